@@ -1,0 +1,56 @@
+# Each target is one command, which you can also type yourself after `source .venv/bin/activate`.
+SHELL := /bin/bash
+PYTHON ?= python3
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# uv trusts the certificates that this system trusts.
+export UV_SYSTEM_CERTS := true
+# Prints what the target does: the text behind the two number signs of its line.
+say = @sed -n 's/^$@:.*\#\# /== $@: /p' Makefile
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help course test demo export release lint bench lock
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile | expand -t 14
+
+course: $(READY)  ## build the student release and open JupyterLab on it
+	$(say)
+	autograder course
+
+test: lint  ## everything that CI runs: lint, then all tests, two at a time
+	$(say)
+	pytest -n 2 --dist loadgroup
+
+demo: $(READY)  ## grade a small class without a browser, then measure a real model
+	$(say)
+	autograder demo
+
+export: $(READY)  ## rewrite tinybench/ from the notebooks
+	$(say)
+	autograder export
+
+release: $(READY)  ## build the student notebooks, and prove that untouched they score 0
+	$(say)
+	autograder release
+
+lint: $(READY)  ## style, types, clean notebooks, and tinybench/ in step with them
+	$(say)
+	ruff check && ruff format --check && mypy && autograder lint && autograder export --check
+
+bench: $(READY)  ## compare the timed loop with its peers
+	$(say)
+	python tests/benchmarks
+
+lock: $(READY)  ## renew requirements.lock from pyproject.toml
+	$(say)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@echo "== environment: .venv, from requirements.lock"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "TinyBench needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	python -m pip install --quiet uv
+	uv pip install --python .venv --require-hashes -r requirements.lock
+	uv pip install --python .venv --no-deps --editable .
+	@touch $@

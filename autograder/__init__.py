@@ -1,0 +1,1 @@
+"""The teaching side of TinyBench: export, release, grade."""

@@ -1,0 +1,78 @@
+"""Where things lie, and the nbgrader configuration: one place for both.
+
+The instructor's data (gradebook, releases, submissions, feedback, exchange) stay together in `course/`, the student's
+working copy is `student/`; git ignores both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
+
+COURSE_ID = "tinybench"
+MODULES = "modules"
+STUDENT = "student"
+
+
+def project_root(start: Path | None = None) -> Path:
+    """Return the nearest folder at or above `start` that holds the course's `modules/`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / MODULES).is_dir() and (folder / "nbgrader_config.py").is_file():
+            return folder
+    raise FileNotFoundError(
+        f"{here} is not inside a TinyBench course: no folder above it holds modules/ and nbgrader_config.py. "
+        "Change into the course folder, or name it with --root."
+    )
+
+
+def configure(config: Config, root: Path) -> Config:
+    """Fill a traitlets configuration for the course at `root`."""
+    root = root.resolve()
+    directory = config.CourseDirectory
+    directory.course_id = COURSE_ID
+    directory.root = str(root)
+    directory.source_directory = MODULES
+    directory.release_directory = "course/release"
+    directory.submitted_directory = "course/submitted"
+    directory.autograded_directory = "course/autograded"
+    directory.feedback_directory = "course/feedback"
+    directory.solution_directory = "course/solution"
+    directory.source_with_tests_directory = "course/source_with_tests"
+    directory.db_url = f"sqlite:///{root / 'course' / 'gradebook.db'}"
+    config.Exchange.root = str(root / "course" / "exchange")
+    config.Exchange.path_includes_course = False
+    config.AssignmentList.assignment_dir = str(root / STUDENT)
+    config.GenerateAssignment.preprocessors = [
+        "nbgrader.preprocessors.LockCells",
+        "autograder.release.StubSolutions",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.CheckCellMetadata",
+        "nbgrader.preprocessors.ComputeChecksums",
+        "nbgrader.preprocessors.SaveCells",
+        "nbgrader.preprocessors.ClearHiddenTests",
+        "nbgrader.preprocessors.ComputeChecksums",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.Autograde.autograde_preprocessors = [
+        "autograder.grade.ExecuteSubmission",
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.GenerateFeedback.preprocessors = [
+        "nbgrader.preprocessors.GetGrades",
+        "nbgrader.preprocessors.ClearHiddenTests",
+        "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    ]
+    return config

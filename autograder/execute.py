@@ -1,0 +1,99 @@
+"""Run one submission: notebook in, executed notebook out. No database, no shared folder.
+
+The only place where students' code runs during grading, hence the seam at which a sandbox belongs.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from autograder.notebook import is_check
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+CELL_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came of a run: the notebook with its outputs, the time it took, and why it ended early if it did."""
+
+    notebook: NotebookNode
+    seconds: float
+    failure: str = ""
+
+
+def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: int = CELL_SECONDS) -> Execution:
+    """Run a notebook from top to bottom, going on after errors.
+
+    Parameters
+    ----------
+    notebook
+        The notebook; it is not changed.
+    folder
+        Working directory of the kernel.
+    cell_seconds
+        Time one cell may take before it is interrupted.
+
+    Returns
+    -------
+    Execution
+        In its notebook every graded cell's output decides its points for nbgrader by one rule: an error is 0,
+        anything else is full marks; output on stderr and a trailing number change nothing.
+    """
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        cell.metadata.pop("tags", None)  # "skip-execution" would be full marks
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    client = NotebookClient(
+        notebook,
+        timeout=cell_seconds,
+        kernel_name="python3",
+        allow_errors=True,
+        shutdown_kernel="immediate",
+        resources={"metadata": {"path": str(folder)}},
+    )
+    started, failure = time.monotonic(), ""
+    try:
+        client.execute()
+    except CellTimeoutError:
+        failure = f"a cell ran longer than {cell_seconds} s"
+    except DeadKernelError:
+        failure = "the Python process ended while a cell was running"
+    _settle(notebook, failure)
+    return Execution(notebook, time.monotonic() - started, failure)
+
+
+def _settle(notebook: NotebookNode, failure: str) -> None:
+    """Leave in each graded cell either one friendly error or none."""
+    for cell in notebook.cells:
+        if not is_check(cell):
+            continue
+        if cell.execution_count is None:
+            cell.outputs = [error_output("NotRun", failure or "this cell was not run")]
+        settled = []
+        for output in cell.outputs:
+            if output.output_type == "error":
+                # the traceback would show the source of hidden checks
+                output = error_output(output.ename, output.evalue)
+            elif output.output_type == "stream":
+                output.name = "stdout"
+            elif output.output_type == "execute_result":
+                output = nbformat.v4.new_output("display_data", data=output.data, metadata=output.metadata)
+            settled.append(output)
+        cell.outputs = settled
+
+
+def error_output(name: str, message: str) -> NotebookNode:
+    """Return an error output of one line."""
+    return nbformat.v4.new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])

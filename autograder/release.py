@@ -1,0 +1,213 @@
+"""modules/ → course/release/ → student/: notebooks without solutions, proven to be worth nothing untouched."""
+
+from __future__ import annotations
+
+import ast
+import filecmp
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbgrader.apps.api import NbGraderAPI
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import determine_grade
+from traitlets.config import Config
+
+from autograder.config import STUDENT, configure
+from autograder.execute import execute
+from autograder.notebook import (
+    BEGIN_SOLUTION,
+    END_SOLUTION,
+    NotebookError,
+    course_notebooks,
+    is_check,
+    is_solution,
+    label,
+    read_notebook,
+)
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+WRITTEN_ANSWER = "*Write your answer here.*"
+
+
+class StubSolutions(NbGraderPreprocessor):
+    """Replace each solution region by a ``NotImplementedError`` that names what to write."""
+
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Stub one cell; a written answer becomes a placeholder."""
+        if is_solution(cell):
+            cell.source = stub_solutions(cell.source, label(cell, cell_index))
+        elif cell.metadata.get("nbgrader", {}).get("solution"):
+            cell.source = WRITTEN_ANSWER
+        elif BEGIN_SOLUTION in cell.source:
+            raise NotebookError("solution", label(cell, cell_index), "a solution region outside a solution cell")
+        return cell, resources
+
+
+def stub_solutions(source: str, cell: str) -> str:
+    """Return the student's version of a solution cell.
+
+    Raises
+    ------
+    NotebookError
+        If the cell has no region, an unclosed one, or one outside a function.
+    """
+    lines, kept, begin = source.splitlines(), [], None
+    for number, line in enumerate(lines, start=1):
+        if line.strip() == BEGIN_SOLUTION:
+            if begin is not None:
+                raise NotebookError("solution", cell, f"line {number}: a solution region inside another")
+            begin = number
+            indent = line[: len(line) - len(line.lstrip())]
+            kept.append(f'{indent}raise NotImplementedError("write {_enclosing(source, number, cell)}")')
+        elif line.strip() == END_SOLUTION:
+            begin = None
+        elif begin is None:
+            kept.append(line)
+    if begin is not None:
+        raise NotebookError("solution", cell, f"line {begin}: the solution region is never closed")
+    if len(kept) == len(lines):
+        raise NotebookError("solution", cell, f"no {BEGIN_SOLUTION} … {END_SOLUTION} region")
+    return "\n".join(kept)
+
+
+def _enclosing(source: str, line: int, cell: str) -> str:
+    """Return the dotted name of the function around a line."""
+
+    def search(nodes: Iterable[ast.stmt], path: tuple[str, ...]) -> tuple[str, ...] | None:
+        for node in nodes:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            if node.lineno <= line <= (node.end_lineno or 0) + 1:  # a marker may be the function's last line
+                owner = [
+                    ast.unparse(d.args[0])
+                    for d in node.decorator_list
+                    if isinstance(d, ast.Call) and ast.unparse(d.func) == "add_to_class"
+                ]
+                here = (*path, *owner, node.name)
+                return here if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else search(node.body, here)
+        return None
+
+    found = search(ast.parse(source).body, ())
+    if found is None:
+        raise NotebookError("solution", cell, f"line {line}: a solution region must be inside a function")
+    return ".".join(found)
+
+
+def release_all(
+    root: Path,
+    assignments: Iterable[str] = (),
+    *,
+    force: bool = False,
+    verify: bool = True,
+    report: Callable[[str], None] = print,
+) -> list[str]:
+    """Build and prove the student notebooks, and lay out the student's folder.
+
+    Parameters
+    ----------
+    root
+        The course.
+    assignments
+        Names such as ``03_latency``; all when empty.
+    force
+        Replace notebooks in ``student/`` that the student has changed.
+    verify
+        Run every released notebook and insist on 0 points.
+    report
+        Called with a line of progress.
+
+    Returns
+    -------
+    list of str
+        The released assignments.
+
+    Raises
+    ------
+    NotebookError
+        If a notebook is damaged, or scores above 0 untouched, or fails otherwise than by ``NotImplementedError``.
+    """
+    notebooks = {path.stem: path for path in course_notebooks(root)}
+    chosen = list(assignments) or list(notebooks)
+    for name in chosen:
+        if name not in notebooks:
+            raise NotebookError(name, None, f"no such assignment; there are {', '.join(notebooks)}")
+    (root / "course" / "exchange").mkdir(parents=True, exist_ok=True)
+    (root / "course" / "exchange").chmod(0o777)
+    api = NbGraderAPI(config=configure(Config(), root))
+    for number, name in enumerate(chosen, start=1):
+        read_notebook(notebooks[name])
+        result = api.generate_assignment(name, force=True, create=True)
+        if not result["success"]:
+            reason = result.get("error") or _last_reason(result.get("log", ""))
+            raise NotebookError(notebooks[name], None, f"nbgrader could not release it: {reason}")
+        released = root / "course" / "release" / name / f"{name}.ipynb"
+        if verify:
+            verify_untouched(released)
+        kept = _lay_out(released, root / STUDENT / name / f"{name}.ipynb", force)
+        report(f"[{number}/{len(chosen)}] {name}: released{', 0 points untouched' if verify else ''}{kept}")
+    refresh_student_package(root)
+    return chosen
+
+
+def _last_reason(log: str) -> str:
+    lines = [line for line in log.splitlines() if "Error" in line]
+    return lines[-1] if lines else log[-300:]
+
+
+def _lay_out(released: Path, target: Path, force: bool) -> str:
+    """Copy a released notebook for the student; what the student wrote is never lost."""
+    pristine = target.parent / ".released" / target.name
+    note = ""
+    if target.is_file() and not filecmp.cmp(target, released, shallow=False):
+        theirs = not pristine.is_file() or not filecmp.cmp(target, pristine, shallow=False)
+        if theirs and not force:
+            return f"; {target.parent.name} has the student's work and stays (--force replaces it)"
+        if theirs:
+            backup = target.with_suffix(".backup.ipynb")
+            shutil.copy(target, backup)
+            note = f"; the student's work is in {backup.name}"
+    pristine.parent.mkdir(parents=True, exist_ok=True)
+    for path in (target, pristine):
+        path.unlink(missing_ok=True)
+        shutil.copy(released, path)
+        path.chmod(0o644)
+    return note
+
+
+def refresh_student_package(root: Path) -> None:
+    """Copy the reference package next to the student's notebooks; files the student built stay."""
+    from autograder.build import is_built_by_student
+
+    target = root / STUDENT / "tinybench"
+    target.mkdir(parents=True, exist_ok=True)
+    for source in [*(root / "tinybench").glob("*.py"), root / "tinybench" / "py.typed"]:
+        if not is_built_by_student(target / source.name):
+            shutil.copy(source, target / source.name)
+
+
+def verify_untouched(notebook: Path) -> None:
+    """Run a released notebook and insist that nothing written is worth nothing.
+
+    Raises
+    ------
+    NotebookError
+        If a graded cell earns points, or an error is not a stub's ``NotImplementedError``.
+    """
+    executed = execute(read_notebook(notebook), folder=notebook.parent).notebook
+    for index, cell in enumerate(executed.cells):
+        if is_check(cell):
+            points, most = determine_grade(cell)
+            if points:
+                raise NotebookError(notebook, label(cell, index), f"earns {points:g} of {most:g} points untouched")
+        for output in cell.get("outputs", []):
+            if output.output_type == "error" and output.ename != "NotImplementedError":
+                raise NotebookError(
+                    notebook, label(cell, index), f"fails untouched with {output.ename}: {output.evalue}; a stub's "
+                    "NotImplementedError should come first"
+                )

@@ -1,0 +1,138 @@
+"""`autograder course`: the released course in JupyterLab, with nbgrader's extensions and a local exchange."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from autograder.config import MODULES, STUDENT, configure
+from autograder.notebook import NotebookError, course_notebooks
+
+EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")
+
+ADDRESSES = """
+TinyBench is running; Ctrl+C ends it.
+
+  First notebook   {url}lab/tree/{first}?token={token}
+  JupyterLab       {url}lab?token={token}
+  Formgrader       {url}lab?formgrader=true&token={token}
+  Assignment List  in JupyterLab, menu Nbgrader; Create Assignment is the tab at the right edge
+  Validate         in JupyterLab, the button above every notebook
+  Exchange         {exchange}
+"""
+
+
+def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
+    """Serve the course at `root` until it is interrupted.
+
+    Parameters
+    ----------
+    root : Path
+        The course folder, which becomes the root of JupyterLab.
+    browser : bool
+        Open a web browser on the first notebook.
+    port : int, optional
+        Port to listen on, 0 for any free one; by default JupyterLab's usual port, or a free one near it.
+
+    Returns
+    -------
+    int
+        The exit code of the command.
+
+    Raises
+    ------
+    NotebookError
+        If there is no module, or nbgrader cannot release one.
+    """
+    root = root.resolve()
+    names = [notebook.stem for notebook in course_notebooks(root)]
+    if not names:
+        raise NotebookError(root / MODULES, None, "holds no NN_name/NN_name.ipynb; there is nothing to serve")
+    prepare_environment(root)
+    outdated = [name for name in names if is_outdated(root, name)]
+    if outdated:
+        from autograder.release import release_all
+
+        print("Building the student release ...", flush=True)
+        release_all(root, outdated, verify=False)  # `autograder release` proves it; a newcomer need not wait
+    publish(root, names)
+    run_jupyterlab(root, f"{STUDENT}/{names[0]}/{names[0]}.ipynb", browser, port)
+    return 0
+
+
+def prepare_environment(root: Path) -> None:
+    """Let this process, and what it starts, find `alembic` and the course's configuration.
+
+    nbgrader runs `alembic` by name, and its Assignment List reads the configuration in the student's folder.
+    """
+    os.chdir(root)
+    path = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    os.environ["PATH"] = os.pathsep.join(path)
+    config_path = [str(root), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, config_path))
+
+
+def is_outdated(root: Path, name: str) -> bool:
+    """Tell whether a module is not yet released to the student, or newer than its release."""
+    source, released, students = (
+        root / folder / name / f"{name}.ipynb" for folder in (MODULES, "course/release", STUDENT)
+    )
+    if not (released.is_file() and students.is_file()):
+        return True
+    return source.stat().st_mtime > released.stat().st_mtime
+
+
+def publish(root: Path, names: list[str]) -> None:
+    """Put the released modules into the local exchange, where the Assignment List finds them."""
+    # Imported late: nbgrader takes two seconds, and an empty course should be told at once.
+    from nbgrader.apps import NbGraderAPI
+    from traitlets.config import Config
+
+    config = configure(Config(), root)
+    config.ExchangeReleaseAssignment.force = True  # replaces what an earlier start has put there
+    api = NbGraderAPI(config=config)
+    print(f"Putting {len(names)} modules into the exchange ...", flush=True)
+    for name in names:
+        result = api.release_assignment(name)
+        if not result["success"]:
+            reason = result.get("log") or result["error"]
+            raise NotebookError(name, None, f"nbgrader could not put it into the exchange: {reason}")
+
+
+def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None) -> None:
+    """Run JupyterLab in this process; its options hold for this one server and are written nowhere."""
+    from jupyterlab.labapp import LabApp
+
+    token = secrets.token_hex(16)
+    options = {
+        "ServerApp.root_dir": root,
+        "ServerApp.jpserver_extensions": {f"nbgrader.server_extensions.{name}": True for name in EXTENSIONS},
+        "ServerApp.reraise_server_extension_failures": True,
+        "ServerApp.open_browser": browser,
+        "ServerApp.answer_yes": True,
+        "ServerApp.allow_root": os.geteuid() == 0,
+        "Application.log_level": "WARN",
+        "IdentityProvider.token": token,
+        "LabApp.default_url": f"/lab/tree/{first}",
+        "LabApp.workspaces_dir": root / "course" / "workspaces",
+    }
+    if port is not None:
+        options["ServerApp.port"] = port
+    server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
+    server.web_app.settings["page_config_hook"] = without_news
+    print(
+        ADDRESSES.format(
+            url=server.connection_url, token=token, first=first, exchange=root / "course" / "exchange"
+        ),
+        flush=True,
+    )
+    server.start()
+
+
+def without_news(handler: object, page_config: dict[str, Any]) -> dict[str, Any]:
+    """Spare newcomers JupyterLab's question about news from the web."""
+    news = "@jupyterlab/apputils-extension:announcements"
+    return {**page_config, "disabledExtensions": [*page_config["disabledExtensions"], news]}

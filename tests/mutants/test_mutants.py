@@ -1,0 +1,47 @@
+"""The checks of every module pass the reference, catch the seeded wrong solutions, and blame nothing else."""
+
+from __future__ import annotations
+
+import copy
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tests.mutants
+from autograder.build import run_checks
+from autograder.notebook import course_notebooks, module_name, read_notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = {f"m{path.stem[:2]}_{module_name(path)}": path for path in course_notebooks(ROOT)}
+LISTS = [module.name for module in pkgutil.iter_modules(tests.mutants.__path__) if module.name in NOTEBOOKS]
+KILL_RATE = 0.95
+
+
+@pytest.mark.parametrize("module", LISTS)
+def test_checks_kill_mutants(module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = NOTEBOOKS[module]
+    monkeypatch.chdir(path.parent)
+    reference = read_notebook(path)
+    assert not any(run_checks(reference, path).values()), "the reference must pass its own checks"
+    mutants = import_module(f"tests.mutants.{module}").MUTANTS
+    assert len(mutants) >= 15
+    survivors, blamed = [], []
+    for mutant in mutants:
+        notebook = copy.deepcopy(reference)
+        check = mutant.apply(notebook)
+        failed = [name for name, why in run_checks(notebook, path).items() if why]
+        if check not in failed:
+            survivors.append(mutant.name)
+        blamed += [f"{mutant.name}: {name}" for name in failed if name != check]
+    rate = 1 - len(survivors) / len(mutants)
+    with capsys.disabled():
+        print(f"\n{module}: {len(mutants) - len(survivors)} of {len(mutants)} mutants killed; survivors: {survivors or 'none'}")
+    assert rate >= KILL_RATE, f"survivors: {survivors}"
+    assert not blamed, f"a wrong solution costs points elsewhere: {blamed}"
+
+
+def test_every_module_with_exports_has_mutants() -> None:
+    exported = {name for name, path in NOTEBOOKS.items() if (ROOT / "tinybench" / f"{module_name(path)}.py").is_file()}
+    assert exported <= set(LISTS), f"no mutants for {sorted(exported - set(LISTS))}"

@@ -1,0 +1,522 @@
+# Written by "autograder export" from modules/01_result/01_result.ipynb: edit the notebook, not this file.
+
+"""A benchmark result: every measurement of one metric of one model, and how far its summary can be trusted."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "BenchmarkResult",
+    "bootstrap_interval",
+    "check_values",
+    "format_measurement",
+    "json_safe",
+    "mean_and_std",
+    "percentile_interval",
+    "required_runs",
+    "runs_for_percentile",
+    "scale_unit",
+    "t_interval",
+    "tukey_outliers",
+]
+
+
+def check_values(values: Iterable[Any]) -> list[float]:
+    """Return measurements as a list of finite floats.
+
+    Parameters
+    ----------
+    values
+        One or more numbers; booleans and text are not numbers here.
+
+    Returns
+    -------
+    list of float
+        The measurements in their order.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or one is not a finite number; the message names its index.
+    """
+    checked = []
+    for index, value in enumerate(values):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+            raise ValueError(f"values[{index}] is {value!r}, not a number")
+        if not math.isfinite(value):
+            raise ValueError(f"values[{index}] is {value}; drop or repeat that measurement")
+        checked.append(float(value))
+    if not checked:
+        raise ValueError("values is empty; a result needs at least one measurement")
+    return checked
+
+
+def mean_and_std(values: list[float]) -> tuple[float, float]:
+    """Return mean and sample standard deviation (n − 1).
+
+    Parameters
+    ----------
+    values
+        One or more finite numbers.
+
+    Returns
+    -------
+    tuple of float
+        ``(mean, std)``; the deviation of a single value is 0.0.
+
+    References
+    ----------
+    Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983): the
+    corrected two-pass algorithm.
+    """
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n == 1:
+        return mean, 0.0
+    residuals = [value - mean for value in values]
+    # the second term removes what the rounding of the mean put into the first
+    squares = math.fsum(r * r for r in residuals) - math.fsum(residuals) ** 2 / n
+    return mean, math.sqrt(max(0.0, squares) / (n - 1))
+
+
+def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Return the Student t confidence interval of the mean.
+
+    Parameters
+    ----------
+    values
+        One or more measurements, assumed independent.
+    confidence
+        Coverage, between 0 and 1.
+
+    Returns
+    -------
+    tuple of float
+        ``(lower, upper)``; both are the mean for a single value.
+
+    References
+    ----------
+    Student, "The probable error of a mean", Biometrika 6 (1908).
+    """
+    from scipy.special import stdtrit
+
+    n = len(values)
+    mean, std = mean_and_std(values)
+    if n == 1:
+        return mean, mean
+    half_width = float(stdtrit(n - 1, 0.5 + confidence / 2)) * std / math.sqrt(n)
+    return mean - half_width, mean + half_width
+
+
+def required_runs(std: float, half_width: float, confidence: float = 0.95) -> int:
+    """Return how many runs give a t interval of the mean no wider than ± `half_width`.
+
+    Parameters
+    ----------
+    std
+        Standard deviation of single measurements, from a pilot run.
+    half_width
+        The half-width to reach, in the unit of `std`.
+    confidence
+        Coverage of the interval.
+
+    Returns
+    -------
+    int
+        The smallest sufficient number, at least 2.
+
+    Raises
+    ------
+    ValueError
+        If `std` is negative, `half_width` is not positive, or `confidence` is not between 0 and 1.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    if not (math.isfinite(std) and std >= 0):
+        raise ValueError(f"std is {std}; a standard deviation is a number ≥ 0")
+    if not (math.isfinite(half_width) and half_width > 0):
+        raise ValueError(f"half_width is {half_width}; it must be positive, no number of runs reaches 0")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    probability = 0.5 + confidence / 2
+    runs = max(2, math.ceil((float(ndtri(probability)) * std / half_width) ** 2))
+    while float(stdtrit(runs - 1, probability)) * std / math.sqrt(runs) > half_width:
+        runs += 1
+    return runs
+
+
+def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
+    """Return how many measurements a two-sided interval for the q-th percentile takes at least.
+
+    Parameters
+    ----------
+    q
+        Percentile, between 0 and 100, both excluded.
+    confidence
+        Coverage of the interval.
+
+    Returns
+    -------
+    int
+        6 for the median, 36 for p90, 368 for p99, 3688 for p99.9 (at 95 %).
+
+    Raises
+    ------
+    ValueError
+        If `q` is not between 0 and 100.
+    """
+    if not 0 < q < 100:
+        raise ValueError(f"q is {q}; a percentile with an interval lies between 0 and 100, such as 99")
+    # the extreme measurement must lie beyond the percentile, but for (1 - confidence) / 2
+    return math.ceil(math.log((1 - confidence) / 2) / math.log(max(q, 100 - q) / 100))
+
+
+def percentile_interval(values: list[float], q: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the order-statistic confidence interval of a percentile, whatever the distribution.
+
+    Parameters
+    ----------
+    values
+        Independent measurements.
+    q
+        Percentile, between 0 and 100, both excluded.
+    confidence
+        Coverage; each side misses by at most half of the rest.
+
+    Returns
+    -------
+    tuple of float
+        ``(lower, upper)``, two of the measurements.
+
+    Raises
+    ------
+    ValueError
+        If there are too few values for such an interval; the message says how many it takes.
+
+    References
+    ----------
+    David, Nagaraja, "Order Statistics", 3rd ed. (2003), section 7.1. Le Boudec, "Performance Evaluation of Computer
+    and Communication Systems" (2010), section 2.2.
+    """
+    from scipy.special import bdtr, bdtrc
+
+    n, needed = len(values), runs_for_percentile(q, confidence)
+    if n < needed:
+        raise ValueError(
+            f"a {confidence:.0%} interval for percentile {q:g} takes at least {needed} values, got {n}"
+        )
+    ordered, tail, below = sorted(values), (1 - confidence) / 2, np.arange(n)
+    lower = int(np.sum(bdtr(below, n, q / 100) <= tail)) - 1
+    upper = n - int(np.sum(bdtrc(below, n, q / 100) <= tail))
+    return ordered[lower], ordered[upper]
+
+
+def bootstrap_interval(
+    values: list[float],
+    statistic: Callable[[np.ndarray], float],
+    confidence: float = 0.95,
+    seed: int | None = 0,
+    resamples: int = 2000,
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of any statistic.
+
+    Parameters
+    ----------
+    values
+        Independent measurements.
+    statistic
+        Function of a one-dimensional array, such as ``np.median``.
+    confidence
+        Coverage aimed at; with fewer than about 20 values the interval is too narrow.
+    seed
+        Seed of the resampling: the same seed, the same interval.
+    resamples
+        How many times to resample.
+
+    Returns
+    -------
+    tuple of float
+        ``(lower, upper)``.
+
+    References
+    ----------
+    Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    """
+    rng = np.random.default_rng(seed)
+    data = np.asarray(values)
+    replicas = [float(statistic(data[rng.integers(len(data), size=len(data))])) for _ in range(resamples)]
+    tail = 100 * (1 - confidence) / 2
+    lower, upper = np.percentile(replicas, [tail, 100 - tail])
+    return float(lower), float(upper)
+
+
+def tukey_outliers(values: list[float]) -> list[float]:
+    """Return the values more than 1.5 interquartile ranges outside the quartiles, in their order.
+
+    Parameters
+    ----------
+    values
+        Measurements; quartiles are interpolated linearly (NumPy's default).
+
+    Returns
+    -------
+    list of float
+        The outliers, empty if there are none.
+
+    References
+    ----------
+    Tukey, "Exploratory Data Analysis" (1977), chapter 2.
+    """
+    first, third = np.percentile(values, [25, 75])
+    reach = 1.5 * (third - first)
+    return [value for value in values if value < first - reach or value > third + reach]
+
+
+_PREFIXES = {"s": "nµm", "B": "kMGT", "J": "nµm", "W": "nµm", "Hz": "kMG"}
+_POWERS = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def scale_unit(size: float, unit: str) -> tuple[float, str]:
+    """Return a factor and a unit in which `size` reads well.
+
+    Parameters
+    ----------
+    size
+        A typical value, in `unit`.
+    unit
+        ``"s"``, ``"B"``, ``"J"``, ``"W"`` or ``"Hz"``; any other is left alone.
+
+    Returns
+    -------
+    tuple of float and str
+        Divide by the factor to get the number in the unit returned: 0.0123 s gives ``(0.001, "ms")``.
+    """
+    choices = sorted([(1.0, ""), *((_POWERS[prefix], prefix) for prefix in _PREFIXES.get(unit, ""))])
+    fitting = [choice for choice in choices if abs(size) >= choice[0]]
+    factor, prefix = (1.0, "") if size == 0 else fitting[-1] if fitting else choices[0]
+    return factor, prefix + unit
+
+
+def json_safe(value: Any, where: str = "metadata") -> Any:
+    """Return a value as JSON can hold it: NumPy scalars and arrays become numbers and lists.
+
+    Raises
+    ------
+    ValueError
+        If it holds anything else; the message says where.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): json_safe(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    if (
+        value is None
+        or isinstance(value, str | bool | int)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
+        return value
+    raise ValueError(
+        f"{where} is {value!r}, which JSON cannot hold; use numbers, text, lists and dictionaries"
+    )
+
+
+def format_measurement(mean: float, std: float, unit: str) -> str:
+    """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s.
+
+    The deviation is rounded to one significant digit, to two if it begins with a 1; the mean to the same place.
+
+    Parameters
+    ----------
+    mean, std
+        Mean and standard deviation, in `unit`.
+    unit
+        See `scale_unit`.
+
+    Returns
+    -------
+    str
+        Both numbers in a readable unit.
+    """
+    factor, name = scale_unit(mean or std, unit)
+    mean, std = mean / factor, std / factor
+    if std == 0:
+        return f"{mean:.4g} ± 0 {name}".rstrip()
+    place = math.floor(math.log10(std))
+    decimals = max(0, -place + (1 if std < 2 * 10**place else 0))
+    return f"{mean:.{decimals}f} ± {std:.{decimals}f} {name}".rstrip()
+
+
+@dataclass
+class BenchmarkResult:
+    """All measurements of one metric of one model, with their summary.
+
+    Parameters
+    ----------
+    metric_name
+        What was measured, such as ``"latency"``.
+    values
+        The measurements, one or more finite numbers in `unit`.
+    metadata
+        How they came about; anything JSON can hold. ``metadata["measured"]`` is False for an estimate.
+    unit
+        SI unit of the values: ``"s"``, ``"B"``, ``"J"``, ``"W"``, or ``""`` for a fraction.
+    confidence
+        Coverage of the intervals.
+
+    Attributes
+    ----------
+    mean, std, median, min_val, max_val : float
+        Summary in `unit`; `std` divides by n − 1 and is 0.0 for one value.
+    count : int
+        Number of measurements.
+    ci_lower, ci_upper : float
+        Student t interval of the mean; both are the mean for one value.
+
+    Raises
+    ------
+    ValueError
+        If a value is not a finite number (its index is named), `metadata` cannot be written as JSON, or
+        `confidence` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> print(BenchmarkResult("latency", [0.0115, 0.0123, 0.0131], unit="s"))
+    latency: 12.3 ± 0.8 ms (n=3)
+    """
+
+    metric_name: str
+    values: list[float]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    unit: str = ""
+    confidence: float = 0.95
+    mean: float = field(init=False)
+    std: float = field(init=False)
+    median: float = field(init=False)
+    min_val: float = field(init=False)
+    max_val: float = field(init=False)
+    count: int = field(init=False)
+    ci_lower: float = field(init=False)
+    ci_upper: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Guard the input and compute the summary."""
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
+        self.metadata = json_safe(dict(self.metadata))
+        self.values = check_values(self.values)
+        self.count = len(self.values)
+        self.mean, self.std = mean_and_std(self.values)
+        self.median = float(np.median(self.values))
+        self.min_val, self.max_val = min(self.values), max(self.values)
+        self.ci_lower, self.ci_upper = t_interval(self.values, self.confidence)
+
+    @property
+    def cv(self) -> float:
+        """Coefficient of variation, std / abs(mean): about 0.05 is stable, 0.30 is not; NaN when the mean is 0."""
+        return self.std / abs(self.mean) if self.mean else math.nan
+
+    def percentile(self, q: float) -> float:
+        """Return the q-th percentile, interpolated linearly.
+
+        Raises
+        ------
+        ValueError
+            If `q` is not between 0 and 100.
+        """
+        if not 0 <= q <= 100:
+            raise ValueError(f"q is {q}; a percentile lies between 0 and 100 (p95 is 95, not 0.95)")
+        return float(np.percentile(self.values, q))
+
+    def median_ci(self) -> tuple[float, float]:
+        """Return the order-statistic interval of the median; see `percentile_interval`.
+
+        Raises
+        ------
+        ValueError
+            If there are too few measurements (at 95 %: fewer than 6).
+        """
+        return percentile_interval(self.values, 50, self.confidence)
+
+    def bootstrap_ci(
+        self,
+        statistic: Callable[[np.ndarray], float] = np.median,
+        seed: int | None = 0,
+        resamples: int = 2000,
+    ) -> tuple[float, float]:
+        """Return the percentile bootstrap interval of a statistic; see `bootstrap_interval`."""
+        return bootstrap_interval(self.values, statistic, self.confidence, seed, resamples)
+
+    def outliers(self) -> list[float]:
+        """Return the outliers by Tukey's rule; see `tukey_outliers`."""
+        return tukey_outliers(self.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, values and summary, as plain data for ``json.dumps``."""
+        names = [
+            "metric_name",
+            "unit",
+            "confidence",
+            "metadata",
+            "count",
+            "mean",
+            "std",
+            "median",
+            "min_val",
+            "max_val",
+        ]
+        plain = {name: getattr(self, name) for name in [*names, "ci_lower", "ci_upper", "values"]}
+        return json_safe(plain, "result")  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
+        """Return the result that `to_dict` described; the summary is computed afresh.
+
+        Raises
+        ------
+        ValueError
+            If ``metric_name`` or ``values`` is missing, or a value is not a finite number.
+        """
+        for name in ("metric_name", "values"):
+            if name not in data:
+                raise ValueError(f"{name!r} is missing; a result is written by BenchmarkResult.to_dict()")
+        given = {name: data[name] for name in ("metadata", "unit", "confidence") if name in data}
+        return cls(data["metric_name"], data["values"], **given)
+
+    def __str__(self) -> str:
+        """Return ``metric: mean ± std (n=count)`` in a readable unit."""
+        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} (n={self.count})"
+
+    @property
+    def measured(self) -> bool:
+        """Whether the values were measured; False for an estimate."""
+        return bool(self.metadata.get("measured", True))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return the result as an accessible HTML table and as text."""
+        factor, unit = scale_unit(self.mean or self.std, self.unit)
+        rows = {
+            "mean": f"{self.mean / factor:.4g} {unit}",
+            f"{self.confidence:.0%} interval of the mean": f"{self.ci_lower / factor:.4g} to {self.ci_upper / factor:.4g} {unit}",
+            "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
+            "median": f"{self.median / factor:.4g} {unit}",
+            "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",
+            "measurements": f"{self.count}, {len(self.outliers())} of them outliers",
+        }
+        if not self.measured:
+            rows["measured"] = "no, an estimate"
+        body = "".join(
+            f'<tr><th scope="row" style="text-align:left">{k}</th><td>{html.escape(v)}</td></tr>'
+            for k, v in rows.items()
+        )
+        table = f"<table><caption>{html.escape(self.metric_name)}</caption><tbody>{body}</tbody></table>"
+        return {"text/plain": str(self), "text/html": table}
