@@ -18,9 +18,9 @@ course: $(READY)  ## build the student release and open JupyterLab on it
 	$(say)
 	autograder course
 
-test: lint  ## everything that CI runs: lint, then all tests, two at a time
+test: lint  ## everything that CI runs: lint, then all tests, two files at a time
 	$(say)
-	pytest -n 2 --dist loadgroup
+	pytest -n 2 --dist loadfile
 
 demo: $(READY)  ## grade a small class without a browser, then measure a real model
 	$(say)

@@ -9,7 +9,15 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.export import export_source, write_atomically
-from autograder.notebook import NotebookError, is_check, is_export, is_solution, label, module_name, read_notebook
+from autograder.notebook import (
+    NotebookError,
+    is_check,
+    is_export,
+    is_solution,
+    label,
+    module_name,
+    read_notebook,
+)
 from tinybench.course import BUILT_BY_STUDENT
 
 
@@ -83,7 +91,11 @@ def build(notebook: Path, package: Path) -> str:
     source = export_source(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")
     write_atomically(package / f"{name}.py", source)
     saved = (time.time() - notebook.stat().st_mtime) / 60
-    old = f" The notebook was last saved {saved:.0f} minutes ago: save and build again for later changes." if saved > 5 else ""
+    old = (
+        f" The notebook was last saved {saved:.0f} minutes ago: save and build again for later changes."
+        if saved > 5
+        else ""
+    )
     return f"tinybench.{name} is now your own code ({package.name}/{name}.py).{old}"
 
 

@@ -46,12 +46,17 @@ def _parser() -> argparse.ArgumentParser:
         "export",
         _export,
         "Write tinybench/ from the notebooks",
-        "Takes the cells tagged export, without solution markers, and refuses undefined names, magics and side effects.",
+        "Takes the cells tagged export without solution markers; refuses undefined names, magics and side effects.",
     )
     export.add_argument("notebooks", nargs="*", metavar="NN_name", help="only these; all when none is named")
     export.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
 
-    lint = add("lint", _lint, "Check that the course's notebooks are clean", "No outputs, stable ids, markers in order.")
+    lint = add(
+        "lint",
+        _lint,
+        "Check that the course's notebooks are clean",
+        "No outputs, stable ids, markers in order.",
+    )
     lint.add_argument("--fix", action="store_true", help="clear outputs and foreign metadata, set ids")
 
     release = add(

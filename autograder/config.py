@@ -6,6 +6,8 @@ working copy is `student/`; git ignores both.
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,7 @@ def project_root(start: Path | None = None) -> Path:
 
 def configure(config: Config, root: Path) -> Config:
     """Fill a traitlets configuration for the course at `root`."""
+    _put_environment_on_path()
     root = root.resolve()
     directory = config.CourseDirectory
     directory.course_id = COURSE_ID
@@ -48,10 +51,11 @@ def configure(config: Config, root: Path) -> Config:
     directory.feedback_directory = "course/feedback"
     directory.solution_directory = "course/solution"
     directory.source_with_tests_directory = "course/source_with_tests"
+    directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb"]
     directory.db_url = f"sqlite:///{root / 'course' / 'gradebook.db'}"
     config.Exchange.root = str(root / "course" / "exchange")
     config.Exchange.path_includes_course = False
-    config.AssignmentList.assignment_dir = str(root / STUDENT)
+    config.Exchange.assignment_dir = str(root / STUDENT)
     config.GenerateAssignment.preprocessors = [
         "nbgrader.preprocessors.LockCells",
         "autograder.release.StubSolutions",
@@ -76,3 +80,11 @@ def configure(config: Config, root: Path) -> Config:
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     return config
+
+
+def _put_environment_on_path() -> None:
+    """Let nbgrader find `alembic`, which it calls by name, also where the environment is not activated."""
+    programs = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", "")
+    if programs not in path.split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([programs, path])

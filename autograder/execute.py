@@ -6,6 +6,9 @@ The only place where students' code runs during grading, hence the seam at which
 from __future__ import annotations
 
 import copy
+import os
+import tempfile
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from traitlets.config import Config
 
 from autograder.notebook import is_check
 
@@ -55,23 +59,32 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: int = CELL_SE
         cell.metadata.pop("tags", None)  # "skip-execution" would be full marks
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    client = NotebookClient(
-        notebook,
-        timeout=cell_seconds,
-        kernel_name="python3",
-        allow_errors=True,
-        shutdown_kernel="immediate",
-        resources={"metadata": {"path": str(folder)}},
-    )
     started, failure = time.monotonic(), ""
-    try:
-        client.execute()
-    except CellTimeoutError:
-        failure = f"a cell ran longer than {cell_seconds} s"
-    except DeadKernelError:
-        failure = "the Python process ended while a cell was running"
+    with tempfile.TemporaryDirectory() as sockets:
+        client = NotebookClient(
+            notebook,
+            timeout=cell_seconds,
+            kernel_name="python3",
+            allow_errors=True,
+            shutdown_kernel="immediate",
+            resources={"metadata": {"path": str(folder)}},
+            config=_kernel_transport(Path(sockets)),
+        )
+        try:
+            client.execute()
+        except CellTimeoutError:
+            failure = f"a cell ran longer than {cell_seconds} s"
+        except DeadKernelError:
+            failure = "the Python process ended while a cell was running"
     _settle(notebook, failure)
     return Execution(notebook, time.monotonic() - started, failure)
+
+
+def _kernel_transport(folder: Path) -> Config:
+    """Let kernel messages go through private files, which other users of the machine cannot listen to."""
+    if os.name != "posix":
+        return Config()
+    return Config({"KernelManager": {"transport": "ipc", "ip": str(folder / "kernel")}})
 
 
 def _settle(notebook: NotebookNode, failure: str) -> None:
@@ -95,5 +108,7 @@ def _settle(notebook: NotebookNode, failure: str) -> None:
 
 
 def error_output(name: str, message: str) -> NotebookNode:
-    """Return an error output of one line."""
-    return nbformat.v4.new_output("error", ename=name, evalue=message, traceback=[f"{name}: {message}"])
+    """Return an error output that shows its message, wrapped, and no source."""
+    lines = [line for part in f"{name}: {message}".splitlines() for line in textwrap.wrap(part, 100) or [""]]
+    output: NotebookNode = nbformat.v4.new_output("error", ename=name, evalue=message, traceback=lines)
+    return output

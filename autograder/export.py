@@ -27,7 +27,7 @@ from autograder.notebook import (
 HEADER = '# Written by "autograder export" from modules/{name}/{name}.ipynb: edit the notebook, not this file.\n'
 PACKAGE_HEADER = '# Written by "autograder export": the public names of every exported module.\n'
 PURE_CALLS = {"MappingProxyType", "NewType", "Path", "TypeVar", "frozenset", "namedtuple", "re.compile"}
-_MAGIC = re.compile(r"^\s*[%!?]|^\s*\w+\s*=\s*[%!]", re.M)
+_MAGIC = re.compile(r"^\s*[%!?]\S*|^\s*\w+\s*=\s*[%!]\S*", re.M)
 
 
 @dataclass
@@ -88,7 +88,7 @@ def _pieces(notebook: Path, cell: str, source: str) -> list[_Piece]:
         magic = _MAGIC.search(source)
         why = f"line {error.lineno}: {error.msg}: {(error.text or '').strip()!r}"
         if magic:
-            why = f"the magic {magic.group().strip()!r}… is not Python; move it to a cell without the export tag"
+            why = f"the magic {magic.group().strip()!r} is not Python; move it to a cell without the export tag"
         raise NotebookError(notebook, cell, why) from None
     lines, pieces, start = source.splitlines(), [], 0
     for node in tree.body:
@@ -130,7 +130,7 @@ def _method_owner(node: ast.stmt) -> str | None:
 
 def _with_methods_in_place(notebook: Path, pieces: Sequence[_Piece]) -> list[_Piece]:
     methods: dict[str, list[_Piece]] = defaultdict(list)
-    rest = []
+    rest: list[_Piece] = []
     for piece in pieces:
         owner = _method_owner(piece.node)
         (methods[owner] if owner else rest).append(piece)
@@ -138,7 +138,9 @@ def _with_methods_in_place(notebook: Path, pieces: Sequence[_Piece]) -> list[_Pi
     for owner, missing in methods.items():
         if owner not in classes:
             raise NotebookError(
-                notebook, missing[0].cell, f"add_to_class({owner}), but no export cell defines a class {owner}"
+                notebook,
+                missing[0].cell,
+                f"add_to_class({owner}), but no export cell defines a class {owner}",
             )
     for piece in rest:
         if isinstance(piece.node, ast.ClassDef):
@@ -154,7 +156,9 @@ def _indented(notebook: Path, method: _Piece) -> str:
             is_docstring = isinstance(node, ast.Constant) and node.value == ast.get_docstring(method.node, clean=False)  # type: ignore[arg-type]
             if not is_docstring:
                 raise NotebookError(
-                    notebook, method.cell, f"line {node.lineno}: a string over several lines would change inside the class"
+                    notebook,
+                    method.cell,
+                    f"line {node.lineno}: a string over several lines would change inside the class",
                 )
     return "\n".join("    " + line if line.strip() else "" for line in source.splitlines())
 
@@ -173,8 +177,9 @@ def _public_names(node: ast.stmt) -> list[str]:
 
 
 def _ruff(arguments: list[str], text: str, *, check: bool = True) -> str:
-    # --isolated: the same text on every machine; the line length is the project's
-    command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "--quiet", "--line-length", "110"]
+    # --isolated: the same text on every machine, whatever folder this is called from
+    own = ["--config", 'lint.isort.known-first-party = ["tinybench"]', "--config", "line-length = 120"]
+    command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "--quiet", *own]
     run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if check and run.returncode:
         raise RuntimeError(f"ruff {arguments[0]} failed: {run.stderr or run.stdout}")
@@ -190,7 +195,11 @@ def _refuse_unknown_names(notebook: Path, text: str) -> None:
         name = re.search(r"`(?:.*\bas )?([\w.]+)`", match.group(2))
         word = name.group(1).rpartition(".")[2] if name else ""
         cells = [cell for cell, source in _export_cells(notebook) if re.search(rf"\b{re.escape(word)}\b", source)]
-        hint = {"F821": "import or define it in an export cell", "F401": "remove it", "F811": "rename one of them"}
+        hint = {
+            "F821": "import or define it in an export cell",
+            "F401": "remove it",
+            "F811": "rename one of them",
+        }
         raise NotebookError(notebook, cells[-1] if cells else None, f"{match.group(2)}; {hint[match.group(1)]}")
 
 

@@ -36,7 +36,9 @@ def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
         raise NotebookError(path, None, "no such file; restore it, or check the name") from None
     if size > max_bytes:
         raise NotebookError(
-            path, None, f"{size / 2**20:.0f} MB is over the limit of {max_bytes / 2**20:.0f} MB; clear its outputs"
+            path,
+            None,
+            f"{size / 2**20:.0f} MB is over the limit of {max_bytes / 2**20:.0f} MB; clear its outputs",
         )
     return parse_notebook(path.read_bytes(), path)
 
@@ -50,7 +52,7 @@ def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
         If they are not JSON in UTF-8 or not a valid notebook.
     """
     try:
-        notebook = nbformat.reads(content.decode("utf-8"), as_version=nbformat.NO_CONVERT)
+        notebook: NotebookNode = nbformat.reads(content.decode("utf-8"), as_version=nbformat.NO_CONVERT)
         if not isinstance(notebook, dict) or notebook.get("nbformat") != 4:
             raise NotebookError(where, None, "not a version 4 notebook; open it in JupyterLab and save it again")
         nbformat.validate(notebook)
@@ -81,7 +83,8 @@ def is_export(cell: NotebookNode) -> bool:
 
 def grading(cell: NotebookNode) -> NotebookNode:
     """Return the nbgrader metadata of a cell, empty where it has none."""
-    return cell.metadata.get("nbgrader", NotebookNode())
+    marks: NotebookNode = cell.metadata.get("nbgrader", NotebookNode())
+    return marks
 
 
 def is_check(cell: NotebookNode) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import filecmp
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -57,19 +58,19 @@ def stub_solutions(source: str, cell: str) -> str:
     NotebookError
         If the cell has no region, an unclosed one, or one outside a function.
     """
-    lines, kept, begin = source.splitlines(), [], None
+    lines, kept, begin = source.splitlines(), [], 0
     for number, line in enumerate(lines, start=1):
         if line.strip() == BEGIN_SOLUTION:
-            if begin is not None:
+            if begin:
                 raise NotebookError("solution", cell, f"line {number}: a solution region inside another")
             begin = number
             indent = line[: len(line) - len(line.lstrip())]
             kept.append(f'{indent}raise NotImplementedError("write {_enclosing(source, number, cell)}")')
         elif line.strip() == END_SOLUTION:
-            begin = None
-        elif begin is None:
+            begin = 0
+        elif not begin:
             kept.append(line)
-    if begin is not None:
+    if begin:
         raise NotebookError("solution", cell, f"line {begin}: the solution region is never closed")
     if len(kept) == len(lines):
         raise NotebookError("solution", cell, f"no {BEGIN_SOLUTION} … {END_SOLUTION} region")
@@ -93,7 +94,10 @@ def _enclosing(source: str, line: int, cell: str) -> str:
                 return here if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else search(node.body, here)
         return None
 
-    found = search(ast.parse(source).body, ())
+    try:
+        found = search(ast.parse(source).body, ())
+    except SyntaxError as error:
+        raise NotebookError("solution", cell, f"line {error.lineno}: {error.msg}") from None
     if found is None:
         raise NotebookError("solution", cell, f"line {line}: a solution region must be inside a function")
     return ".".join(found)
@@ -144,7 +148,7 @@ def release_all(
         read_notebook(notebooks[name])
         result = api.generate_assignment(name, force=True, create=True)
         if not result["success"]:
-            reason = result.get("error") or _last_reason(result.get("log", ""))
+            reason = _last_reason(result.get("log") or result.get("error", ""))
             raise NotebookError(notebooks[name], None, f"nbgrader could not release it: {reason}")
         released = root / "course" / "release" / name / f"{name}.ipynb"
         if verify:
@@ -156,7 +160,7 @@ def release_all(
 
 
 def _last_reason(log: str) -> str:
-    lines = [line for line in log.splitlines() if "Error" in line]
+    lines = [line.strip() for line in log.splitlines() if re.match(r"\s*[\w.]*(Error|Exception): ", line)]
     return lines[-1] if lines else log[-300:]
 
 
@@ -208,6 +212,8 @@ def verify_untouched(notebook: Path) -> None:
         for output in cell.get("outputs", []):
             if output.output_type == "error" and output.ename != "NotImplementedError":
                 raise NotebookError(
-                    notebook, label(cell, index), f"fails untouched with {output.ename}: {output.evalue}; a stub's "
-                    "NotImplementedError should come first"
+                    notebook,
+                    label(cell, index),
+                    f"fails untouched with {output.ename}: {output.evalue}; a stub's "
+                    "NotImplementedError should come first",
                 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
     names = [notebook.stem for notebook in course_notebooks(root)]
     if not names:
         raise NotebookError(root / MODULES, None, "holds no NN_name/NN_name.ipynb; there is nothing to serve")
-    prepare_environment(root)
+    use_configuration(root)
     outdated = [name for name in names if is_outdated(root, name)]
     if outdated:
         from autograder.release import release_all
@@ -63,16 +62,11 @@ def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
     return 0
 
 
-def prepare_environment(root: Path) -> None:
-    """Let this process, and what it starts, find `alembic` and the course's configuration.
-
-    nbgrader runs `alembic` by name, and its Assignment List reads the configuration in the student's folder.
-    """
+def use_configuration(root: Path) -> None:
+    """Let nbgrader's pages find the course's configuration; the Assignment List looks from the student's folder."""
     os.chdir(root)
-    path = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    os.environ["PATH"] = os.pathsep.join(path)
-    config_path = [str(root), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, config_path))
+    path = [str(root), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, path))
 
 
 def is_outdated(root: Path, name: str) -> bool:
@@ -94,7 +88,7 @@ def publish(root: Path, names: list[str]) -> None:
     config = configure(Config(), root)
     config.ExchangeReleaseAssignment.force = True  # replaces what an earlier start has put there
     api = NbGraderAPI(config=config)
-    print(f"Putting {len(names)} modules into the exchange ...", flush=True)
+    print(f"Filling the exchange, modules: {len(names)} ...", flush=True)
     for name in names:
         result = api.release_assignment(name)
         if not result["success"]:
@@ -124,9 +118,7 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None) -> N
     server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
     server.web_app.settings["page_config_hook"] = without_news
     print(
-        ADDRESSES.format(
-            url=server.connection_url, token=token, first=first, exchange=root / "course" / "exchange"
-        ),
+        ADDRESSES.format(url=server.connection_url, token=token, first=first, exchange=root / "course" / "exchange"),
         flush=True,
     )
     server.start()

@@ -210,9 +210,7 @@ def percentile_interval(values: list[float], q: float, confidence: float = 0.95)
 
     n, needed = len(values), runs_for_percentile(q, confidence)
     if n < needed:
-        raise ValueError(
-            f"a {confidence:.0%} interval for percentile {q:g} takes at least {needed} values, got {n}"
-        )
+        raise ValueError(f"a {confidence:.0%} interval for percentile {q:g} takes at least {needed} values, got {n}")
     ordered, tail, below = sorted(values), (1 - confidence) / 2, np.arange(n)
     lower = int(np.sum(bdtr(below, n, q / 100) <= tail)) - 1
     upper = n - int(np.sum(bdtrc(below, n, q / 100) <= tail))
@@ -319,15 +317,9 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
         return {str(key): json_safe(item, f"{where}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_safe(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    if (
-        value is None
-        or isinstance(value, str | bool | int)
-        or (isinstance(value, float) and math.isfinite(value))
-    ):
+    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise ValueError(
-        f"{where} is {value!r}, which JSON cannot hold; use numbers, text, lists and dictionaries"
-    )
+    raise ValueError(f"{where} is {value!r}, which JSON cannot hold; use numbers, text, lists and dictionaries")
 
 
 def format_measurement(mean: float, std: float, unit: str) -> str:
@@ -448,10 +440,7 @@ class BenchmarkResult:
         return percentile_interval(self.values, 50, self.confidence)
 
     def bootstrap_ci(
-        self,
-        statistic: Callable[[np.ndarray], float] = np.median,
-        seed: int | None = 0,
-        resamples: int = 2000,
+        self, statistic: Callable[[np.ndarray], float] = np.median, seed: int | None = 0, resamples: int = 2000
     ) -> tuple[float, float]:
         """Return the percentile bootstrap interval of a statistic; see `bootstrap_interval`."""
         return bootstrap_interval(self.values, statistic, self.confidence, seed, resamples)
@@ -504,9 +493,10 @@ class BenchmarkResult:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the result as an accessible HTML table and as text."""
         factor, unit = scale_unit(self.mean or self.std, self.unit)
+        interval = f"{self.ci_lower / factor:.4g} to {self.ci_upper / factor:.4g} {unit}"
         rows = {
             "mean": f"{self.mean / factor:.4g} {unit}",
-            f"{self.confidence:.0%} interval of the mean": f"{self.ci_lower / factor:.4g} to {self.ci_upper / factor:.4g} {unit}",
+            f"{self.confidence:.0%} interval of the mean": interval,
             "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
             "median": f"{self.median / factor:.4g} {unit}",
             "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",

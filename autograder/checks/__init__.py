@@ -109,7 +109,7 @@ def all_close(
 
 
 def raises(
-    error: type[Exception], call: Callable[[], Any], what: str, *, mentions: Sequence[str] = (), cause: str = ""
+    error: type[Exception], call: Callable[..., Any], what: str, *, mentions: Sequence[str] = (), cause: str = ""
 ) -> None:
     """Fail unless a call raises this error, with every given word in its message."""
     wanted = f"{what} should raise {error.__name__}"

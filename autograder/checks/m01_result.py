@@ -24,9 +24,14 @@ def values_are_guarded(student: Any) -> None:
     expect(all(type(value) is float for value in kept), "check_values should return plain floats")
     for bad in (NAN, INF, -INF, "1.0", None, True, [1.0], 1j):
         for index in (0, 3, 11):
-            values = [1.0] * 12
-            values[index] = bad  # type: ignore[call-overload]
-            raises(ValueError, lambda v=values: student.check_values(v), f"{bad!r} at index {index}", mentions=[str(index)])
+            values: list[Any] = [1.0] * 12
+            values[index] = bad
+            raises(
+                ValueError,
+                lambda v=values: student.check_values(v),
+                f"{bad!r} at index {index}",
+                mentions=[str(index)],
+            )
     raises(ValueError, lambda: student.check_values([]), "an empty list")
 
 
@@ -64,12 +69,23 @@ def t_interval_is_student_t(student: Any) -> None:
 @judges("required_runs")
 def runs_reach_the_half_width(student: Any) -> None:
     """The number is the smallest that suffices."""
-    for std, half, confidence in ((2.0, 0.5, 0.95), (1.0, 1.0, 0.99), (0.3, 0.1, 0.9), (1.5, 0.1, 0.95), (1, 5, 0.95)):
+    for std, half, confidence in (
+        (2.0, 0.5, 0.95),
+        (1.0, 1.0, 0.99),
+        (0.3, 0.1, 0.9),
+        (1.5, 0.1, 0.95),
+        (1, 5, 0.95),
+    ):
         sizes = np.arange(2, 3000)
         widths = stats.t.ppf(0.5 + confidence / 2, sizes - 1) * std / np.sqrt(sizes)
         truth = int(sizes[np.argmax(widths <= half)])
         got = student.required_runs(std, half, confidence)
-        close(got, truth, f"required_runs({std}, {half}, {confidence})", cause="use t, not z, and the smallest n that suffices")
+        close(
+            got,
+            truth,
+            f"required_runs({std}, {half}, {confidence})",
+            cause="use t, not z, and the smallest n that suffices",
+        )
     raises(ValueError, lambda: student.required_runs(1.0, 0.0), "a half-width of 0")
     raises(ValueError, lambda: student.required_runs(-1.0, 0.5), "a negative deviation")
     raises(ValueError, lambda: student.required_runs(1.0, 0.5, 1.5), "a confidence of 1.5")
@@ -79,8 +95,18 @@ def answer_runs(student: Any) -> None:
     """The answers follow from the t interval."""
     sizes = np.arange(2, 3000)
     truth = int(sizes[np.argmax(stats.t.ppf(0.975, sizes - 1) * 1.5 / np.sqrt(sizes) <= 0.1)])
-    close(student.runs_for_tenth_of_a_millisecond(), truth, "runs for ± 0.1 ms", cause="call required_runs(1.5, 0.1)")
-    close(student.growth_when_half_width_halves(), 4, "the growth", cause="n grows with the square of 1 / half-width")
+    close(
+        student.runs_for_tenth_of_a_millisecond(),
+        truth,
+        "runs for ± 0.1 ms",
+        cause="call required_runs(1.5, 0.1)",
+    )
+    close(
+        student.growth_when_half_width_halves(),
+        4,
+        "the growth",
+        cause="n grows with the square of 1 / half-width",
+    )
 
 
 @judges("runs_for_percentile")
@@ -91,7 +117,12 @@ def percentiles_need_enough_runs(student: Any) -> None:
         while p**n > (1 - confidence) / 2:
             n += 1
         got = student.runs_for_percentile(q, confidence)
-        close(got, n, f"runs_for_percentile({q}, {confidence})", cause="both sides must miss by at most (1 − confidence) / 2")
+        close(
+            got,
+            n,
+            f"runs_for_percentile({q}, {confidence})",
+            cause="both sides must miss by at most (1 − confidence) / 2",
+        )
     for q in (0, 100, -5):
         raises(ValueError, lambda q=q: student.runs_for_percentile(q), f"percentile {q}")
 
@@ -120,25 +151,45 @@ def bootstrap_resamples(student: Any) -> None:
     for statistic in (np.mean, np.median, np.max):
         for confidence in (0.8, 0.95):
             truth = stats.bootstrap(
-                (values,), statistic, method="percentile", confidence_level=confidence, n_resamples=6000,
+                (values,),
+                statistic,
+                method="percentile",
+                confidence_level=confidence,
+                n_resamples=6000,
                 rng=np.random.default_rng(5),
             )
             spread = float(truth.standard_error)
             got = student.bootstrap_interval(values, statistic, confidence, seed=11, resamples=3000)
             for end, mine, reference in zip(("lower", "upper"), got, truth.confidence_interval, strict=True):
                 close(
-                    mine, float(reference), f"the {end} end for {statistic.__name__} at {confidence}",
-                    cause="resample with replacement at the full size and take the middle of the replicas", rel=0, abs=0.25 * spread + 1e-12,
+                    mine,
+                    float(reference),
+                    f"the {end} end for {statistic.__name__} at {confidence}",
+                    cause="resample with replacement at the full size and take the middle of the replicas",
+                    rel=0,
+                    abs=0.25 * spread + 1e-12,
                 )
     first = student.bootstrap_interval(values, np.mean, seed=1, resamples=200)
-    all_close(student.bootstrap_interval(values, np.mean, seed=1, resamples=200), list(first), "the interval of the same seed")
+    all_close(
+        student.bootstrap_interval(values, np.mean, seed=1, resamples=200),
+        list(first),
+        "the interval of the same seed",
+    )
     expect(
         list(student.bootstrap_interval(values, np.mean, seed=2, resamples=200)) != list(first),
         "another seed should give slightly another interval: pass the seed to default_rng",
     )
     calls: list[int] = []
-    student.bootstrap_interval(values, lambda sample: calls.append(len(sample)) or float(sample[0]), resamples=150)
-    expect(calls.count(60) >= 150, f"150 resamples of all 60 values expected, got {len(calls)} of {set(calls)} values")
+
+    def first_value(sample: Any) -> float:
+        calls.append(len(sample))
+        return float(sample[0])
+
+    student.bootstrap_interval(values, first_value, resamples=150)
+    expect(
+        calls.count(60) >= 150,
+        f"150 resamples of all 60 values expected, got {len(calls)} of {set(calls)} values",
+    )
 
 
 @judges("tukey_outliers")
@@ -149,7 +200,12 @@ def outliers_are_tukeys(student: Any) -> None:
         values = [float(x) for x in rng.standard_t(1.5, 40)]
         first, third = np.percentile(values, [25, 75])
         truth = [v for v in values if v < first - 1.5 * (third - first) or v > third + 1.5 * (third - first)]
-        all_close(student.tukey_outliers(values), truth, "tukey_outliers", cause="fences lie 1.5 IQR beyond the quartiles")
+        all_close(
+            student.tukey_outliers(values),
+            truth,
+            "tukey_outliers",
+            cause="fences lie 1.5 IQR beyond the quartiles",
+        )
 
 
 @judges("format_measurement")
@@ -175,15 +231,26 @@ def result_summarises(student: Any) -> None:
     result = student.BenchmarkResult("latency", values, unit="s", confidence=0.9)
     lower, upper = stats.t.interval(0.9, 11, np.mean(values), stats.sem(values))
     truth = {
-        "mean": np.mean(values), "std": np.std(values, ddof=1), "median": np.median(values), "min_val": min(values),
-        "max_val": max(values), "count": 12, "ci_lower": lower, "ci_upper": upper,
+        "mean": np.mean(values),
+        "std": np.std(values, ddof=1),
+        "median": np.median(values),
+        "min_val": min(values),
+        "max_val": max(values),
+        "count": 12,
+        "ci_lower": lower,
+        "ci_upper": upper,
     }
     for name, value in truth.items():
         close(getattr(result, name), float(value), f"result.{name}", rel=1e-7)
     single = student.BenchmarkResult("latency", [2.0])
     all_close([single.std, single.ci_lower, single.ci_upper], [0.0, 2.0, 2.0], "std and interval of one value")
     expect(isinstance(student.BenchmarkResult("x", (1, 2)).values, list), "values should be kept as a list")
-    raises(ValueError, lambda: student.BenchmarkResult("latency", [1.0, NAN]), "a NaN among the values", mentions=["1"])
+    raises(
+        ValueError,
+        lambda: student.BenchmarkResult("latency", [1.0, NAN]),
+        "a NaN among the values",
+        mentions=["1"],
+    )
     raises(ValueError, lambda: student.BenchmarkResult("latency", []), "no values")
 
 
@@ -194,15 +261,33 @@ def methods_use_their_functions(student: Any) -> None:
     values = [float(x) for x in rng.lognormal(0, 1, 60)]
     result = student.BenchmarkResult("latency", values, confidence=0.8)
     close(result.cv, float(np.std(values, ddof=1) / np.mean(values)), "cv")
-    close(student.BenchmarkResult("gain", [-2.0, -4.0]).cv, math.sqrt(2) / 3, "cv of negative values", cause="divide by |mean|")
-    expect(math.isnan(number(student.BenchmarkResult("x", [0.0, 0.0]).cv, "cv")), "cv should be NaN when the mean is 0")
+    close(
+        student.BenchmarkResult("gain", [-2.0, -4.0]).cv,
+        math.sqrt(2) / 3,
+        "cv of negative values",
+        cause="divide by |mean|",
+    )
+    expect(
+        math.isnan(number(student.BenchmarkResult("x", [0.0, 0.0]).cv, "cv")),
+        "cv should be NaN when the mean is 0",
+    )
     for q in (0, 12.5, 95, 100):
         close(result.percentile(q), float(np.percentile(values, q)), f"percentile({q})")
     for q in (-1, 101):
         raises(ValueError, lambda q=q: result.percentile(q), f"percentile({q})")
-    all_close(result.median_ci(), student.percentile_interval(values, 50, 0.8), "median_ci", cause="use the result's confidence")
+    all_close(
+        result.median_ci(),
+        student.percentile_interval(values, 50, 0.8),
+        "median_ci",
+        cause="use the result's confidence",
+    )
     expected = student.bootstrap_interval(values, np.mean, 0.8, 3, 300)
-    all_close(result.bootstrap_ci(np.mean, seed=3, resamples=300), expected, "bootstrap_ci", cause="pass statistic, confidence and seed on")
+    all_close(
+        result.bootstrap_ci(np.mean, seed=3, resamples=300),
+        expected,
+        "bootstrap_ci",
+        cause="pass statistic, confidence and seed on",
+    )
     all_close(result.outliers(), student.tukey_outliers(values), "outliers()")
 
 
@@ -221,7 +306,12 @@ def results_survive_json(student: Any) -> None:
     for name in ("metric_name", "unit", "confidence", "metadata", "mean", "ci_lower", "ci_upper", "count"):
         got, truth = getattr(copy, name), getattr(result, name)
         expect(repr(got) == repr(truth), f"{name} was {truth!r} and came back as {got!r}")
-    raises(ValueError, lambda: student.BenchmarkResult.from_dict({"metric_name": "x"}), "a dict without values", mentions=["values"])
+    raises(
+        ValueError,
+        lambda: student.BenchmarkResult.from_dict({"metric_name": "x"}),
+        "a dict without values",
+        mentions=["values"],
+    )
     bare = student.BenchmarkResult.from_dict({"metric_name": "x", "values": [1.0]})
     close(bare.confidence, 0.95, "the confidence of a dict that names none")
     shown = str(student.BenchmarkResult("memory", [1.0e6, 1.2e6], unit="B"))
@@ -232,4 +322,7 @@ def answer_understanding(student: Any) -> None:
     """The three numbers follow from t, from 95 % of 200, and from (q/100)^n."""
     close(student.t_against_z_at_three(), 4.303 / 1.96, "question 1", cause="4.303 / 1.96", rel=0.02)
     close(student.misses_in_two_hundred(), 10, "question 2", cause="5 % of 200 miss")
-    expect(list(student.intervals_from_fifty()) == [True, False], "question 3: p90 takes 36 measurements, p99 takes 368")
+    expect(
+        list(student.intervals_from_fifty()) == [True, False],
+        "question 3: p90 takes 36 measurements, p99 takes 368",
+    )

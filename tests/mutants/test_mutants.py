@@ -37,7 +37,9 @@ def test_checks_kill_mutants(module: str, monkeypatch: pytest.MonkeyPatch, capsy
         blamed += [f"{mutant.name}: {name}" for name in failed if name != check]
     rate = 1 - len(survivors) / len(mutants)
     with capsys.disabled():
-        print(f"\n{module}: {len(mutants) - len(survivors)} of {len(mutants)} mutants killed; survivors: {survivors or 'none'}")
+        print(
+            f"\n{module}: {len(mutants) - len(survivors)} of {len(mutants)} mutants killed; survivors: {survivors or 'none'}"
+        )
     assert rate >= KILL_RATE, f"survivors: {survivors}"
     assert not blamed, f"a wrong solution costs points elsewhere: {blamed}"
 
