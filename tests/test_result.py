@@ -1,0 +1,401 @@
+"""The result and its intervals, against exact fractions, SciPy, binomial sums and published data."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import math
+import statistics
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import tinybench.result
+from tinybench.result import (
+    BenchmarkResult,
+    bootstrap_interval,
+    check_values,
+    format_measurement,
+    json_safe,
+    mean_and_std,
+    percentile_interval,
+    required_runs,
+    runs_for_percentile,
+    scale_unit,
+    t_interval,
+    tukey_outliers,
+)
+
+numbers = st.floats(-1e12, 1e12, allow_subnormal=False)
+samples = st.lists(numbers, min_size=1, max_size=60)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def exact_moments(values: list[float]) -> tuple[float, float]:
+    fractions = [Fraction(value) for value in values]
+    mean = sum(fractions) / len(fractions)
+    squares = sum((value - mean) ** 2 for value in fractions)
+    return float(mean), math.sqrt(squares / (len(fractions) - 1)) if len(fractions) > 1 else 0.0
+
+
+class TestCheckValues:
+    @given(samples)
+    def test_finite_numbers_pass_in_order(self, values: list[float]) -> None:
+        assert check_values(iter(values)) == values
+
+    def test_numpy_numbers_become_floats(self) -> None:
+        kept = check_values(np.array([1, 2], dtype=np.int32)) + check_values([np.float32(0.5), Fraction(1, 4)])
+        assert kept == [1.0, 2.0, 0.5, 0.25]
+        assert all(type(value) is float for value in kept)
+
+    @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "1.0", None, True, np.bool_(False), [1.0], 1j])
+    @pytest.mark.parametrize("index", [0, 3, 11])
+    def test_anything_else_is_refused_with_its_index(self, bad: object, index: int) -> None:
+        values: list[object] = [1.0] * 12
+        values[index] = bad
+        with pytest.raises(ValueError, match=rf"values\[{index}\]"):
+            check_values(values)
+
+    def test_none_at_all(self) -> None:
+        with pytest.raises(ValueError, match="empty; a result needs at least one measurement"):
+            check_values([])
+
+
+class TestMoments:
+    # NIST Statistical Reference Datasets, univariate summary statistics, with certified values
+    @pytest.mark.parametrize(
+        ("values", "mean", "std"),
+        [
+            ([10000001.0, 10000003.0, 10000002.0], 10000002.0, 1.0),
+            ([1.2] + [1.1, 1.3] * 500, 1.2, 0.1),
+            ([1000000.2] + [1000000.1, 1000000.3] * 500, 1000000.2, 0.1),
+            ([10000000.2] + [10000000.1, 10000000.3] * 500, 10000000.2, 0.1),
+        ],
+        ids=["NumAcc1", "NumAcc2", "NumAcc3", "NumAcc4"],
+    )
+    def test_nist(self, values: list[float], mean: float, std: float) -> None:
+        got_mean, got_std = mean_and_std(values)
+        assert math.isclose(got_mean, mean, rel_tol=1e-15)
+        # the data themselves are rounded to floats: about 1e-9 of 0.1 in NumAcc4
+        assert math.isclose(got_std, std, rel_tol=2e-8)
+        assert math.isclose(got_std, exact_moments(values)[1], rel_tol=1e-12)
+
+    @given(samples)
+    def test_against_exact_fractions(self, values: list[float]) -> None:
+        mean, std = mean_and_std(values)
+        exact_mean, exact_std = exact_moments(values)
+        assert math.isclose(mean, exact_mean, rel_tol=1e-15, abs_tol=1e-300)
+        assert math.isclose(std, exact_std, rel_tol=1e-9, abs_tol=1e-150)
+
+    @given(st.integers(-(10**9), 10**9), st.lists(st.integers(0, 1000), min_size=2, max_size=50))
+    def test_shift_leaves_the_deviation(self, shift: int, values: list[int]) -> None:
+        std = mean_and_std([float(value) for value in values])[1]
+        assert math.isclose(mean_and_std([float(value + shift) for value in values])[1], std, rel_tol=1e-9)
+
+    def test_single_value(self) -> None:
+        assert mean_and_std([7.5]) == (7.5, 0.0)
+
+
+class TestTInterval:
+    @settings(deadline=None)
+    @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=40, unique=True), st.floats(0.5, 0.999))
+    def test_against_scipy(self, integers: list[int], confidence: float) -> None:
+        values = [float(value) for value in integers]
+        low, high = t_interval(values, confidence)
+        truth = stats.t.interval(confidence, len(values) - 1, np.mean(values), stats.sem(values))
+        scale = truth[1] - truth[0]
+        assert (low, high) == pytest.approx(truth, rel=1e-9, abs=1e-9 * scale)
+
+    def test_half_width_in_standard_errors(self) -> None:
+        values = [float(x) for x in range(10)]
+        low, high = t_interval(values)
+        assert (high - low) / 2 / (statistics.stdev(values) / math.sqrt(10)) == pytest.approx(2.262157, rel=1e-6)
+
+    def test_single_value(self) -> None:
+        assert t_interval([4.2]) == (4.2, 4.2)
+
+
+class TestRequiredRuns:
+    @settings(deadline=None)
+    @given(st.floats(0, 20), st.floats(0.1, 10), st.floats(0.5, 0.99))
+    def test_smallest_that_suffices(self, std: float, half_width: float, confidence: float) -> None:
+        runs = required_runs(std, half_width, confidence)
+
+        def width(n: int) -> float:
+            return float(stats.t.ppf(0.5 + confidence / 2, n - 1)) * std / math.sqrt(n)
+
+        assert width(runs) <= half_width * (1 + 1e-9)
+        assert runs == 2 or width(runs - 1) > half_width * (1 - 1e-9)
+
+    def test_worked_example(self) -> None:
+        assert required_runs(2.0, 0.5) == 64
+
+    @pytest.mark.parametrize(
+        ("std", "half_width", "confidence", "message"),
+        [
+            (-1.0, 0.5, 0.95, "std is -1.0; a standard deviation"),
+            (math.nan, 0.5, 0.95, "std is nan"),
+            (1.0, 0.0, 0.95, "half_width is 0.0; it must be positive"),
+            (1.0, math.inf, 0.95, "half_width is inf"),
+            (1.0, 0.5, 1.0, "confidence is 1.0; it must lie between 0 and 1"),
+        ],
+    )
+    def test_bad_input(self, std: float, half_width: float, confidence: float, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            required_runs(std, half_width, confidence)
+
+
+class TestPercentiles:
+    @pytest.mark.parametrize(("q", "runs"), [(50, 6), (90, 36), (99, 368), (99.9, 3688), (10, 36), (1, 368)])
+    def test_runs_for_percentile(self, q: float, runs: int) -> None:
+        assert runs_for_percentile(q) == runs
+
+    @pytest.mark.parametrize("q", [0, 100, -1, 101])
+    def test_percentile_out_of_range(self, q: float) -> None:
+        with pytest.raises(ValueError, match=f"q is {q}; a percentile with an interval"):
+            runs_for_percentile(q)
+
+    @settings(deadline=None)
+    @given(st.integers(6, 150), st.integers(5, 95), st.sampled_from([0.8, 0.9, 0.95]), st.randoms())
+    def test_coverage_is_kept_and_tight(self, n: int, q: int, confidence: float, random: object) -> None:
+        values = [float(rank) for rank in range(1, n + 1)]
+        random.shuffle(values)  # type: ignore[attr-defined]
+        if n < runs_for_percentile(q, confidence):
+            with pytest.raises(
+                ValueError, match=f"takes at least {runs_for_percentile(q, confidence)} values, got {n}"
+            ):
+                percentile_interval(values, q, confidence)
+            return
+        lower, upper = (int(end) for end in percentile_interval(values, q, confidence))
+        below, tail = stats.binom(n, q / 100), (1 - confidence) / 2
+        assert below.cdf(lower - 1) <= tail < below.cdf(lower)
+        assert below.sf(upper - 1) <= tail < below.sf(upper - 2)
+
+    def test_coverage_on_skewed_data(self) -> None:
+        rng = np.random.default_rng(1)
+        ends = [percentile_interval(row.tolist(), 50) for row in rng.lognormal(0, 1, (2000, 25))]
+        assert 0.94 < np.mean([low <= 1.0 <= high for low, high in ends]) < 0.98  # 95.7 % by the binomial sum
+
+
+class TestBootstrap:
+    def test_against_scipy(self) -> None:
+        values = np.random.default_rng(4).lognormal(0, 0.7, 60)
+        truth = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=8000, rng=np.random.default_rng(5))
+        got = bootstrap_interval(values.tolist(), np.mean, seed=1, resamples=8000)
+        assert got == pytest.approx(tuple(truth.confidence_interval), abs=0.15 * float(truth.standard_error))
+
+    def test_seed_decides(self) -> None:
+        values = [float(x) for x in range(30)]
+        first = bootstrap_interval(values, np.mean, seed=1, resamples=100)
+        assert bootstrap_interval(values, np.mean, seed=1, resamples=100) == first
+        assert bootstrap_interval(values, np.mean, seed=2, resamples=100) != first
+
+    @given(st.lists(numbers, min_size=1, max_size=20))
+    @settings(deadline=None, max_examples=25)
+    def test_stays_within_the_sample(self, values: list[float]) -> None:
+        low, high = bootstrap_interval(values, np.median, resamples=50)
+        assert min(values) <= low <= high <= max(values)
+
+
+@given(st.lists(numbers, min_size=1, max_size=60))
+def test_tukey_outliers(values: list[float]) -> None:
+    first, third = np.percentile(values, [25, 75])
+    reach = 1.5 * (third - first)
+    assert tukey_outliers(values) == [value for value in values if not first - reach <= value <= third + reach]
+
+
+class TestFormat:
+    @pytest.mark.parametrize(
+        ("size", "unit", "factor", "scaled"),
+        [
+            (0.0123, "s", 1e-3, "ms"),
+            (1.5, "s", 1.0, "s"),
+            (3600.0, "s", 1.0, "s"),
+            (2e-6, "s", 1e-6, "µs"),
+            (1e-12, "s", 1e-9, "ns"),
+            (-0.002, "J", 1e-3, "mJ"),
+            (2.5e9, "B", 1e9, "GB"),
+            (17.0, "B", 1.0, "B"),
+            (0.0, "s", 1.0, "s"),
+            (0.001, "", 1.0, ""),
+            (0.001, "qps", 1.0, "qps"),
+        ],
+    )
+    def test_scale_unit(self, size: float, unit: str, factor: float, scaled: str) -> None:
+        assert scale_unit(size, unit) == (factor, scaled)
+
+    @pytest.mark.parametrize(
+        ("mean", "std", "unit", "text"),
+        [
+            (0.0123, 0.0008, "s", "12.3 ± 0.8 ms"),
+            (4.56e-6, 1.2e-7, "s", "4.56 ± 0.12 µs"),
+            (2.5e6, 3e4, "B", "2.50 ± 0.03 MB"),
+            (1.5, 0.0, "s", "1.5 ± 0 s"),
+            (123.4, 55.0, "B", "123 ± 55 B"),
+            (0.98, 0.0123, "", "0.980 ± 0.012"),
+        ],
+    )
+    def test_format_measurement(self, mean: float, std: float, unit: str, text: str) -> None:
+        assert format_measurement(mean, std, unit) == text
+
+
+class TestBenchmarkResult:
+    @settings(deadline=None)
+    @given(st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=40))
+    def test_summary(self, values: list[float]) -> None:
+        result = BenchmarkResult("latency", values, unit="s", confidence=0.9)
+        assert (result.mean, result.std) == mean_and_std(values)
+        assert result.median == pytest.approx(statistics.median(values), rel=1e-12)
+        assert (result.min_val, result.max_val, result.count) == (min(values), max(values), len(values))
+        assert (result.ci_lower, result.ci_upper) == t_interval(values, 0.9)
+        assert result.cv == result.std / abs(result.mean)
+
+    def test_survives_large_offsets(self) -> None:
+        values = [10000000.2] + [10000000.1, 10000000.3] * 500
+        result = BenchmarkResult("timestamp", values)
+        assert (result.mean, result.std) == pytest.approx(exact_moments(values), rel=1e-9)
+
+    @pytest.mark.parametrize(
+        "values", [(1, 2), np.array([1.0, 2.0]), iter([1.0, 2.0])], ids=["tuple", "array", "iterator"]
+    )
+    def test_values_become_a_list_of_floats(self, values: object) -> None:
+        assert BenchmarkResult("x", values).values == [1.0, 2.0]  # type: ignore[arg-type]
+
+    def test_keeps_no_reference_to_the_callers_data(self) -> None:
+        values, metadata = [1.0, 2.0], {"shape": [1, 28]}
+        result = BenchmarkResult("x", values, metadata=metadata)
+        values.append(3.0)
+        metadata["shape"].append(28)
+        assert (result.values, result.metadata) == ([1.0, 2.0], {"shape": [1, 28]})
+
+    def test_single_value(self) -> None:
+        result = BenchmarkResult("latency", [2.0])
+        assert (result.std, result.ci_lower, result.ci_upper, result.cv) == (0.0, 2.0, 2.0, 0.0)
+
+    def test_cv_without_a_mean(self) -> None:
+        assert math.isnan(BenchmarkResult("gain", [-1.0, 1.0]).cv)
+        assert BenchmarkResult("gain", [-2.0, -4.0]).cv > 0
+
+    def test_methods(self) -> None:
+        values = [float(x) for x in np.random.default_rng(3).lognormal(0, 1, 60)]
+        result = BenchmarkResult("latency", values, confidence=0.8)
+        assert result.percentile(95) == pytest.approx(float(np.percentile(values, 95)))
+        assert result.median_ci() == percentile_interval(values, 50, 0.8)
+        assert result.bootstrap_ci(np.mean, seed=3) == bootstrap_interval(values, np.mean, 0.8, 3)
+        assert result.outliers() == tukey_outliers(values)
+
+    @pytest.mark.parametrize("q", [-1, 100.5])
+    def test_percentile_out_of_range(self, q: float) -> None:
+        with pytest.raises(ValueError, match=r"p95 is 95, not 0\.95"):
+            BenchmarkResult("x", [1.0]).percentile(q)
+
+    def test_median_interval_of_too_few(self) -> None:
+        with pytest.raises(ValueError, match="at least 6 values, got 5"):
+            BenchmarkResult("x", [1.0] * 5).median_ci()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"values": []}, "values is empty"),
+            ({"values": [1.0, math.nan]}, r"values\[1\] is nan"),
+            ({"values": ["1.0"]}, r"values\[0\] is '1\.0', not a number"),
+            ({"values": [1.0], "confidence": 95}, "confidence is 95; it must lie between 0 and 1"),
+            ({"values": [1.0], "confidence": math.nan}, "confidence is nan"),
+            ({"values": [1.0], "metadata": {"model": object}}, r"metadata\['model'\] is <class 'object'>"),
+            ({"values": [1.0], "metadata": {"a": [1, {"b": math.inf}]}}, r"metadata\['a'\]\[1\]\['b'\] is inf"),
+        ],
+    )
+    def test_bad_input(self, arguments: dict[str, object], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            BenchmarkResult("latency", **arguments)  # type: ignore[arg-type]
+
+
+class TestJson:
+    @settings(deadline=None)
+    @given(
+        values=st.lists(st.floats(-1e300, 1e300, allow_subnormal=True), min_size=1, max_size=20).filter(
+            lambda values: max(map(abs, values)) < 1e150
+        ),
+        metadata=st.dictionaries(st.text(), json_values, max_size=4),
+        name=st.text(),
+        unit=st.sampled_from(["s", "B", "J", "W", ""]),
+        confidence=st.floats(0.5, 0.999),
+    )
+    def test_round_trip_without_loss(
+        self, values: list[float], metadata: dict[str, object], name: str, unit: str, confidence: float
+    ) -> None:
+        result = BenchmarkResult(name, values, metadata=metadata, unit=unit, confidence=confidence)
+        text = json.dumps(result.to_dict(), allow_nan=False)
+        copy = BenchmarkResult.from_dict(json.loads(text))
+        assert copy == result
+        assert [value.hex() for value in copy.values] == [value.hex() for value in result.values]
+        assert json.dumps(copy.to_dict(), allow_nan=False) == text
+
+    def test_summary_goes_along(self) -> None:
+        result = BenchmarkResult("latency", [1.0, 2.0, 4.0], unit="s")
+        data = result.to_dict()
+        for name in ("count", "mean", "std", "median", "min_val", "max_val", "ci_lower", "ci_upper"):
+            assert data[name] == getattr(result, name)
+
+    def test_numpy_metadata(self) -> None:
+        metadata = {"batch": np.int64(8), "shape": (1, 28), "thresholds": np.array([0.5, 0.25]), 3: np.bool_(True)}
+        result = BenchmarkResult("x", [1.0], metadata=metadata)  # type: ignore[arg-type]
+        assert result.metadata == {"batch": 8, "shape": [1, 28], "thresholds": [0.5, 0.25], "3": True}
+
+    @pytest.mark.parametrize("name", ["metric_name", "values"])
+    def test_missing_field(self, name: str) -> None:
+        data = BenchmarkResult("x", [1.0]).to_dict()
+        del data[name]
+        with pytest.raises(ValueError, match=f"'{name}' is missing; a result is written by"):
+            BenchmarkResult.from_dict(data)
+
+    def test_defaults_of_a_bare_file(self) -> None:
+        assert BenchmarkResult.from_dict({"metric_name": "x", "values": [1.0]}) == BenchmarkResult("x", [1.0])
+
+    def test_json_safe_names_the_place(self) -> None:
+        with pytest.raises(ValueError, match=r"here\[1\] is \{1\}, which JSON cannot hold"):
+            json_safe([0, {1}], "here")
+
+
+class TestDisplay:
+    def test_text(self) -> None:
+        assert str(BenchmarkResult("latency", [0.0115, 0.0123, 0.0131], unit="s")) == "latency: 12.3 ± 0.8 ms (n=3)"
+
+    def test_notebook_shows_table_and_text(self) -> None:
+        result = BenchmarkResult("latency", [0.01, 0.011, 0.012, 0.2], unit="s")
+        shown = result._repr_mimebundle_()
+        assert shown["text/plain"] == str(result)
+        table = shown["text/html"]
+        assert table.count('scope="row"') == 6
+        assert "95% interval of the mean" in table
+        assert "4, 1 of them outliers" in table
+        assert "estimate" not in table
+
+    def test_estimate_says_so(self) -> None:
+        result = BenchmarkResult("energy", [1.0, 1.1], metadata={"measured": False}, unit="J")
+        assert not result.measured
+        assert "no, an estimate" in result._repr_mimebundle_()["text/html"]
+
+    def test_names_cannot_inject_markup(self) -> None:
+        table = BenchmarkResult("<script>alert(1)</script>", [1.0], unit="<b>")._repr_mimebundle_()["text/html"]
+        assert "<script>" not in table
+        assert "<b>" not in table
+
+    @given(samples)
+    @settings(deadline=None)
+    def test_always_shows_something(self, values: list[float]) -> None:
+        result = BenchmarkResult("x", values, unit="s")
+        assert f"(n={len(values)})" in str(result)
+        assert "<table>" in result._repr_mimebundle_()["text/html"]
+
+
+def test_examples_in_the_documentation() -> None:
+    assert doctest.testmod(tinybench.result).failed == 0
