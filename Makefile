@@ -40,7 +40,7 @@ lint: $(READY)  ## style, types, clean notebooks, and tinybench/ in step with th
 
 bench: $(READY)  ## compare the timed loop with its peers
 	$(say)
-	python tests/benchmarks
+	python -m tests.benchmarks
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	$(say)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from autograder.config import project_root
+from autograder.leaderboard.commands import add_commands
 from autograder.notebook import NotebookError
+from autograder.sandbox import SandboxUnavailable
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -20,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         root = Path(options.root).resolve() if options.root else project_root()
         return int(options.command(root, options))
-    except (NotebookError, FileNotFoundError, ValueError) as error:
+    except (NotebookError, SandboxUnavailable, FileNotFoundError, ValueError) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
@@ -87,11 +91,29 @@ def _parser() -> argparse.ArgumentParser:
         "grade",
         _grade,
         "Grade collected submissions of an assignment into the gradebook",
-        "A submission that is broken costs its author only; the reason is in the feedback.",
+        "Each runs in a sandbox and is judged from outside; what is broken costs its author only, with the reason in "
+        "the feedback. Killed at any point, the same command goes on.",
     )
     grade.add_argument("assignment", metavar="NN_name")
     grade.add_argument("--student", help="only this student")
     grade.add_argument("--regrade", action="store_true", help="grade again what has been graded")
+    grade.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    grade.add_argument("--workers", type=int, help="local processes (default: one for each core)")
+    grade.add_argument("--scheduler", metavar="tcp://…", help="grade on a Dask cluster instead")
+    grade.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="run submissions as you, without a sandbox: their code can then read and change whatever you can, the "
+        "gradebook included; for people you trust",
+    )
+    grade.add_argument("--json", action="store_true", help="print the outcomes as JSON")
+
+    add(
+        "doctor",
+        _doctor,
+        "Say whether this machine can confine untrusted code",
+        "Lists what grading needs, what is missing, and what to install.",
+    )
 
     feedback = add("feedback", _feedback, "Write the students' feedback pages of an assignment")
     feedback.add_argument("assignment", metavar="NN_name")
@@ -99,6 +121,8 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = add("demo", _demo, "Grade a small class and benchmark a model, headless, in a folder of its own")
     demo.add_argument("--out", default="demo", help="the folder (default: demo)")
+
+    add_commands(commands)
     return parser
 
 
@@ -169,8 +193,37 @@ def _course(root: Path, options: argparse.Namespace) -> int:
 def _grade(root: Path, options: argparse.Namespace) -> int:
     from autograder.grade import grade, print_grades
 
-    outcomes = grade(root, options.assignment, student=options.student, regrade=options.regrade)
-    print_grades(outcomes)
+    if options.unsafe:
+        print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
+    outcomes = grade(
+        root,
+        options.assignment,
+        student=options.student,
+        regrade=options.regrade,
+        dry_run=options.dry_run,
+        scheduler=options.scheduler,
+        workers=options.workers,
+        unsafe=options.unsafe,
+        progress=not options.json,
+    )
+    if options.json:
+        print(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    else:
+        print_grades(outcomes)
+    return OK
+
+
+def _doctor(root: Path, options: argparse.Namespace) -> int:
+    from autograder.sandbox import available, doctor
+
+    for name, works, line in doctor():
+        print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
+    try:
+        available()
+    except SandboxUnavailable:
+        print("this machine cannot confine submissions: `autograder grade` refuses here")
+        return FAILED
+    print("this machine can grade submissions of strangers")
     return OK
 
 

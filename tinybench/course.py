@@ -1,4 +1,4 @@
-"""What the notebooks need around the library: staged class building, figures, and whose code is running."""
+"""What the notebooks need around the library: staged class building, figures, whose code is running, case studies."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ import html
 import importlib
 import importlib.util
 import io
+import os
+import platform
 import sys
+import tempfile
 import types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["add_to_class", "announce", "graft", "show_figure", "use_figure_style"]
+__all__ = [
+    "Case",
+    "add_to_class",
+    "announce",
+    "cached",
+    "cached_fit",
+    "case_study",
+    "graft",
+    "show_figure",
+    "use_figure_style",
+]
 
 OKABE_ITO = [
     "#0072B2",
@@ -198,3 +212,169 @@ def _data_table(data: Mapping[str, Sequence[Any]]) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f"<details><summary>The data as a table</summary>{table}</details>"
+
+
+def cached(function: Callable[..., Any], *args: Any) -> Any:
+    """Return ``function(*args)``, from a file if exactly the same was computed before.
+
+    The file's name is a digest of all that the value depends on: the code of the function and of the functions and
+    values it uses, the arguments, and the versions of Python and the libraries. Change one, and it is computed anew.
+    Files are in ``$TINYBENCH_CACHE``, by default ``~/.cache/tinybench``; where nothing can be written, nothing is kept.
+
+    Parameters
+    ----------
+    function
+        Deterministic; a function of your own, not a method.
+    args
+        Arrays, estimators, plain data.
+    """
+    import joblib  # type: ignore[import-untyped]
+
+    versions = {name: _version(name) for name in ("numpy", "scipy", "sklearn")}
+    digest = joblib.hash([_depends_on(function, {}), args, platform.python_version(), versions])
+    folder = Path(os.environ.get("TINYBENCH_CACHE") or Path.home() / ".cache" / "tinybench")
+    file = folder / f"{function.__name__.strip('_')}-{digest}.joblib"
+    if file.is_file():
+        try:
+            return joblib.load(file)
+        except Exception:
+            print(f"{file} cannot be read; computing it anew")
+    value = function(*args)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "wb") as stream:
+            joblib.dump(value, stream)
+        os.replace(temporary, file)
+    except OSError as error:
+        print(f"not kept for next time: {error}")
+    return value
+
+
+def cached_fit(model: Any, X: Any, y: Any) -> Any:
+    """Return a scikit-learn model fitted on data, see `cached`; silent where it has not converged yet."""
+    return cached(_fitted, model, X, y)
+
+
+def _fitted(model: Any, X: Any, y: Any) -> Any:
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+
+    print(f"fitting {model} on {len(X)} rows: once, then it is read from the cache", flush=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clone(model).fit(X, y)
+
+
+def _version(module: str) -> str:
+    return str(getattr(importlib.import_module(module.partition(".")[0]), "__version__", ""))
+
+
+def _depends_on(value: Any, seen: dict[int, str]) -> Any:
+    """Return what a function, class or value consists of, as plain data that can be hashed."""
+    if id(value) in seen:
+        return seen[id(value)]
+    module = getattr(value, "__module__", None) or ""
+    name = f"{module}.{getattr(value, '__qualname__', '')}"
+    if isinstance(value, types.ModuleType):
+        return value.__name__, _version(value.__name__)
+    if isinstance(value, types.FunctionType | type):
+        seen[id(value)] = name
+        if module.partition(".")[0] not in ("__main__", "tinybench", "builtins"):
+            return name, _version(module)
+    if isinstance(value, types.FunctionType):
+        used = [value.__globals__[n] for n in sorted(_names(value.__code__)) if n in value.__globals__]
+        enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+        parts = [*used, *enclosed, value.__defaults__, value.__kwdefaults__]
+        return _code(value.__code__), [_depends_on(part, seen) for part in parts]
+    if isinstance(value, type) and module != "builtins":
+        return name, [_depends_on(part, seen) for part in vars(value).values() if isinstance(part, types.FunctionType)]
+    return name if callable(value) and hasattr(value, "__qualname__") else value
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
+    return set(code.co_names).union(*(_names(c) for c in inner))
+
+
+def _code(code: types.CodeType) -> Any:
+    constants = [_code(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
+    return code.co_code, code.co_names, constants
+
+
+class Case(NamedTuple):
+    """A case study: a fitted model, the rows it was fitted on, and other rows to judge it by."""
+
+    model: Any
+    X_train: Any
+    y_train: Any
+    X: Any
+    y: Any
+
+
+def case_study(name: str) -> Case:
+    """Return one of the case studies of modules 11 to 15: a network on handwritten digits, in 32 bits.
+
+    Parameters
+    ----------
+    name
+        ``"small"``: 256 and 128 hidden units on 8 × 8 pixels. ``"narrow"`` (64) and ``"wide"`` (512 and 256 units)
+        work on 28 × 28 pixels: the same digits enlarged, turned, shifted, with noise. The wide one takes about half a
+        minute to fit, once (see `cached`).
+
+    Raises
+    ------
+    ValueError
+        If there is no such case.
+    """
+    from sklearn.neural_network import MLPClassifier
+
+    cases = {
+        "small": ((256, 128), 60, _digits),
+        "narrow": ((64,), 20, _large_digits),
+        "wide": ((512, 256), 15, _large_digits),
+    }
+    if name not in cases:
+        raise ValueError(f"no case study {name!r}; there are {', '.join(cases)}")
+    layers, iterations, load = cases[name]
+    X_train, y_train, X, y = cached(load)
+    network = MLPClassifier(layers, batch_size=200, max_iter=iterations, random_state=0)
+    return Case(cached_fit(network, X_train, y_train), X_train, y_train, X, y)
+
+
+def _digits() -> tuple[Any, ...]:
+    """Return training rows and labels, other rows and their labels: 8 × 8 pixels from 0 to 1."""
+    import numpy as np
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    pixels = (X / 16).astype(np.float32)
+    X_train, X_test, y_train, y_test = train_test_split(pixels, y, test_size=540, random_state=0, stratify=y)
+    return X_train, y_train, X_test, y_test
+
+
+def _large_digits() -> tuple[Any, ...]:
+    """Return the digits in 28 × 28 pixels; no original has copies among both the training and the other rows."""
+    import numpy as np
+    from scipy.ndimage import affine_transform
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+
+    def enlarged(originals: Any, copies: int) -> tuple[Any, Any]:
+        rows = rng.permutation(np.resize(originals, copies))
+        pictures = np.empty((copies, 28, 28), np.float32)
+        for picture, row in zip(pictures, rows, strict=True):
+            angle, zoom, shift = rng.normal(0, 0.12), rng.uniform(0.9, 1.1), rng.normal(0, 0.3, 2)
+            turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) * 8 / 28 / zoom
+            picture[:] = affine_transform(
+                X[row].reshape(8, 8) / 16, turn, 3.5 - turn @ [13.5, 13.5] + shift, (28, 28), order=1
+            )
+        pictures += rng.normal(0, 0.1, pictures.shape).astype(np.float32)
+        return pictures.clip(0, 1).reshape(copies, 784), y[rows]
+
+    train, test = train_test_split(np.arange(len(X)), test_size=360, random_state=0, stratify=y)
+    return *enlarged(train, 10_000), *enlarged(test, 2160)

@@ -54,11 +54,16 @@ def run(name: str, names: Mapping[str, Any]) -> None:
     CheckFailed
         If the student's work is wrong, or raises what it should not.
     """
+    judge(name, lambda module, pieces: graft(module, names, *pieces) if pieces else SimpleNamespace(**names))
+
+
+def judge(name: str, student: Callable[[str, tuple[str, ...]], Any]) -> None:
+    """Run one hidden check on what `student` returns for a module and the pieces judged; see `run`."""
     file, _, function = name.partition(".")
     check: Check = getattr(import_module(f"autograder.checks.{file}"), function)
     pieces: tuple[str, ...] = getattr(check, "pieces", ())
     try:
-        check(graft(f"tinybench.{file.partition('_')[2]}", names, *pieces) if pieces else SimpleNamespace(**names))
+        check(student(f"tinybench.{file.partition('_')[2]}", pieces))
     except CheckFailed as failure:
         raise failure.with_traceback(None) from None
     except Exception as error:

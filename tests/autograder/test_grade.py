@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -14,21 +15,24 @@ from traitlets.config import Config
 from autograder.config import configure
 from autograder.demo import solve, submit, the_class
 from autograder.execute import execute
-from autograder.export import export_course, write_atomically
 from autograder.grade import feedback, grade
 from autograder.notebook import NotebookError, read_notebook
 from autograder.release import release_all
-from tests.autograder.conftest import ROOT, Write
+from autograder.sandbox import SandboxUnavailable
+from tests.autograder.conftest import ROOT, Write, small_cells
 
-NAME = "01_tiny"
+NAME = "01_result"
+RIGHT = {
+    "check_values": "def check_values(values):\n    out = []\n    for i, v in enumerate(values):\n        if type(v) is bool or not isinstance(v, Real) or not math.isfinite(v):\n            raise ValueError(f'{i}')\n        out.append(float(v))\n    if not out:\n        raise ValueError('empty')\n    return out",
+    "mean_and_std": "def mean_and_std(v):\n    m = math.fsum(v) / len(v)\n    if len(v) == 1:\n        return m, 0.0\n    r = [x - m for x in v]\n    return m, math.sqrt((math.fsum(x * x for x in r) - math.fsum(r) ** 2 / len(v)) / (len(v) - 1))",
+}
 
 
 @pytest.fixture
 def released(course: Path, module: Write) -> Path:
-    """Return a course whose one module is released."""
-    module()
-    for path, text in export_course(course).items():
-        write_atomically(path, text)
+    """Return a course whose one small module is released."""
+    module(*small_cells(), name=NAME)
+    shutil.copytree(ROOT / "tinybench", course / "tinybench", dirs_exist_ok=True)
     release_all(course, verify=False, report=lambda line: None)
     return course
 
@@ -41,9 +45,13 @@ def hand_in(course: Path, student: str, content: bytes, name: str = NAME) -> Pat
     return path
 
 
-def solved(course: Path, source: str = "def halve(x):\n    return x / 2", extra: str = "") -> bytes:
+def solved(course: Path, extra: str = "", **sources: str) -> bytes:
     notebook = read_notebook(course / "course" / "release" / NAME / f"{NAME}.ipynb")
-    notebook.cells[2].source = source + extra
+    for cell in notebook.cells:
+        if cell.id in RIGHT:
+            cell.source = sources.get(cell.id, RIGHT[cell.id])
+        if cell.id == "mean_and_std":
+            cell.source += extra
     return nbformat.writes(notebook).encode()
 
 
@@ -54,7 +62,7 @@ def test_points_are_what_was_written(released: Path) -> None:
         "right": solved(released),
         "noisy": solved(released, extra=noisy),
         "quiet": solved(released, extra=number),
-        "hidden_wrong": solved(released, "def halve(x):\n    return x // 2"),
+        "hidden_wrong": solved(released, check_values=RIGHT["check_values"].replace("type(v) is bool or ", "")),
         "untouched": (released / "course" / "release" / NAME / f"{NAME}.ipynb").read_bytes(),
         "crash": solved(released, extra="\n\nimport os\nos._exit(3)"),
         "not_json": b"no notebook",
@@ -76,23 +84,37 @@ def test_points_are_what_was_written(released: Path) -> None:
         file.truncate(200 * 2**20)
     outcomes = {outcome.student: outcome for outcome in grade(released, NAME)}
     assert {name: outcome.score for name, outcome in outcomes.items()} == {
-        "right": 3, "noisy": 3, "quiet": 3, "hidden_wrong": 0, "untouched": 0, "crash": 0, "not_json": 0,
+        "right": 4, "noisy": 4, "quiet": 4, "hidden_wrong": 2, "untouched": 0, "crash": 2, "not_json": 0,
         "binary": 0, "empty": 0, "skipper": 0, "linker": 0, "huge": 0,
     }  # fmt: skip
-    assert "ended while a cell was running" in outcomes["crash"].note
-    assert "not a regular file" in outcomes["linker"].note
-    assert "200 MB" in outcomes["huge"].note
+    assert "ended" in outcomes["crash"].note
+    assert "symbolic link" in outcomes["linker"].note
+    assert "over 20 MB" in outcomes["huge"].note
     for name in ("not_json", "binary", "empty"):
-        assert "notebook" in outcomes[name].note.lower() or "UTF-8" in outcomes[name].note
-    assert not (released / "course" / "checked" / "linker" / NAME / f"{NAME}.ipynb").is_symlink()
+        assert "notebook" in outcomes[name].note
+    assert [name for name, outcome in outcomes.items() if outcome.evidence] == []
+    assert {o.note for o in grade(released, NAME, dry_run=True)} == {"would be kept"}
     again = {outcome.student: outcome for outcome in grade(released, NAME)}
-    assert {outcome.note for outcome in again.values()} == {"graded before"}
     assert {name: outcome.score for name, outcome in again.items()} == {name: o.score for name, o in outcomes.items()}
     pages = {page.parts[-3]: page.read_text() for page in feedback(released, NAME)}
     assert len(pages) == len(outcomes)
     for page in pages.values():
-        assert "half of 3 is 1.5" not in page.replace("AssertionError: half of 3 is 1.5", ""), "hidden source leaked"
+        assert "autograder.checks" not in page
+        assert "values_are_guarded" not in page, "hidden source leaked"
     assert "could not be graded" in pages["not_json"]
+
+
+def test_without_a_sandbox_only_on_request(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_in(released, "right", solved(released))
+    hand_in(released, "wrong", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
+
+    def none_here() -> None:
+        raise SandboxUnavailable("bwrap is missing: install the package bubblewrap")
+
+    monkeypatch.setattr("autograder.grade.available", none_here)
+    with pytest.raises(SandboxUnavailable, match="bubblewrap"):
+        grade(released, NAME)
+    assert [outcome.score for outcome in grade(released, NAME, unsafe=True, progress=False)] == [4, 2]
 
 
 def test_grading_needs_a_release_and_a_submission(course: Path, released: Path) -> None:
@@ -131,14 +153,14 @@ def test_round_trip_through_the_exchange(released: Path, monkeypatch: pytest.Mon
     submit(released, "ada", desk.parent)
     assert api.collect(NAME)["success"]
     [outcome] = grade(released, NAME)
-    assert (outcome.student, outcome.score, outcome.max_score) == ("ada", 3, 3)
+    assert (outcome.student, outcome.score, outcome.max_score) == ("ada", 4, 4)
     with Gradebook(config.CourseDirectory.db_url) as gradebook:
-        assert gradebook.find_submission(NAME, "ada").score == 3
+        assert gradebook.find_submission(NAME, "ada").score == 4
     stock = configure(Config(), released)
     del stock.Autograde["autograde_preprocessors"]
     assert NbGraderAPI(config=stock).autograde(NAME, "ada", force=True)["success"]
     with Gradebook(config.CourseDirectory.db_url) as gradebook:
-        assert gradebook.find_submission(NAME, "ada").score == 3
+        assert gradebook.find_submission(NAME, "ada").score == 4
     assert os.environ["PATH"]
 
 

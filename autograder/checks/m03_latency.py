@@ -1,0 +1,756 @@
+"""Hidden checks of module 03: fake clocks that only fake models move, counted calls, NumPy and SciPy as the truth."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from autograder.checks import all_close, close, draw, expect, judges, raises
+from tinybench.result import runs_for_percentile
+
+
+class Clock:
+    """Stands still but for what a model or a sleep adds, and for `tick` seconds at every reading."""
+
+    def __init__(self, now: float = 0.0, tick: float = 0.0) -> None:
+        self.now, self.tick = now, tick
+
+    def __call__(self) -> float:
+        self.now += self.tick
+        return self.now
+
+
+class Model:
+    """Takes the given seconds, call by call (the last for ever), and keeps what it was called with."""
+
+    def __init__(self, clock: Clock, *seconds: float, log: list[str] | None = None, name: str = "") -> None:
+        self.clock, self.seconds, self.log, self.name = clock, seconds, log, name
+        self.inputs: list[Any] = []
+
+    def __call__(self, x: Any) -> Any:
+        self.clock.now += self.seconds[min(len(self.inputs), len(self.seconds) - 1)]
+        self.inputs.append(x)
+        if self.log is not None:
+            self.log.append(self.name)
+        return x
+
+
+class Session:
+    """What `as_callable` needs of an ONNX Runtime session."""
+
+    def __init__(
+        self, kind: str = "tensor(float)", inputs: int = 1, outputs: Sequence[str] = ("label", "scores")
+    ) -> None:
+        self.nodes = [SimpleNamespace(name=f"in{i}", type=kind) for i in range(inputs)]
+        self.names, self.fed = list(outputs), {}  # type: ignore[var-annotated]
+
+    def get_inputs(self) -> list[Any]:
+        return self.nodes
+
+    def get_outputs(self) -> list[Any]:
+        return [SimpleNamespace(name=name, type="tensor(float)") for name in self.names]
+
+    def run(self, names: list[str] | None, feed: dict[str, Any]) -> list[Any]:
+        self.fed = feed
+        return [(name, next(iter(feed.values()))) for name in (names or self.names)]
+
+    def predict(self, x: Any) -> str:
+        return "predict"
+
+
+def _offers(*names: str) -> Any:
+    """Return an object whose methods of these names return their name."""
+    return type("Offers", (), {name: lambda self, x, name=name: name for name in names})()
+
+
+@judges("session_call", "as_callable")
+def models_become_callables(student: Any) -> None:
+    """The order of the look-up, the session's name and dtype, and errors that help."""
+    order = ["predict_proba", "predict", "forward", "__call__"]
+    for start in range(len(order)):
+        got = student.as_callable(_offers(*order[start:][::-1]))(None)
+        expect(got == order[start], f"of {order[start:]} as_callable should take {order[start]}, it took {got}")
+    shadowed = _offers("predict")
+    shadowed.predict_proba = None
+    expect(
+        student.as_callable(shadowed)(None) == "predict",
+        "an attribute predict_proba that cannot be called does not count",
+    )
+    expect(student.as_callable(math.sqrt) is math.sqrt, "a function should be returned as it is, without a wrapper")
+    data = draw().normal(size=(3, 2))
+    for kind, dtype in (("float", np.float32), ("double", np.float64), ("int64", np.int64)):
+        session = Session(f"tensor({kind})")
+        output, fed = student.as_callable(session)(data)
+        expect(list(session.fed) == ["in0"], f"the session's input is in0; fed was {list(session.fed)}")
+        expect(fed.dtype == dtype, f"tensor({kind}) takes {np.dtype(dtype)}, fed was {fed.dtype}")
+        expect(np.array_equal(fed, data.astype(dtype)), "the values fed differ from the array given")
+        expect(output == "scores", f"the last output is due (probabilities follow labels), got {output!r}")
+    single = np.zeros((1, 2), np.float32)
+    session = Session(outputs=("logits",))
+    expect(student.session_call(session)(single)[0] == "logits", "a session with one output: return that one")
+    expect(session.fed["in0"] is single, "an array of the right dtype should be fed as it is, without a copy")
+    for bad in ("model.onnx", 3, None, object()):
+        raises(
+            TypeError,
+            lambda bad=bad: student.as_callable(bad),
+            f"as_callable({bad!r})",
+            mentions=["predict_proba", "forward"],
+        )
+
+
+@judges("timed_calls")
+def every_call_is_timed(student: Any) -> None:
+    """Each value is one call on a fake clock, nothing else stands between the readings, and loops divide."""
+    durations = [float(x) for x in draw().uniform(0.001, 0.1, 20)]
+    clock = Clock(1000.0)
+    model = Model(clock, *durations)
+    marker = object()
+    got = student.timed_calls(model, marker, 20, clock)
+    expect(type(got) is list, f"timed_calls should return a list, not {type(got).__name__}")
+    all_close(got, durations, "timed_calls", cause="one value for each call, in order", rel=1e-6)
+    expect(len(model.inputs) == 20, f"20 runs are 20 calls, you made {len(model.inputs)}")
+    expect(all(x is marker for x in model.inputs), "the call should get x")
+    ticking = Clock(tick=0.25)
+    got = student.timed_calls(Model(ticking, 1.0), None, 3, ticking)
+    all_close(
+        got,
+        [1.25] * 3,
+        "calls of 1 s on a clock that costs 0.25 s a reading",
+        cause="two readings, right around the call",
+    )
+    clock = Clock()
+    model = Model(clock, *(0.001 * (1 + i // 4) for i in range(12)))
+    got = student.timed_calls(model, None, 3, clock, loops=4)
+    all_close(
+        got,
+        [0.001, 0.002, 0.003],
+        "3 measurements of 4 calls",
+        cause="divide the time of the inner loop by loops",
+        rel=1e-6,
+    )
+    expect(len(model.inputs) == 12, f"3 measurements of 4 calls are 12 calls, you made {len(model.inputs)}")
+    ticking = Clock(tick=0.25)
+    got = student.timed_calls(Model(ticking, 1.0), None, 2, ticking, loops=5)
+    all_close(
+        got,
+        [1.05] * 2,
+        "5 calls of 1 s between two readings",
+        cause="read the clock around the inner loop, not within it",
+    )
+    for loops in (1, 3):
+        clock = Clock()
+        model = Model(clock, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0)
+        raises(
+            RuntimeError,
+            lambda c=clock, m=model, n=loops: student.timed_calls(m, None, 6, c, n),
+            "a clock that runs backwards",
+            mentions=["backwards"],
+        )
+
+
+@judges("warm_up")
+def warm_up_waits_for_the_fall(student: Any) -> None:
+    """Time, calls and the end of the fall are all waited for; the report is true; broken clocks end."""
+    for seconds, least in ((0.001, 100), (0.00001, 10_000), (0.5, 3)):
+        clock = Clock(50.0)
+        model = Model(clock, seconds)
+        report = student.warm_up(model, "x", clock=clock)
+        calls, took = len(model.inputs), clock.now - 50
+        expect(
+            calls >= least and took >= 0.1 - 1e-9,
+            f"{calls} calls in {took:.3f} s for a model of {seconds} s; 100 ms and 3 calls are due",
+        )
+        expect(
+            took < max(0.4, 8 * seconds),
+            f"a steady model of {seconds} s was kept busy for {took:.2f} s: stop when it no longer falls",
+        )
+        close(report["calls"], calls, "report['calls']", cause="count every call")
+        close(report["seconds"], took, "report['seconds']", rel=1e-6)
+        close(report["median"], seconds, "report['median']", rel=1e-3)
+        expect(report["settled"] is True, "a steady model settles")
+        expect(all(x == "x" for x in model.inputs), "the call should get the inputs")
+    clock = Clock()
+    report = student.warm_up(Model(clock, 0.3, 0.002), None, clock=clock)
+    close(report["first_call"], 0.3, "report['first_call']", rel=1e-6)
+    close(report["median"], 0.002, "report['median']", cause="the median of the last block", rel=1e-6)
+    clock = Clock()
+    model = Model(clock, 0.01)
+    student.warm_up(model, None, min_calls=77, clock=clock)
+    expect(len(model.inputs) >= 77, f"min_calls=77, and you stopped after {len(model.inputs)}")
+    clock = Clock()
+    student.warm_up(Model(clock, 0.001), None, min_seconds=0.7, clock=clock)
+    expect(clock.now >= 0.7 - 1e-9, f"min_seconds=0.7, and you stopped after {clock.now:.2f} s")
+    clock = Clock()
+    report = student.warm_up(Model(clock, *(0.001 * max(0.2, 0.997**i) for i in range(2000))), None, clock=clock)
+    close(
+        report["median"],
+        0.0002,
+        "the last median of a model that falls from 1 to 0.2 ms",
+        cause="go on while the block medians fall",
+        rel=0.15,
+    )
+    clock = Clock()
+    report = student.warm_up(Model(clock, *(0.9**i for i in range(300))), None, max_seconds=5.0, clock=clock)
+    expect(clock.now < 9, f"max_seconds=5, and it ran for {clock.now:.1f} s")
+    expect(report["settled"] is False, "a model that was still falling at max_seconds has not settled")
+    calls_made: list[int] = []
+    plain = Clock()
+
+    def without_inputs() -> None:
+        plain.now += 0.02
+        calls_made.append(1)
+
+    student.warm_up(without_inputs, clock=plain)
+    expect(len(calls_made) >= 3, "warm_up(call) without inputs should work too")
+    raises(
+        RuntimeError,
+        lambda: student.warm_up(lambda x: x, None, clock=Clock()),
+        "a clock that stands still",
+        mentions=["still"],
+    )
+    raises(ValueError, lambda: student.warm_up(lambda x: x, None, min_calls=-1, clock=Clock()), "min_calls=-1")
+
+
+def answer_warm_up(student: Any) -> None:
+    """100 ms divided by the time of a call."""
+    close(student.calls_of_two_milliseconds(), 50, "calls of 2 ms", cause="100 ms / 2 ms")
+    close(student.calls_of_five_microseconds(), 20_000, "calls of 5 µs", cause="0.1 s / 5e-6 s")
+
+
+@judges("prepare", "measure_latency")
+def latency_is_warm_and_described(student: Any) -> None:
+    """Only warm calls count, each on its own; the metadata tell how; nonsense is refused."""
+    steady = [float(x) for x in draw().uniform(0.020, 0.021, 4000)]
+    clock = Clock()
+    model = Model(clock, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, *steady)
+    x = np.ones((16, 5), np.float64)
+    result = student.measure_latency(model, x, warmup_runs=6, measurement_runs=30, clock=clock)
+    calls = len(model.inputs)
+    truth = ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, *steady])[calls - 30 : calls]
+    all_close(result.values, truth, "values", cause="the last 30 calls, each timed once, after the warm-up", rel=1e-6)
+    expect(result.unit == "s" and result.metric_name == "latency", "metric 'latency' in 's' expected")
+    notes = result.metadata
+    expected = {
+        "input_shape": [16, 5],
+        "input_dtype": "float64",
+        "batch_size": 16,
+        "warmup_runs": 6,
+        "loops": 1,
+        "order": "one model alone",
+    }
+    for key, value in expected.items():
+        expect(notes.get(key) == value, f"metadata[{key!r}] should be {value!r}, it is {notes.get(key)!r}")
+    for key in ("model", "clock", "gc_enabled"):
+        expect(key in notes, f"metadata has no {key!r}")
+    close(notes["warmup"]["calls"], calls - 30, "metadata['warmup']['calls']", cause="the report of warm_up")
+    close(notes["timer_overhead"], 0.0, "the overhead of a fake clock that costs nothing")
+    ticking = Clock(tick=0.001)
+    notes = student.measure_latency(Model(ticking, 0.1), x, clock=ticking).metadata
+    close(
+        notes["timer_overhead"],
+        0.001,
+        "the overhead of a clock that costs 1 ms",
+        cause="timer_overhead(clock), with the clock given",
+        rel=1e-6,
+    )
+    clock = Clock()
+    model = Model(clock, 0.05)
+    student.measure_latency(model, x, warmup_runs=40, measurement_runs=1, clock=clock)
+    expect(len(model.inputs) >= 41, f"warmup_runs=40 and 1 run are at least 41 calls, you made {len(model.inputs)}")
+    clock = Clock()
+    warm = student.measure_latency(Model(clock, 0.001), x, clock=clock).metadata["warmup"]
+    expect(
+        warm["seconds"] >= 0.1 - 1e-9,
+        f"the warm-up lasted {warm['seconds']:.3f} s; without other orders warm_up takes at least 100 ms",
+    )
+    clock = Clock()
+    model = Model(clock, 0.7, 2e-6)
+    cold = student.measure_latency(model, x[0], warmup_runs=0, measurement_runs=3, clock=clock)
+    all_close(
+        cold.values,
+        [0.7, 2e-6, 2e-6],
+        "cold values",
+        cause="warmup_runs=0 makes no call before the first measured one, and no inner loop",
+        rel=1e-6,
+    )
+    expect(
+        cold.metadata["batch_size"] == 1 and cold.metadata["loops"] == 1,
+        "one vector is a batch of 1, and without warm-up loops is 1",
+    )
+    clock = Clock()
+    short = student.measure_latency(Model(clock, 3e-6), x, measurement_runs=7, clock=clock)
+    close(short.metadata["loops"], 5, "loops of a call of 3 µs", cause="calibrate_loops(…, 10e-6): 5 calls last 15 µs")
+    all_close(short.values, [3e-6] * 7, "values of a call of 3 µs", cause="seconds per call", rel=1e-3)
+    clock = Clock()
+    close(student.measure_latency(Model(clock, 12e-6), x, clock=clock).metadata["loops"], 1, "loops of a call of 12 µs")
+    clock = Clock()
+    counted = student.measure_latency(Model(clock, 0.01), [[1.0, 2.0]], clock=clock)
+    expect(counted.count == 10, f"10 measurements are the default, you made {counted.count}")
+    expect(counted.metadata["input_shape"] == [1, 2], "a list as input becomes an array of shape (1, 2)")
+    fresh = Model(Clock(), 0.01)
+    for name, bad in (
+        ("measurement_runs", 0),
+        ("measurement_runs", -3),
+        ("warmup_runs", -1),
+        ("measurement_runs", 2.0),
+    ):
+        raises(
+            ValueError,
+            lambda n=name, b=bad: student.measure_latency(fresh, x, **{n: b}, clock=fresh.clock),
+            f"{name}={bad}",
+            mentions=[name],
+        )
+    expect(not fresh.inputs, "a wrong number of runs should be refused before the model is called")
+    raises(
+        ValueError,
+        lambda: student.measure_latency(fresh, np.ones((0, 3)), clock=fresh.clock),
+        "an empty input",
+        mentions=["0"],
+    )
+    raises(TypeError, lambda: student.measure_latency("x", x, clock=fresh.clock), "a model that is text")
+
+
+@judges("latency_summary")
+def summary_has_tails(student: Any) -> None:
+    """Percentiles by NumPy, intervals where SciPy's binomial allows one, reasons elsewhere."""
+    rng = draw()
+    for n in (1, 5, 40, 400):
+        values = [float(x) for x in rng.lognormal(-7, 1, n)]
+        for confidence in (0.95, 0.8):
+            result = student.BenchmarkResult("latency", values, unit="s", confidence=confidence)
+            summary = student.latency_summary(result)
+            for q in (50, 90, 95, 99):
+                key = f"p{q}"
+                close(summary[key], float(np.percentile(values, q)), f"{key} of {n} values")
+                lower_side, upper_side = (q / 100) ** n, (1 - q / 100) ** n
+                enough = max(lower_side, upper_side) <= (1 - confidence) / 2
+                where = f"{key} of {n} values at {confidence:.0%}"
+                expect(
+                    (key in summary["intervals"]) == enough,
+                    f"{where}: an interval is {'due' if enough else 'not to be had'}",
+                )
+                expect(
+                    (key in summary["reasons"]) != enough,
+                    f"{where}: a reason belongs to a number without interval, and only there",
+                )
+                if enough:
+                    below, tail = stats.binom(n, q / 100), (1 - confidence) / 2
+                    ranks = [
+                        max(r for r in range(1, n + 1) if below.cdf(r - 1) <= tail),
+                        min(r for r in range(1, n + 1) if below.sf(r - 1) <= tail),
+                    ]
+                    all_close(
+                        summary["intervals"][key],
+                        [sorted(values)[r - 1] for r in ranks],
+                        f"interval of {where}",
+                        cause="use the result's confidence",
+                    )
+                else:
+                    expect(
+                        str(runs_for_percentile(q, confidence)) in summary["reasons"][key],
+                        f"the reason of {where} should say how many it takes",
+                    )
+            close(summary["max"], max(values), "max")
+            truth = float(np.mean(np.abs(np.diff(values)))) if n > 1 else 0.0
+            close(
+                summary["jitter"],
+                truth,
+                f"jitter of {n} values",
+                cause="mean of |difference| of neighbours; 0 for one value",
+            )
+            expect({"max", "jitter"} <= set(summary["reasons"]), "max and jitter keep their reasons")
+
+
+def answer_tails(student: Any) -> None:
+    """1 − 0.99^100, and the smallest n with q^n ≤ 2.5 %."""
+    close(student.pages_that_meet_the_tail(), 1 - 0.99**100, "the share of pages", cause="1 − 0.99 ** 100", rel=0.012)
+    all_close(
+        student.measurements_for_intervals(),
+        [368, 3688],
+        "measurements for p99 and p99.9",
+        cause="ask runs_for_percentile of module 01",
+    )
+
+
+@judges("inputs_by_model")
+def shapes_must_agree(student: Any) -> None:
+    """One array serves all; by name the shapes and names must agree."""
+    models = {"b": len, "a": len, "c": len}
+    x = np.ones((2, 3))
+    got = student.inputs_by_model(models, x)
+    expect(
+        list(got) == ["b", "a", "c"] and all(value is x for value in got.values()),
+        "one array should go to every model, in the models' order",
+    )
+    named: dict[str, Any] = {"a": x, "b": x.astype(np.float32), "c": [[1, 2, 3], [4, 5, 6]]}
+    got = student.inputs_by_model(models, named)
+    expect(list(got) == ["b", "a", "c"], "the order should be that of the models")
+    expect(got["b"].dtype == np.float32 and got["a"] is x, "each model should get its own array, with its dtype")
+    expect(np.shape(got["c"]) == (2, 3) and hasattr(got["c"], "dtype"), "a list becomes an array")
+    for wrong, mentions in (
+        ({**named, "c": np.ones((2, 4))}, ["(2, 4)", "(2, 3)", "c"]),
+        ({**named, "c": np.ones((6,))}, ["6"]),
+        ({"a": x, "b": x}, ["c"]),
+        ({**named, "d": x}, ["d"]),
+    ):
+        raises(
+            ValueError,
+            lambda w=wrong: student.inputs_by_model(models, w),
+            f"inputs of shapes {[np.shape(v) for v in wrong.values()]}",
+            mentions=mentions,
+        )
+    raises(ValueError, lambda: student.inputs_by_model(models, np.ones((0, 3))), "an empty input")
+    raises(ValueError, lambda: student.inputs_by_model({}, x), "no models")
+
+
+@judges("round_orders")
+def orders_are_shuffled(student: Any) -> None:
+    """Every order is equally likely (chi-squared), each name comes once, seeds decide."""
+    names = ["x", "y", "z"]
+    orders = student.round_orders(names, 1200, seed=int(draw().integers(1000)))
+    expect(len(orders) == 1200, f"1200 rounds expected, got {len(orders)}")
+    expect(all(sorted(order) == names for order in orders), "every round should hold each name once")
+    counts: dict[tuple[str, ...], int] = {}
+    for order in orders:
+        counts[tuple(order)] = counts.get(tuple(order), 0) + 1
+    expect(len(counts) == 6, f"three models have 6 orders, only {len(counts)} occur: shuffle every round anew")
+    expect(
+        float(stats.chisquare(list(counts.values())).pvalue) > 1e-6,
+        f"the 6 orders should be equally likely, they came {sorted(counts.values())} times",
+    )
+    repeats = sum(before == after for before, after in itertools.pairwise(orders))
+    expect(120 < repeats < 290, f"an order should follow itself in about 200 of 1200 rounds, yours does in {repeats}")
+    expect(names == ["x", "y", "z"], "the list of names given should stay as it was")
+    expect(
+        student.round_orders(names, 20, seed=7) == student.round_orders(names, 20, seed=7),
+        "the same seed should give the same orders",
+    )
+    expect(
+        student.round_orders(names, 20, seed=7) != student.round_orders(names, 20, seed=8),
+        "another seed should give other orders",
+    )
+    expect(
+        student.round_orders(names, 20) != student.round_orders(names, 20),
+        "without a seed the orders should be fresh each time",
+    )
+
+
+def answer_drift(student: Any) -> None:
+    """B comes ten calls later, or one."""
+    close(
+        student.blocks_look_slower_by(),
+        1.0,
+        "blocks",
+        cause="every call of B comes 10 calls after its partner of A",
+        rel=0.06,
+    )
+    close(
+        student.alternating_looks_slower_by(),
+        0.1,
+        "alternation",
+        cause="every call of B comes 1 call after its partner",
+        rel=0.06,
+    )
+
+
+@judges("hot_median", "measure_latencies")
+def rounds_pair(student: Any) -> None:
+    """Every round calls every model once in the recorded order, values sit in their round, metadata pair."""
+    clock, log = Clock(), list[str]()
+    seconds = {"a": 0.010, "b": 0.020, "c": 0.040}
+    models = {name: Model(clock, took, log=log, name=name) for name, took in seconds.items()}
+    x = np.ones((2, 2), np.float32)
+    results = student.measure_latencies(
+        models, {"a": x, "b": x.astype(float), "c": x}, warmup_runs=2, measurement_runs=25, clock=clock, seed=5
+    )
+    expect(list(results) == ["a", "b", "c"], f"one result for each model in their order expected, got {list(results)}")
+    notes = {name: result.metadata for name, result in results.items()}
+    orders = notes["a"]["round_orders"]
+    expect(len(orders) == 25, f"25 orders belong in metadata['round_orders'], there are {len(orders)}")
+    expect(
+        log[-75:] == [name for order in orders for name in order],
+        "the models were not called in the recorded order, each once a round",
+    )
+    expect(
+        "a" in log[:-75] and "c" in log[:-75] and log[:-75].count("b") >= 2,
+        "every model should be warm before the first round",
+    )
+    for name, took in seconds.items():
+        all_close(results[name].values, [took] * 25, f"values of {name}", rel=1e-6)
+        expect(results[name].unit == "s", "the unit is 's'")
+        for key, value in {
+            "model": name,
+            "mode": "as_served",
+            "seed": 5,
+            "order": "shuffled rounds",
+            "round_orders": orders,
+            "batch_size": 2,
+        }.items():
+            expect(
+                notes[name].get(key) == value,
+                f"metadata[{key!r}] of {name} should be {value!r}, it is {notes[name].get(key)!r}",
+            )
+    expect(notes["b"]["input_dtype"] == "float64", "each model's metadata should describe its own input")
+    expect(
+        len({notes[name]["pairing"] for name in notes}) == 1,
+        "results of one session should carry the same pairing mark",
+    )
+    expect(
+        models["b"].inputs[-1].dtype == np.float64 and models["a"].inputs[-1].dtype == np.float32,
+        "each model should get its own input",
+    )
+    again = student.measure_latencies(models, x, measurement_runs=3, clock=clock, seed=5)
+    expect(
+        again["a"].metadata["pairing"] != notes["a"]["pairing"],
+        "two sessions do not pair: each needs a mark of its own, even with the same seed",
+    )
+    shown = list[int]()
+
+    def bar(rounds: Any) -> Any:
+        shown.append(len(list(rounds)))
+        return rounds
+
+    wrapped = student.measure_latencies(models, x, measurement_runs=4, clock=clock, progress=bar)
+    expect(
+        shown == [4] and wrapped["a"].count == 4,
+        f"progress should wrap the list of all 4 rounds, once; it was given {shown}",
+    )
+
+    clock = Clock()
+    drifting = {name: Model(clock, *(0.010 + 0.001 * i for i in range(4000))) for name in ("a", "b")}
+    results = student.measure_latencies(drifting, x, warmup_runs=0, measurement_runs=6, clock=clock)
+    for name in ("a", "b"):
+        all_close(
+            results[name].values,
+            [0.010 + 0.001 * i for i in range(6)],
+            f"values of {name}",
+            cause="value i of every result is from round i; warmup_runs=0 makes no other call",
+            rel=1e-6,
+        )
+    raises(
+        ValueError,
+        lambda: student.measure_latencies(drifting, x, mode="warm", clock=clock),
+        "mode='warm'",
+        mentions=["warm", "hot"],
+    )
+    raises(
+        ValueError,
+        lambda: student.measure_latencies(drifting, {"a": x, "b": x[:1]}, clock=clock),
+        "inputs of different shapes",
+        mentions=["(1, 2)"],
+    )
+    clock = Clock()
+    tiny = {name: Model(clock, 2e-6) for name in ("a", "b")}
+    results = student.measure_latencies(tiny, x, measurement_runs=4, clock=clock)
+    close(results["a"].metadata["loops"], 5, "loops of a call of 2 µs", cause="use the loops that prepare found")
+    all_close(results["b"].values, [2e-6] * 4, "values of a call of 2 µs", rel=1e-3)
+
+
+@judges("hot_median", "measure_latencies")
+def hot_blocks_are_hot(student: Any) -> None:
+    """The first two calls do not count, the block lasts about 5 ms, its median is the value."""
+    clock = Clock()
+    model = Model(clock, 0.9, 0.0012, 0.001, 0.001, 0.003, 0.9)
+    close(
+        student.hot_median(model, None, clock),
+        0.002,
+        "hot_median",
+        cause="the median of the block, without the two calls before it",
+        rel=1e-6,
+    )
+    for took, calls in ((0.001, 5), (0.0001, 50), (0.02, 1), (0.0024, 2)):
+        clock = Clock()
+        model = Model(clock, took)
+        student.hot_median(model, None, clock)
+        expect(
+            len(model.inputs) == calls + 2,
+            f"2 calls and a block of {calls} expected for a model of {took} s, you made {len(model.inputs)}",
+        )
+    clock = Clock()
+    model = Model(clock, 0.5, 0.001, 0.001)
+    student.hot_median(model, None, clock, seconds=0.01)
+    expect(
+        len(model.inputs) == 12,
+        f"2 calls and a block of 10 expected when the first call was slow, you made {len(model.inputs)}: "
+        "size the block by the shorter of the two",
+    )
+    clock = Clock()
+    model = Model(clock, 5e-6)
+    close(student.hot_median(model, None, clock, loops=4), 5e-6, "hot_median with inner loops", rel=1e-3)
+    expect(
+        len(model.inputs) == 8 + 1000,
+        f"with loops=4 a block of 5 ms has 250 measurements of 4 calls of 5 µs, you made {len(model.inputs) - 8} calls",
+    )
+    clock = Clock()
+    models = {"a": Model(clock, 0.001), "b": Model(clock, 0.0025)}
+    results = student.measure_latencies(models, np.ones((1, 1)), measurement_runs=6, clock=clock, mode="hot")
+    before = {name: len(model.inputs) - 6 * calls for (name, model), calls in zip(models.items(), (7, 4), strict=True)}
+    expect(min(before.values()) >= 3, "mode='hot' makes 2 untimed calls and a block of 5 ms for each model and round")
+    expect(
+        results["a"].count == 6 and results["a"].metadata["mode"] == "hot",
+        "one value for each round, and the mode in the metadata",
+    )
+    all_close(results["b"].values, [0.0025] * 6, "values in mode hot", rel=1e-6)
+    clock, log = Clock(), list[str]()
+    bursts = {name: Model(clock, 0.001, log=log, name=name) for name in ("a", "b")}
+    rounds = student.measure_latencies(bursts, np.ones((1, 1)), measurement_runs=6, clock=clock, mode="hot", seed=2)[
+        "a"
+    ].metadata["round_orders"]
+    expect(
+        log[-84:] == [name for order in rounds for name in order for _ in range(7)],
+        "in mode hot each model's 2 + 5 calls stand together, in the recorded order",
+    )
+
+
+@judges("session_starts", "measure_session_latency")
+def session_is_spread(student: Any) -> None:
+    """Starts are uniform in their slots; the session really waits for them, and never sleeps backwards."""
+    starts = np.array([student.session_starts(20, 4.0, seed=seed) for seed in range(150)])
+    expect(starts.shape == (150, 20), f"20 starts expected, got {starts.shape[1:]}")
+    phases = starts / 0.2 - np.arange(20)
+    expect(
+        bool(np.all((phases >= 0) & (phases <= 1))),
+        "start i should lie in slot i, between i and i + 1 times seconds / rounds",
+    )
+    expect(
+        float(stats.kstest(phases.ravel(), "uniform").pvalue) > 1e-6,
+        "within its slot a start should be uniformly random",
+    )
+    expect(abs(float(np.corrcoef(phases[:, 0], phases[:, 1])[0, 1])) < 0.5, "each start should be drawn on its own")
+    all_close(
+        student.session_starts(5, 1.0, seed=3), list(student.session_starts(5, 1.0, seed=3)), "starts of the same seed"
+    )
+    clock, slept = Clock(100.0), list[float]()
+
+    def sleep(wait: float) -> None:
+        slept.append(wait)
+        clock.now += wait
+
+    model = Model(clock, 0.002)
+    x = np.ones((3, 2))
+    result = student.measure_session_latency(model, x, rounds=15, seconds=9.0, clock=clock, sleep=sleep, seed=4)
+    all_close(result.values, [0.002] * 15, "round medians", rel=1e-6)
+    planned = student.session_starts(15, 9.0, seed=4)
+    all_close(
+        result.metadata["round_starts"],
+        planned,
+        "round_starts",
+        cause="sleep until each start; count from the start of the session, after the warm-up",
+        rel=1e-6,
+    )
+    expect(9.0 > clock.now - 100 - planned[-1] > 0, "the session should end after its last round")
+    close(
+        result.metadata["session_seconds"],
+        planned[-1] + 2 * 0.002 + 2 * 0.002,
+        "session_seconds",
+        cause="from the start of the session to the end of the last round",
+        rel=0.01,
+    )
+    expect(
+        result.metadata["batch_size"] == 3 and result.metadata["warmup"]["calls"] >= 3,
+        "what prepare says belongs in the metadata",
+    )
+    expect(
+        result.unit == "s" and result.metadata["order"] == "rounds spread over a session",
+        "unit 's' and the order in the metadata",
+    )
+    slept.clear()
+    slow = student.measure_session_latency(Model(clock, 1.0), x, rounds=10, seconds=0.5, clock=clock, sleep=sleep)
+    expect(
+        slow.count == 10 and all(wait >= 0 for wait in slept),
+        "a model slower than its slot is never waited for: sleep only for positive times",
+    )
+    clock = Clock()
+    slowing = Model(clock, *(0.001 + 1e-6 * i for i in range(5000)))
+    rising = list(
+        student.measure_session_latency(slowing, x, rounds=10, seconds=1.0, clock=clock, sleep=lambda wait: None).values
+    )
+    expect(
+        rising == sorted(set(rising)),
+        "of a model that slows down each round median should be above the one before: measure every round",
+    )
+    for name, bad in (("rounds", 9), ("rounds", -1), ("seconds", 0.0), ("seconds", -1.0), ("warmup_runs", -1)):
+        raises(
+            ValueError,
+            lambda n=name, b=bad: student.measure_session_latency(
+                model, x, **{n: b}, clock=clock, sleep=lambda wait: None
+            ),
+            f"{name}={bad}",
+            mentions=[name],
+        )
+
+
+@judges("measure_cold_start")
+def cold_starts_are_fresh(student: Any) -> None:
+    """One launch for each repetition, stages kept apart, the task complete."""
+    rng = draw()
+    stages = ("import", "load", "first_call", "steady")
+    rows = [
+        {stage: float(value) for stage, value in zip(stages, rng.uniform(0.001, 1, 4), strict=True)} for _ in range(9)
+    ]
+    tasks: list[Any] = []
+
+    def launch(task: Any) -> dict[str, float]:
+        tasks.append(task)
+        return rows[len(tasks) - 1]
+
+    results = student.measure_cold_start(
+        "json:loads", np.ones((4, 2)), repeats=9, args=("{}",), steady_calls=33, launch=launch
+    )
+    expect(len(tasks) == 9, f"9 repetitions are 9 fresh processes, you launched {len(tasks)}")
+    expect(list(results) == list(stages), f"the stages are {list(stages)}, in this order; got {list(results)}")
+    for stage in stages:
+        all_close(
+            results[stage].values,
+            [row[stage] for row in rows],
+            f"values of {stage}",
+            cause="one for each process, in order",
+        )
+        notes = results[stage].metadata
+        for key, value in {
+            "stage": stage,
+            "processes": 9,
+            "steady_calls": 33,
+            "input_shape": [4, 2],
+            "batch_size": 4,
+        }.items():
+            expect(
+                notes.get(key) == value, f"metadata[{key!r}] of {stage} should be {value!r}, it is {notes.get(key)!r}"
+            )
+        expect(results[stage].unit == "s", "the unit is 's'")
+    for key in ("source", "args", "inputs", "steady_calls"):
+        expect(key in tasks[0], f"launch should get the task; {key!r} is not in it")
+    default: list[Any] = []
+
+    def counting(task: Any) -> dict[str, float]:
+        default.append(task)
+        return rows[0]
+
+    student.measure_cold_start("json:loads", np.ones((1, 1)), launch=counting)
+    expect(len(default) == 6, f"6 processes are the default, you launched {len(default)}")
+    for name in ("repeats", "steady_calls"):
+        raises(
+            ValueError,
+            lambda n=name: student.measure_cold_start("json:loads", np.ones((1, 1)), **{n: 0}, launch=counting),
+            f"{name}=0",
+            mentions=[name],
+        )
+
+
+def answer_understanding(student: Any) -> None:
+    """Overhead shared by the inner loop, models times rounds, and a mean that one request in 1000 moves."""
+    all_close(student.overstated_by(), [1.0, 0.2], "question 1", cause="40 ns of 4 µs; then of 20 µs", rel=0.02)
+    close(student.timed_calls_in_rounds(), 100, "question 2", cause="4 models × 25 rounds")
+    all_close(
+        student.mean_and_median_of_the_service(),
+        [2.9, 2.0],
+        "question 3",
+        cause="2 + 900 / 1000; the median does not move",
+        rel=0.001,
+    )

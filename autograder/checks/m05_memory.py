@@ -1,0 +1,304 @@
+"""Hidden checks of module 05: on a fake /proc tree with known memory, against SciPy, pickle and plain counting."""
+
+from __future__ import annotations
+
+import base64
+import math
+import pickle
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from autograder.checks import all_close, close, draw, expect, judges, raises
+
+NAN, INF = float("nan"), float("inf")
+STAGES = ["import", "load", "first_call", "second_call", "steady"]
+
+
+class FakeProcess:
+    """A /proc tree of plain files whose process takes and keeps memory as told, in KiB.
+
+    The files are written where the student's code runs, by the `Path` of its own module.
+    """
+
+    def __init__(self, student: Any, rss: int) -> None:
+        self.student = student
+        self.root = student.Path(student.tempfile.mkdtemp())
+        (self.root / "self").mkdir()
+        self.status, self.orders = self.root / "self" / "status", self.root / "self" / "clear_refs"
+        self.rss = self.peak = rss
+        self.resets = self.calls = 0
+        self.orders.write_text("")
+        self.write()
+
+    def __enter__(self) -> FakeProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self.status, self.orders):
+            file.unlink()
+        for folder in (self.root / "self", self.root):
+            folder.rmdir()
+
+    def write(self) -> None:
+        """Bring the status file up to date."""
+        lines = ["Name:\tVmRSS", f"VmPeak:\t{9 * self.peak} kB", f"VmSize:\t{8 * self.rss} kB", f"VmHWM:\t{self.peak:9d} kB"]
+        lines += [f"VmRSS:\t{self.rss:9d} kB", "RssAnon:\t       1 kB", f"VmData:\t{7 * self.rss} kB"]
+        self.status.write_text("\n".join(lines) + "\n")
+
+    def use(self, peak: int, kept: int = 0) -> None:
+        """Rise by `peak`, fall to what is `kept`; the mark was reset before if a 5 has been written since."""
+        self.calls += 1
+        if self.orders.read_text().strip() == "5":
+            self.peak, self.resets = self.rss, self.resets + 1
+        self.orders.write_text("")
+        self.peak = max(self.peak, self.rss + peak, self.rss + kept)
+        self.rss += kept
+        self.write()
+
+
+@judges("read_status", "reset_peak")
+def status_is_read(student: Any) -> None:
+    """Both numbers in bytes, from the right lines; the reset is a 5 in the right file."""
+    rng = draw()
+    with FakeProcess(student, int(rng.integers(10_000, 90_000))) as process:
+        for _ in range(3):
+            process.use(int(rng.integers(1000, 9000)), int(rng.integers(1, 900)))
+            status = student.read_status(process.root)
+            close(status["VmRSS"], process.rss * 1024, "VmRSS", cause="a kB of /proc is 1024 bytes")
+            close(status["VmHWM"], process.peak * 1024, "VmHWM", cause="not VmPeak, which is virtual memory")
+            expect(set(status) == {"VmRSS", "VmHWM"}, f"two entries expected, got {sorted(status)}")
+        status = student.read_status(str(process.root))
+        close(status["VmRSS"], process.rss * 1024, "VmRSS, the folder given as text")
+        student.reset_peak(process.root)
+        process.use(0)
+        expect(process.resets == 1, "reset_peak should write 5 to self/clear_refs below the folder it is given")
+        process.status.write_text("Name:\tx\nVmRSS:\t 5 kB\n")
+        raises(OSError, lambda: student.read_status(process.root), "a status file without VmHWM")
+        raises(OSError, lambda: student.read_status(process.root / "no"), "a folder without self/status")
+        raises(OSError, lambda: student.reset_peak(process.root / "no"), "a folder without self/clear_refs")
+
+
+@judges("peak_added")
+def peak_is_above_before(student: Any) -> None:
+    """The rise of one call above what was resident, whatever came before and whatever stays."""
+    odd = int(draw().integers(100, 9000))
+    with FakeProcess(student, 40_000) as process:
+        process.use(2_000_000)
+        for peak, kept in ((65_536, 0), (odd, 0), (5000, 1200), (0, 0), (700, 700), (300, -900), (65_536, 0)):
+            calls = process.calls
+            got = student.peak_added(lambda x: process.use(*x), (peak, kept), process.root)
+            cause = "reset, VmRSS, call, VmHWM, in this order"
+            close(got, peak * 1024, f"the peak of a call that takes {peak} KiB and keeps {kept}", cause=cause)
+            expect(process.calls == calls + 1, "call(x) should run once")
+        expect(process.resets == 7, f"one reset before each of 7 calls expected, got {process.resets}")
+        raises(ValueError, lambda: student.peak_added(math.sqrt, -1, process.root), "a model that raises", cause="let the error through")
+        process.status.write_text("VmHWM:\t 900 kB\nVmRSS:\t 1000 kB\n")
+        got = student.peak_added(math.sqrt, 4, process.root)
+        close(got, 0, "a mark below VmRSS (the kernel counts in batches)", cause="never negative")
+
+
+@judges("python_peak")
+def python_peak_is_beside(student: Any) -> None:
+    """Peaks above what was traced, with tracemalloc left as it was found."""
+    tracing = student.tracemalloc
+    tracing.stop()
+    for size in (3_000_000, 8_000_000):
+        got = student.python_peak(bytearray, size)
+        close(got, size, "the peak of a call that takes memory and gives it back", rel=0.01, cause="the peak, not what is left")
+        expect(not tracing.is_tracing(), "tracemalloc was off, and should be off again")
+    raises(ValueError, lambda: student.python_peak(math.sqrt, -1), "a model that raises")
+    expect(not tracing.is_tracing(), "switch tracemalloc off also when the model raises (finally)")
+    seen: list[Any] = []
+
+    def remember(x: Any) -> None:
+        seen.append(x)
+
+    student.python_peak(remember, "the input")
+    expect(seen == ["the input"], f"call(x) once expected, got {seen}")
+    tracing.start()
+    try:
+        holder = student.ByteCounter()
+        holder.past = b"x" * 900_000  # a peak of somebody else's
+        holder.past = None
+        holder.ballast = b"x" * 500_000
+        got = student.python_peak(bytearray, 200_000)
+        close(got, 200_000, "the peak while somebody else traces", rel=0.1, cause="reset the peak, and subtract what was there")
+        expect(tracing.is_tracing(), "somebody else traces: leave it running")
+    finally:
+        tracing.stop()
+
+
+@judges("measure_memory")
+def memory_is_the_peak(student: Any) -> None:
+    """Values are the peaks of the measured calls alone; the metadata says how they came about."""
+    rng = draw()
+    x = rng.normal(size=(6, 4))
+    with FakeProcess(student, 30_000) as process:
+        process.use(500_000)
+        for warmups, runs in ((0, 4), (3, 5)):
+            needs = [int(n) for n in rng.integers(100, 60_000, warmups + runs)]
+            seen: list[Any] = []
+            collections: list[int] = []
+
+            def model(value: Any, needs: list[int] = needs, seen: list[Any] = seen, collections: list[int] = collections) -> float:
+                process.use(needs[len(seen)] if len(seen) < len(needs) else 77)
+                seen.append(value)
+                collections.append(student.gc.get_stats()[2]["collections"])
+                return 0.0
+
+            result = student.measure_memory(model, x, warmup_runs=warmups, measurement_runs=runs, proc=process.root)
+            cause = "one peak for each measured call, in bytes"
+            all_close(result.values, [1024 * n for n in needs[warmups:]], f"the values after {warmups} warm-up calls", cause=cause)
+            close(result.metadata["first_call"], 1024 * needs[0], "metadata['first_call']", cause="the very first call, warm-up or not")
+            expect(all(np.array_equal(value, x) for value in seen), "the model should be called with the inputs")
+            measured = collections[warmups : warmups + runs]
+            freed = all(later > earlier for earlier, later in pairwise(measured))
+            expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
+            expect(result.metadata["heap_freed"] == student.free_heap(), "metadata['heap_freed'] is what free_heap() returns")
+            expect(result.metric_name == "memory" and result.unit == "B", "metric_name 'memory', unit 'B'")
+            expect(result.metadata["input_shape"] == [6, 4], "metadata['input_shape'] should be [6, 4]: describe_input(x)")
+            expect("VmHWM" in str(result.metadata["method"]), "metadata['method'] should name VmHWM")
+        result = student.measure_memory(np.ones, 500_000, measurement_runs=2, proc=process.root)
+        close(result.metadata["python_peak"], 4_000_000, "metadata['python_peak'] of a function that takes 4 MB", rel=0.01, cause="python_peak(call, x)")
+        raises(TypeError, lambda: student.measure_memory(3, x, proc=process.root), "a number instead of a model")
+
+
+def answer_batch(student: Any) -> None:
+    """Rows × neurons × bytes."""
+    close(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", cause="4096 · 2048 · 4 bytes / 2²⁰")
+    close(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", cause="two bytes a number")
+
+
+@judges("memory_stages")
+def stages_are_fresh(student: Any) -> None:
+    """One launch for each repetition, and each stage's numbers where they belong."""
+    rng = draw()
+    tasks: list[Any] = []
+    numbers = [{s: {k: int(rng.integers(1, 10**9)) for k in ("peak", "retained", "resident")} for s in STAGES} for _ in range(4)]
+
+    def launch(task: Any) -> Any:
+        tasks.append(task)
+        return {"method": "by hand", "stages": numbers[len(tasks) - 1]}
+
+    x = rng.normal(size=(3, 2))
+    stages = student.memory_stages("json:loads", x, repeats=4, args=("a", 2), steady_calls=7, launch=launch)
+    expect(len(tasks) == 4, f"4 fresh processes expected, {len(tasks)} were started")
+    expect(list(stages) == STAGES, f"the stages are {STAGES}, got {list(stages)}")
+    for stage, result in stages.items():
+        for key, got in (("peak", result.values), ("retained", result.metadata["retained"]), ("resident", result.metadata["resident"])):
+            all_close(got, [process[stage][key] for process in numbers], f"{key} of the stage {stage}", cause="one number for each process")
+        expect(result.metadata["stage"] == stage, f"metadata['stage'] of {stage} is {result.metadata.get('stage')!r}")
+        expect(result.metadata["method"] == "by hand", "metadata['method'] is what the fresh process reports")
+        expect(result.unit == "B" and result.metric_name == "memory", "metric_name 'memory', unit 'B'")
+    close(stages["load"].metadata["processes"], 4, "metadata['processes']")
+    for task in tasks:
+        expect(pickle.loads(base64.b64decode(task["args"])) == ("a", 2), "each process gets the arguments")
+        close(task["steady_calls"], 7, "task['steady_calls']")
+
+
+@judges("model_size")
+def size_is_on_disk(student: Any) -> None:
+    """Files, folders, external weights and pickles, byte by byte."""
+    rng = draw()
+    folder, files = student.Path(student.tempfile.mkdtemp()), {}
+    for place in ("deep/down", "deep"):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+    for number, place in enumerate(("a.bin", "deep/c.dat", "deep/down/e.onnx", "empty", "m.onnx")):
+        content = _external_onnx("a.bin") if place == "m.onnx" else bytes([number + 1]) * int(rng.integers(500, 5000))
+        files[place] = b"" if place == "empty" else content
+        (folder / place).write_bytes(files[place])
+    for place, content in files.items():
+        truth = len(content) + (len(files["a.bin"]) if place == "m.onnx" else 0)
+        cause = "add the external_files of an ONNX model" if place == "m.onnx" else ""
+        close(student.model_size(folder / place), truth, f"the size of {place}", cause=cause)
+        close(student.model_size(str(folder / place)), truth, f"the size of {place}, given as text", cause=cause)
+    close(student.model_size(folder), sum(map(len, files.values())), "the size of a folder", cause="all files, in folders within it too")
+    raises(FileNotFoundError, lambda: student.model_size(folder / "nowhere"), "a path that is not there")
+    for place in files:
+        (folder / place).unlink()
+    for place in ("deep/down", "deep", ""):
+        (folder / place).rmdir()
+    models: tuple[Any, ...] = ({"w": rng.normal(size=3000)}, list(range(2000)))
+    for model in models:
+        close(student.model_size(model), len(pickle.dumps(model, protocol=5)), "a model in memory", cause="what pickle writes, by the highest protocol")
+    raises(TypeError, lambda: student.model_size(lambda x: x), "a model that cannot be pickled", mentions=["path"])
+
+
+def _external_onnx(place: str) -> bytes:
+    """Return an ONNX model with one weight in a file beside it."""
+    from onnx import TensorProto, helper
+
+    weight = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+    entry = weight.external_data.add()
+    entry.key, entry.value = "location", place
+    value = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [value], [weight])
+    return bytes(helper.make_model(graph, ir_version=10).SerializeToString())
+
+
+@judges("resident_growth")
+def growth_is_a_slope(student: Any) -> None:
+    """Rates by block, their mean as the slope, their interval by SciPy."""
+    rng = draw()
+    for blocks, calls, warmups in ((6, 3, 3), (2, 4, 0), (5, 1, 8)):
+        kept = [int(k) for k in rng.integers(-20, 60, warmups + blocks * calls)]
+        seen: list[int] = []
+        with FakeProcess(student, 100_000) as process:
+
+            def model(x: Any, process: FakeProcess = process, kept: list[int] = kept, seen: list[int] = seen) -> None:
+                process.use(5000, kept[len(seen)])
+                seen.append(1)
+
+            result = student.resident_growth(model, [[1.0]], blocks * calls, blocks, warmups, proc=process.root)
+        expect(len(seen) == len(kept), f"{warmups} warm-up and {blocks * calls} measured calls expected, got {len(seen)}")
+        measured = kept[warmups:]
+        rates = [1024 * sum(measured[i * calls : (i + 1) * calls]) / calls for i in range(blocks)]
+        cause = "growth of VmRSS over a block, divided by its calls"
+        all_close(result.values, rates, "the rate of each block", cause=cause, abs=1e-9)
+        close(result.mean, 1024 * sum(measured) / len(measured), "the slope", abs=1e-9)
+        low, high = stats.t.interval(0.95, blocks - 1, np.mean(rates), stats.sem(rates))
+        all_close([result.ci_lower, result.ci_upper], [float(low), float(high)], "its interval", rel=1e-7, abs=1e-9)
+        expect(bool(result.metadata["growing"]) == bool(low > 0), f"growing should be {low > 0}: the interval is {low:.0f} to {high:.0f}")
+        trail = [1024 * (100_000 + sum(kept[: warmups + i * calls])) for i in range(blocks + 1)]
+        all_close(result.metadata["resident"], trail, "metadata['resident']")
+    for kib, verdict in ((3, True), (0, False), (-3, False)):
+        with FakeProcess(student, 100_000) as process:
+
+            def steady(x: Any, process: FakeProcess = process, kib: int = kib) -> None:
+                process.use(9, kib)
+
+            result = student.resident_growth(steady, [[1.0]], 8, 4, 1, proc=process.root)
+        expect(bool(result.metadata["growing"]) == verdict, f"a model that keeps {kib} KiB in every call: growing should be {verdict}")
+    expect(result.unit == "B", "the unit is 'B' (a call)")
+
+
+@judges("max_concurrent", "memory_pressure")
+def capacity_is_counted(student: Any) -> None:
+    """Whole instances that fit, and bytes per second."""
+    rng = draw()
+    for _ in range(30):
+        available, each, shared = int(rng.integers(1, 10**6)), int(rng.integers(1, 10**5)), int(rng.integers(0, 10**5))
+        fit = 0
+        while shared + (fit + 1) * each <= available:
+            fit += 1
+        close(student.max_concurrent(available, each, shared), fit, f"max_concurrent({available}, {each}, {shared})", cause="round down after subtracting what is shared")
+    close(student.max_concurrent(900, 300), 3, "three times 300 in 900")
+    close(student.max_concurrent(100, 10, shared=500), 0, "what is shared does not fit", cause="never negative")
+    for wrong in ((10, 0), (10, -1), (-1, 10), (NAN, 1), (INF, 1), (10, NAN), (10, 1, -5)):
+        raises(ValueError, lambda w=wrong: student.max_concurrent(*w), f"max_concurrent{wrong}")
+    memory, rate = float(rng.uniform(1e6, 1e8)), float(rng.uniform(1, 1e4))
+    close(student.memory_pressure(memory, rate), memory * rate, "memory_pressure", cause="bytes an inference times inferences a second")
+    close(student.memory_pressure(0, 5), 0, "no memory, no pressure")
+    for bad in ((-1, 1), (1, -1), (NAN, 1), (1, INF)):
+        raises(ValueError, lambda w=bad: student.memory_pressure(*w), f"memory_pressure{bad}")
+
+
+def answer_understanding(student: Any) -> None:
+    """What the four situations mean."""
+    expect(str(student.warm_arena_needs()) == "as before", "question 1: the arena hides the need, it does not remove it")
+    close(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", cause="(4000 − 120) / 60, rounded down")
+    close(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", cause="8 MB · 250 / s")
+    expect(student.leak_is_shown() is False, "question 4: the interval holds 0")

@@ -1,0 +1,191 @@
+"""Grade one submission in the sandbox: bytes in, verdicts and the executed notebook out. No database, no shared folder."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+
+import autograder
+import tinybench
+from autograder.execute import error_output
+from autograder.judge import Bench, Ended, schedule
+from autograder.notebook import grading, is_check, label, module_name, read_notebook
+from autograder.sandbox import PYTHON_HOMES, Limits, Room, Warm
+from autograder.sanitize import safe_outputs, safe_text
+from autograder.submission import Evidence, Prepared, Refused, parse_submission, prepare
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+MAX_RESTARTS = 2
+MAX_MESSAGE = 1000
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What came of one submission.
+
+    Attributes
+    ----------
+    notebook
+        The executed notebook, ready for the gradebook, Formgrader and feedback.
+    verdicts
+        For each graded cell what is wrong, empty where nothing is.
+    evidence
+        What an honest submission does not hold.
+    failure
+        Why it could not be read or did not run to its end, if so.
+    """
+
+    notebook: bytes
+    verdicts: dict[str, str]
+    evidence: list[Evidence] = field(default_factory=list)
+    failure: str = ""
+    seconds: float = 0.0
+
+
+class Grader:
+    """Grades submissions of one assignment; its warm parent starts once.
+
+    Parameters
+    ----------
+    source
+        The instructor's notebook.
+    limits
+        What one submission may use.
+    """
+
+    def __init__(self, source: Path, *, limits: Limits | None = None) -> None:
+        self.source = read_notebook(source)
+        self.module = f"tinybench.{module_name(source)}"
+        self.plan = schedule(self.source)
+        package, own = Path(str(tinybench.__file__)).parent, f"{module_name(source)}.py"
+        reference = package / own
+        self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
+        folder = f"/course/{source.stem}"
+        shown = {f"/course/tinybench/{p.name}": p for p in package.glob("*.py") if p.name != own}
+        data = {f"/course/data/{p.name}": p for p in source.parent.iterdir() if _is_data(p)}
+        places = (package, Path(str(autograder.__file__)).parent)
+        hidden = [str(place) for place in places if any(place.is_relative_to(home) for home in PYTHON_HOMES)]
+        room = Room({**shown, **data}, hidden, [folder], folder)
+        self.warm = Warm([*_imports(self.source), "tinybench.course"], room, list(data), limits)
+
+    def grade(self, content: bytes) -> Graded:
+        """Grade one submission, whatever it is; only its author is concerned by what is wrong with it."""
+        started = time.monotonic()
+        try:
+            prepared = prepare(parse_submission(content), self.source)
+        except Refused as refusal:
+            return self.refuse(str(refusal))
+        skip, lost = prepared.demonstrations, dict[str, str]()
+        while True:
+            verdicts, ending, missing = self._run(prepared, skip, lost)
+            if ending is not None and len(lost) < MAX_RESTARTS:
+                lost[ending[0]] = ending[1]  # once more without the cell that ended it: it costs its own points only
+            elif missing and skip:
+                skip = (
+                    set()
+                )  # a demonstration is not run unless it was changed, or a name is missing that it may define
+            else:
+                break
+            if time.monotonic() - started > self.warm.limits.wall_seconds:
+                break
+        failure = "; ".join(lost.values()) or (ending[1] if ending else "")
+        content = nbformat.writes(prepared.notebook).encode()
+        return Graded(content, verdicts, prepared.evidence, failure, time.monotonic() - started)
+
+    def refuse(self, reason: str) -> Graded:
+        """Return the result of a submission that cannot be read: nothing for any cell, and the reason."""
+        prepared = prepare([], self.source)
+        verdicts = {}
+        for index, cell in enumerate(prepared.notebook.cells):
+            if is_check(cell):
+                verdicts[label(cell, index)] = reason
+                cell.outputs = [error_output("NotRun", reason)]
+        return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
+
+    def _run(
+        self, prepared: Prepared, skip: set[str], lost: dict[str, str]
+    ) -> tuple[dict[str, str], tuple[str, str] | None, bool]:
+        """Run and judge the cells; return the verdicts, the cell that ended it and how, and whether a name was missing."""
+        verdicts: dict[str, str] = {}
+        ending: tuple[str, str] | None = None
+        missing = False
+        bench = Bench(self.warm, self.module, self.reference)
+        try:
+            for index, cell in enumerate(prepared.notebook.cells):
+                if cell.cell_type != "code":
+                    continue
+                cell.outputs, cell.execution_count = [], None
+                if cell.id in skip:
+                    continue
+                cell.execution_count = index + 1
+                if cell.id in lost:
+                    problem = f"Stopped: {lost[cell.id]}"
+                elif ending is not None:
+                    problem = f"NotRun: an earlier cell ended the process: {ending[1]}"
+                else:
+                    try:
+                        problem, outputs = self._cell(bench, cell)
+                        cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs)]
+                    except Ended as ended:
+                        why = bench.end()
+                        if ended.foul:
+                            prepared.evidence.append(Evidence(cell.id, str(ended)))
+                        ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
+                        problem = f"Stopped: {ending[1]}"
+                problem = safe_text(problem, MAX_MESSAGE)
+                if is_check(cell):
+                    verdicts[label(cell, index)] = problem
+                if problem:
+                    name, _, text = problem.partition(": ")
+                    cell.outputs.append(error_output(name, text))
+                    missing = missing or "NameError" in problem
+        finally:
+            bench.end()
+        return verdicts, ending, missing
+
+    def _cell(self, bench: Bench, cell: NotebookNode) -> tuple[str, object]:
+        if is_check(cell):
+            return bench.check(cell.source, self.plan.get(cell.id, []))
+        return bench.run(cell.source)
+
+    def close(self) -> None:
+        """End the warm parent."""
+        self.warm.close()
+
+    def __enter__(self) -> Grader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix not in (".ipynb", ".py", ".pyc") and not path.name.startswith((".", "_"))
+
+
+def _imports(notebook: NotebookNode) -> Sequence[str]:
+    """Return the modules that the instructor's cells import, demonstrations apart: they are loaded once."""
+    found: dict[str, None] = {"numpy": None}
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or not grading(cell):
+            continue
+        try:
+            tree = ast.parse(cell.source)
+        except SyntaxError:
+            continue  # a line for the shell
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                found.update((alias.name, None) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found[node.module] = None
+                if node.module == "scipy":
+                    found.update((f"scipy.{alias.name}", None) for alias in node.names)
+    return [name for name in found if name.partition(".")[0] not in ("autograder", "tinybench", "__future__")]

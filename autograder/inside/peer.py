@@ -1,0 +1,281 @@
+"""Two processes that use each other's objects: calls and attributes travel, the objects stay at home."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import operator
+import pickle
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+
+from .wire import Foul, Wire, WireError, decode, encode
+
+MAX_NESTING = 40
+# the special methods that travel; a `Remote` has those its object has
+SPECIAL = (
+    "__call__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__", "__enter__", "__exit__", "__bool__",
+    "__float__", "__int__", "__index__", "__complex__", "__array__", "__abs__", "__neg__", "__round__",
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
+    "__matmul__", "__lt__", "__le__", "__gt__", "__ge__",
+)  # fmt: skip
+READABLE = {"__name__", "__qualname__", "__doc__"}
+# functions of these may be named instead of called back; clocks are not among them, they stay with the judge
+NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
+
+
+class Remote:
+    """An object of the other process."""
+
+    def __init__(self, peer: Peer, number: int) -> None:
+        object.__setattr__(self, "_peer", peer)
+        object.__setattr__(self, "_number", number)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in READABLE:
+            raise AttributeError(name)  # NumPy would follow an __array_interface__ to any address
+        return self._peer.ask("get", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._peer.ask("set", self, name, value)
+
+    def __repr__(self) -> str:
+        return str(self._peer.ask("repr", self))
+
+    def __str__(self) -> str:
+        return str(self._peer.ask("str", self))
+
+    def __format__(self, spec: str) -> str:
+        return str(self._peer.ask("format", self, spec))
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, Remote) and bool(self._peer.ask("isinstance", self, instance))
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def method(self: Remote, *args: Any, **kwargs: Any) -> Any:
+        if name == "__exit__":  # tracebacks do not travel; an error does, as its type and text
+            args = (None, None, None) if args[0] is None else ("raised", args[1], None)
+        return self._peer.ask("special", self, name, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+@cache
+def _remote_class(names: frozenset[str], kind: str = "object") -> type[Remote]:
+    members: dict[str, Any] = {name: _special(name) for name in names}
+    members["__doc__"] = property(lambda self: self._peer.ask("get", self, "__doc__"))
+    return type(kind, (Remote,), members)
+
+
+@cache
+def error_class(names: tuple[str, ...]) -> type[Exception]:
+    """Return the exception class of a line of ancestors: the builtin one where the first is builtin."""
+    known = getattr(builtins, names[0], None) if names else Exception
+    if isinstance(known, type) and issubclass(known, Exception):
+        return known
+    if isinstance(known, type) and issubclass(known, BaseException):
+        return type(names[0], (RuntimeError,), {})  # SystemExit and its like must not end the judge
+    return type(names[0], (error_class(names[1:]),), {})
+
+
+def _ancestors(kind: type) -> list[str]:
+    return [str(type.__getattribute__(cls, "__name__"))[:100] for cls in type.mro(kind)[:20] if cls is not object]
+
+
+class Peer:
+    """One end of the conversation.
+
+    Parameters
+    ----------
+    wire
+        The private socket.
+    guard
+        For the judge's end: says whether an object of its own may be referred to. The student's end has none, and
+        takes pickles, which the judge's never does.
+    """
+
+    def __init__(self, wire: Wire, guard: Callable[[Any], bool] | None = None) -> None:
+        self.wire, self.guard = wire, guard
+        self.mine: dict[int, Any] = {}
+        self.numbers: dict[int, int] = {}
+        self.theirs: dict[int, Remote] = {}
+        self.errors: list[BaseException] = []
+        self.nesting = 0
+
+    def share(self, root: Any) -> None:
+        """Make an object the one that the other side finds as `root`."""
+        self.mine[0], self.numbers[id(root)] = root, 0
+
+    def root(self) -> Remote:
+        """Return the object that the other side shares, to call or to use."""
+        return self.theirs.setdefault(0, _remote_class(frozenset(["__call__"]))(self, 0))
+
+    def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
+        """Have the other side do something, serving its questions meanwhile."""
+        try:
+            self.wire.send(["ask", what, self._encode(list(args)), self._encode(kwargs)])
+            while True:
+                kind, *content = self._message()
+                if kind == "value":
+                    return self._decode(content[0])
+                if kind == "error":
+                    break
+                self._answer(*content)
+            error = self._error(*content)
+        except WireError as broken:
+            self.wire.broken = self.wire.broken or broken
+            raise
+        raise error
+
+    def serve(self) -> None:
+        """Answer until the other side hangs up."""
+        with suppress(WireError):
+            while True:
+                kind, *content = self._message()
+                if kind != "ask":
+                    raise Foul("an answer nobody asked for")
+                self._answer(*content)
+
+    def _message(self) -> list[Any]:
+        message = self.wire.receive()
+        sizes = {"ask": 4, "value": 2, "error": 5}
+        if not isinstance(message, list) or not message or sizes.get(str(message[0])) != len(message):
+            raise Foul("a message of unknown form")
+        return message
+
+    def _answer(self, what: Any, args: Any, kwargs: Any) -> None:
+        self.nesting += 1
+        try:
+            if self.nesting > MAX_NESTING:
+                raise Foul("questions nested too deeply")
+            answer = ["value", self._encode(self._do(str(what), self._decode(args), self._decode(kwargs)))]
+        except WireError:
+            raise
+        except BaseException as error:  # whatever it is, it belongs to the one who asked
+            if self.guard is not None and not isinstance(error, Exception):
+                raise
+            self.errors.append(error)
+            number = getattr(error, "wire_number", None)  # theirs, if it came from there
+            answer = ["error", _ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
+        finally:
+            self.nesting -= 1
+        try:
+            self.wire.send(answer)
+        except ValueError as error:
+            self.wire.send(["error", ["ValueError"], str(error), -1, None])
+
+    def _do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        target, *rest = args
+        if isinstance(target, Remote):
+            raise Foul("a question about one's own object")
+        if what == "get":
+            return getattr(target, self._allowed(rest[0]))
+        if what == "special":
+            name, *rest = rest
+            if name not in SPECIAL:
+                raise Foul(f"no special method {name!r}")
+            if name == "__exit__" and rest[0] is not None:
+                rest = [type(rest[1]), rest[1], None] if isinstance(rest[1], BaseException) else [None, None, None]
+            value = target(*rest, **kwargs) if name == "__call__" else getattr(type(target), name)(target, *rest, **kwargs)
+            if value is NotImplemented:
+                raise TypeError(f"{type(target).__name__} does not take part in {name} with that")
+            return value
+        if what in ("repr", "str"):
+            return (repr if what == "repr" else str)(target)[:10_000]
+        if what == "format":
+            return format(target, rest[0])[:10_000]
+        if self.guard is None:
+            if what == "set":
+                return setattr(target, rest[0], rest[1])
+            if what == "isinstance":
+                return isinstance(rest[0], target)
+        raise Foul(f"no question {what[:20]!r}")
+
+    def _allowed(self, name: Any) -> str:
+        if not isinstance(name, str) or (self.guard and name.startswith("_") and name not in READABLE):
+            raise AttributeError(f"no attribute {name!r}")  # a fake's __globals__ would be the judge's own
+        return name
+
+    def _encode(self, value: Any) -> Any:
+        return encode(value, self._refer)
+
+    def _decode(self, data: Any) -> Any:
+        return decode(data, self._resolve)
+
+    def _refer(self, value: Any) -> Any:
+        if isinstance(value, Remote) and value._peer is self:
+            return {"yours": value._number}
+        if isinstance(value, BaseException):
+            return {"error": [_ancestors(type(value)), _text_of(value)]}
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return {"error type": _ancestors(value)}
+        if self.guard is not None:
+            if name := _library_name(value):
+                return {"named": name}
+            if not self.guard(value):
+                return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
+        number = self.numbers.setdefault(id(value), len(self.numbers))
+        self.mine[number] = value  # kept alive, so that its id stays its own
+        kind = type(value)
+        name = str(type.__getattribute__(kind, "__name__"))[:50]
+        return {"mine": [number, name, [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]]}
+
+    def _resolve(self, kind: str, content: Any) -> Any:
+        try:
+            if kind == "yours":
+                return self.mine[int(content)]
+            if kind == "mine":
+                number, kind, names = int(content[0]), str(content[1])[:50], frozenset(map(str, content[2]))
+                if number not in self.theirs:
+                    self.theirs[number] = _remote_class(names & frozenset(SPECIAL), kind)(self, number)
+                return self.theirs[number]
+            if kind == "error":
+                return error_class(tuple(map(str, content[0])))(str(content[1]))
+            if kind == "error type":
+                return error_class(tuple(map(str, content)))
+            if kind == "named" and self.guard is None:
+                module, _, name = str(content).partition(":")
+                return operator.attrgetter(name)(sys.modules.get(module) or __import__(module, fromlist=["_"]))
+            if kind == "pickle" and self.guard is None:
+                return pickle.loads(base64.b64decode(content))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise Foul(f"a broken reference: {type(error).__name__}") from None
+        raise Foul(f"a value of unknown kind {kind[:20]!r}")
+
+    def _error(self, names: Any, text: Any, number: Any, ours: Any) -> BaseException:
+        """Return the error of an answer: one of our own that comes back, or a likeness of theirs."""
+        if isinstance(ours, int) and 0 <= ours < len(self.errors):
+            return self.errors[ours]
+        if not isinstance(names, list):
+            raise Foul("an error of unknown form")
+        error = error_class(tuple(str(name)[:100] for name in names[:20]))(str(text)[:10_000])
+        if self.guard is None:
+            error.wire_number = number  # type: ignore[attr-defined]
+        return error
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)[:10_000]
+    except Exception as broken:
+        return f"(its text cannot be had: {type(broken).__name__})"
+
+
+def _library_name(value: Any) -> str | None:
+    """Return ``module:name`` of a function or class that the student's side can look up for itself."""
+    if isinstance(value, PurePath) or not callable(value):
+        return None
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", getattr(value, "__name__", None))
+    if not isinstance(module, str) or not isinstance(name, str) or module.partition(".")[0] not in NAMED:
+        return None
+    try:
+        found = operator.attrgetter(name)(sys.modules[module])
+    except (KeyError, AttributeError):
+        return None
+    return f"{module}:{name}" if found is value else None

@@ -1,0 +1,39 @@
+"""The reference of the module under judgement, without the answers a check is about."""
+
+from __future__ import annotations
+
+import ast
+import marshal
+from functools import lru_cache
+
+
+@lru_cache(maxsize=256)
+def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes:
+    """Return a module's code without the given pieces, marshalled for the interpreter in the sandbox."""
+    return marshal.dumps(compile(without_pieces(source, pieces), f"<{module}>", "exec"))
+
+
+def without_pieces(source: str, pieces: tuple[str, ...]) -> str:
+    """Return a module's source in which the bodies of the given pieces are gone.
+
+    Parameters
+    ----------
+    source
+        The module.
+    pieces
+        Functions, classes and methods, as in `tinybench.course.graft`; a class loses the bodies of all its methods.
+    """
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            for member in node.body:
+                if node.name in pieces or f"{node.name}.{getattr(member, 'name', '')}" in pieces:
+                    _empty(member)
+        elif getattr(node, "name", "") in pieces:
+            _empty(node)
+    return ast.unparse(tree)
+
+
+def _empty(node: ast.stmt) -> None:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        node.body = [ast.parse("raise NotImplementedError('the reference of this piece is not here')").body[0]]

@@ -1,0 +1,90 @@
+"""What a student's notebook may show in the instructor's browser: nothing that runs."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import bleach
+from bleach.css_sanitizer import CSSSanitizer
+
+MAX_TEXT = 100_000
+MAX_PICTURE = 2 * 2**20
+TAGS = {
+    "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "dd", "details", "div", "dl", "dt", "em",
+    "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "li", "ol", "p", "pre", "s", "small",
+    "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+}  # fmt: skip
+ATTRIBUTES = {"*": ["class", "style", "title"], "a": ["href"], "td": ["colspan", "rowspan"], "th": ["scope", "colspan"]}
+CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+ODD_MARKDOWN = re.compile(
+    r"<[A-Za-z/!?]|&[#\w]+;|\]\(\s*(?!https?://|#)|^[ >]*\[[^\]]+\]:\s*(?!https?://|#)|attachment:", re.M | re.I
+)
+
+
+def _attribute(tag: str, name: str, value: str) -> bool:
+    if tag == "img":
+        return name in ("alt", "style") or (name == "src" and value.startswith("data:image/png;base64,"))
+    if name == "href":
+        return value.startswith(("https://", "http://", "#"))
+    return name in ATTRIBUTES["*"] or name in ATTRIBUTES.get(tag, [])
+
+
+_cleaner = bleach.Cleaner(
+    tags=TAGS, attributes=_attribute, protocols=["http", "https", "data"], strip=True,
+    css_sanitizer=CSSSanitizer(allowed_css_properties=["color", "margin", "max-width", "text-align", "width"]),
+)  # fmt: skip
+
+
+def safe_text(value: object, most: int = MAX_TEXT) -> str:
+    """Return text without control characters, cut to a length."""
+    text = str(value)
+    short = text if len(text) <= most else text[:most] + " … (cut)"
+    return CODE.sub("", short).encode("utf-8", "replace").decode("utf-8")
+
+
+def safe_markdown(text: str) -> str:
+    """Return Markdown unchanged if it is plain, and as literal text if it holds HTML or an unusual link."""
+    text = safe_text(text)
+    if not ODD_MARKDOWN.search(text):
+        return text
+    fence = "~" * (3 + max((len(run) for run in re.findall("~+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def safe_outputs(outputs: object) -> list[dict[str, Any]]:
+    """Return a cell's outputs as the sandbox claims them, cut and cleaned."""
+    kept: list[dict[str, Any]] = []
+    room = MAX_TEXT
+    for output in outputs[:100] if isinstance(outputs, list) else []:
+        if not isinstance(output, dict):
+            continue
+        if output.get("output_type") == "stream":
+            text = safe_text(output.get("text", ""), max(0, room))
+            room -= len(text)
+            kept.append({"output_type": "stream", "name": "stdout", "text": text})
+        elif isinstance(output.get("data"), dict) and (data := _safe_data(output["data"])):
+            kept.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return kept
+
+
+def _safe_data(data: dict[str, Any]) -> dict[str, str]:
+    safe = {}
+    if "text/plain" in data:
+        safe["text/plain"] = safe_text(data["text/plain"])
+    for kind, start in (("image/png", b"\x89PNG\r\n"), ("image/jpeg", b"\xff\xd8\xff")):
+        picture = str(data.get(kind, ""))
+        if 0 < len(picture) <= MAX_PICTURE and _starts(picture, start):
+            safe[kind] = picture
+    markup = data.get("text/html")
+    if isinstance(markup, str) and len(markup) <= MAX_PICTURE:
+        safe["text/html"] = _cleaner.clean(markup)
+    return safe
+
+
+def _starts(picture: str, start: bytes) -> bool:
+    try:
+        return base64.b64decode(picture, validate=True).startswith(start)
+    except ValueError:
+        return False

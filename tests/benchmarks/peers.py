@@ -1,0 +1,220 @@
+"""The tools of the comparison: how each measures the four callables, in processes of its own.
+
+As a script (``python -m tests.benchmarks.peers timeit 500``) it is the child process of timeit and of tinybench.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import timeit
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from tests.benchmarks.subjects import CALLS, ITERATIONS
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+Samples = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much each tool measures; `full` gives every tool about half a second to a second for each callable."""
+
+    timeit_calls: int = 300
+    pyperf: tuple[str, ...] = ("--fast", "--processes=4", "--min-time=0.01")
+    pytest_seconds: float = 0.3
+    asv_rounds: int = 2
+    asv_sample_seconds: float = 0.02
+    tinybench_seconds: tuple[float, ...] = (1.0, 4.0)
+    live_trials: int = 7
+    live_seconds: float = 0.2
+
+
+EFFORTS = {
+    "full": Effort(),
+    "thorough": Effort(1000, ("--fast",), 1.0, 2, 0.05),
+    "quick": Effort(5, ("--fast", "--processes=2", "--min-time=0.001"), 0.02, 1, 0.001, (0.2,), 1, 0.05),
+}
+
+
+def child(*command: str) -> str:
+    """Return what a Python process prints."""
+    run = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+    return run.stdout
+
+
+def with_timeit(effort: Effort) -> Samples:
+    """Five repeats, as ``python -m timeit`` makes them."""
+    return json.loads(child("-m", "tests.benchmarks.peers", "timeit", str(effort.timeit_calls)))  # type: ignore[no-any-return]
+
+
+def with_pyperf(effort: Effort) -> Samples:
+    """Worker processes, one callable after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "pyperf.json"
+        child(str(HERE / "subjects.py"), *effort.pyperf, "--quiet", "--output", str(file))
+        suite = json.loads(file.read_text(encoding="utf-8"))
+    found: Samples = {}
+    for benchmark in suite["benchmarks"]:
+        # pyperf keeps what all benchmarks share, a single one's name included, at the top
+        name = benchmark.get("metadata", {}).get("name", suite.get("metadata", {}).get("name"))
+        found[name] = [value for run in benchmark["runs"] for value in run.get("values", [])]
+    return found
+
+
+def with_pytest_benchmark(effort: Effort) -> Samples:
+    """Rounds of each callable, calibrated by the tool."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "pytest.json"
+        options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", str(Path(folder) / "pytest.ini"))
+        (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        limit = f"--benchmark-max-time={effort.pytest_seconds}"
+        child("-m", "pytest", str(HERE / "pytest_subjects.py"), *options, limit, f"--benchmark-json={file}")
+        found = json.loads(file.read_text(encoding="utf-8"))
+    return {benchmark["params"]["name"]: benchmark["stats"]["data"] for benchmark in found["benchmarks"]}
+
+
+def with_asv(effort: Effort) -> Samples:
+    """Rounds in fresh processes, all rounds of a callable in a row: asv's default."""
+    found: Samples = {name: [] for name in CALLS}
+    run = "import sys; from asv_runner.run import _run; _run(tuple(sys.argv[1:]))"
+    settings = json.dumps({"sample_time": effort.asv_sample_seconds, "rounds": effort.asv_rounds})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "asv.json"
+        for index, name in enumerate(CALLS):
+            for _ in range(effort.asv_rounds):
+                child("-c", run, str(HERE), f"asv_subjects.time_subject-{index}", settings, "None", str(file))
+                found[name] += json.loads(file.read_text(encoding="utf-8"))["samples"]
+    return found
+
+
+def welch_differ(a: list[float], b: list[float]) -> bool:
+    """Welch's test at 5 %, for tools that come without a test."""
+    from scipy import stats
+
+    return bool(stats.ttest_ind(a, b, equal_var=False).pvalue < 0.05)
+
+
+def pyperf_differ(a: list[float], b: list[float]) -> bool:
+    """What ``pyperf compare_to`` calls significant."""
+    from pyperf._utils import is_significant
+
+    return bool(is_significant(a, b)[0])
+
+
+def asv_differ(a: list[float], b: list[float]) -> bool:
+    """What ``asv compare`` calls different: Mann–Whitney at 0.2 %."""
+    from scipy import stats
+
+    return bool(stats.mannwhitneyu(a, b).pvalue < 0.002)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A tool: how it measures, which number it reports, and when it (or its usual test) sees a difference."""
+
+    measure: Callable[[Effort], Samples]
+    estimate: Callable[[list[float]], float]
+    differ: Callable[[list[float], list[float]], bool]
+    how: str
+
+
+PEERS = {
+    "timeit": Peer(with_timeit, min, welch_differ, "best of 5; it has no test, so Welch's at 5 % on the repeats"),
+    "pyperf": Peer(with_pyperf, fmean, pyperf_differ, "mean and its own t-test at 5 %"),
+    "pytest-benchmark": Peer(
+        with_pytest_benchmark, min, welch_differ, "minimum; it has no test, so Welch's at 5 % on the rounds"
+    ),
+    "asv": Peer(with_asv, median, asv_differ, "median and the test of asv compare, Mann–Whitney at 0.2 %"),
+}
+
+
+def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
+    """Return one record for each callable against A: ratio found, true ratio, and whether it was called different."""
+    peer = PEERS[name]
+    samples = peer.measure(effort)
+    records = []
+    for subject in list(CALLS)[1:]:
+        ratio = peer.estimate(samples[subject]) / peer.estimate(samples["A"])
+        slower = peer.differ(samples[subject], samples["A"]) and ratio > 1
+        flagged = peer.differ(samples[subject], samples["A"]) if subject == "A again" else slower
+        records.append({"subject": subject, "ratio": ratio, "flagged": flagged})
+    return records
+
+
+def run_tinybench(seconds: float) -> list[dict[str, Any]]:
+    """Return the same records, with intervals, from interleaved rounds in a process of their own."""
+    return json.loads(child("-m", "tests.benchmarks.peers", "tinybench", str(seconds)))  # type: ignore[no-any-return]
+
+
+def run_live(effort: Effort) -> list[dict[str, Any]]:
+    """Return one record for each anytime-valid race: A against itself several times, and against the slower ones."""
+    arguments = (str(effort.live_trials), str(effort.live_seconds))
+    return json.loads(child("-m", "tests.benchmarks.peers", "live", *arguments))  # type: ignore[no-any-return]
+
+
+def _child_timeit(calls: int) -> Samples:
+    return {name: [t / calls for t in timeit.repeat(call, repeat=5, number=calls)] for name, call in CALLS.items()}
+
+
+def _child_tinybench(seconds: float) -> list[dict[str, Any]]:
+    from tinybench import compare, measure_latencies
+
+    began = time.perf_counter()
+    # thrown away: they warm all callables alike, and tell how long a round takes
+    pilot = 50 if seconds >= 1 else 10
+    measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=pilot)
+    spent = time.perf_counter() - began
+    rounds = max(30, int(pilot * (seconds - spent) / spent))
+    results = measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=rounds)
+    session = time.perf_counter() - began
+    records = []
+    for subject in list(CALLS)[1:]:
+        found = compare(results[subject], results["A"])
+        flagged = found.verdict in ("slower", "faster") if subject == "A again" else found.verdict == "slower"
+        record = {"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci}
+        records.append({**record, "rounds": rounds, "session": session})
+    return records
+
+
+def _child_live(trials: int, seconds: float) -> list[dict[str, Any]]:
+    from tinybench import compare_live
+
+    records = []
+    for subject in ["A again"] * trials + list(CALLS)[2:]:
+        limit = seconds if subject == "A again" else 10 * seconds
+        began = time.perf_counter()
+        found = compare_live({subject: CALLS[subject], "A": CALLS["A"]}, 1, max_seconds=limit)
+        flagged = found.verdict in ("slower", "faster") if subject == "A again" else found.verdict == "slower"
+        record = {"subject": subject, "flagged": flagged, "rounds": found.counts[0]}
+        records.append({**record, "seconds": time.perf_counter() - began})
+    return records
+
+
+def true_ratio(subject: str) -> float:
+    """Return the ratio of the work of a callable to that of A."""
+    return ITERATIONS[subject] / ITERATIONS["A"]
+
+
+def main(tool: str, *numbers: str) -> None:
+    """Print the records of a child process as JSON."""
+    if tool == "timeit":
+        print(json.dumps(_child_timeit(int(numbers[0]))))
+    elif tool == "tinybench":
+        print(json.dumps(_child_tinybench(float(numbers[0]))))
+    else:
+        print(json.dumps(_child_live(int(numbers[0]), float(numbers[1]))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,394 @@
+"""How true and how dear is the timed line? And how often does the interval of a session hold?
+
+Run ``python -m tests.benchmarks.timing`` (about three minutes on an idle machine; ``--quick`` for a few seconds). Prints Markdown tables
+and writes ``bench/timing.json``.
+
+Bias and cost
+    Each tool times calls of known length one by one. A call that is not empty waits, busily, until a clock has advanced,
+    and logs its first and last reading: that much it took for certain, whatever other programs did meanwhile. What
+    it takes to enter and to leave is known without any tool: calls stand as statements one below the other in a function
+    without a loop, a batch of them shares one pair of clock readings, and what they logged is taken off. The same gives the
+    whole length of the empty call. Bias is sample − length; cost is the processor time of the whole measurement, with all
+    that the tool does before and after its loop, less that of the calls, for each sample; the calls whose cost is taken
+    wait by the processor time of their thread. Tools and lengths come in rounds, in an order shuffled anew each time;
+    printed are medians over rounds (of the median sample, for the bias).
+Coverage
+    Real models are called in turn, in blocks of about 5 ms, for some sessions. The truth of a session is the median of all
+    its calls, each block weighing the same. Then rounds are drawn from it as `measure_session_latency` spreads them, and
+    as many in a row. BLAS and ONNX Runtime get one thread each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import random
+import sys
+import time
+import timeit
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
+from tinybench.result import percentile_interval
+from tinybench.timer import precise_timer
+
+Call = Callable[[Any], Any]
+Clock = Callable[[], float]
+Tool = Callable[[Call, int], list[float]]
+
+OURS = "tinybench timed_calls"
+GOAL_BIAS, GOAL_COST, GOAL_COVERAGE = 60e-9, 150e-9, 0.92
+
+
+def empty(x: object) -> None:
+    """Do nothing."""
+
+
+# length → seconds to wait (none: the empty call), samples a round
+LENGTHS: dict[str, tuple[float, int]] = {
+    "empty": (0.0, 1000),
+    "1 µs": (1e-6, 1000),
+    "50 µs": (50e-6, 200),
+    "1 ms": (1e-3, 40),
+}
+KINDS: dict[str, Clock] = {"bias": time.perf_counter, "cost": time.thread_time}
+
+
+def unrolled(calls: int) -> Callable[[Call, Any, Clock], float]:
+    """Return a function that runs a call so many times, written out, and returns the seconds for each."""
+    lines = [
+        "def truth(call, x, clock):",
+        " start = clock()",
+        *[" call(x)"] * calls,
+        f" return (clock() - start) / {calls}",
+    ]
+    space: dict[str, Any] = {}
+    exec("\n".join(lines), space)
+    return space["truth"]  # type: ignore[no-any-return]
+
+
+class KnownCall:
+    """A call that knows how long it took, and a way to know the rest."""
+
+    def __init__(self, seconds: float, clock: Clock) -> None:
+        self.log: list[float] = []
+        self._clock = clock
+        self.call = self._waiting(seconds) if seconds else empty
+        # a longer wait has colder caches to leave with, so the rest is taken from waits of the same length
+        self._batch = max(8, min(1000, round(8e-3 / max(seconds, 8e-6))))
+        self._run = unrolled(self._batch)
+
+    def _waiting(self, seconds: float) -> Call:
+        clock, log = self._clock, self.log.append
+
+        def wait(x: object) -> None:
+            start = now = clock()
+            end = start + seconds
+            while now < end:
+                now = clock()
+            log(now - start)
+
+        return wait
+
+    def rest(self, batches: int = 7) -> float:
+        """Return the seconds of a call that it does not log itself: entering and leaving, or all of the empty call."""
+        found = []
+        for _ in range(batches):
+            self.log.clear()
+            found.append(self._run(self.call, None, self._clock) - sum(self.log) / self._batch)
+        return median(found)
+
+
+def with_timed_calls(call: Call, n: int) -> list[float]:
+    return timed_calls(call, None, n)
+
+
+def with_precise_timer(call: Call, n: int) -> list[float]:
+    times = []
+    for _ in range(n):
+        with precise_timer() as timer:
+            call(None)
+        times.append(timer.elapsed)
+    return times
+
+
+def with_generator(call: Call, n: int) -> list[float]:
+    times: list[float] = []
+
+    @contextmanager
+    def timer() -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        times.append(time.perf_counter() - start)
+
+    for _ in range(n):
+        with timer():
+            call(None)
+    return times
+
+
+def with_timeit(call: Call, n: int) -> list[float]:
+    return timeit.Timer("call(x)", globals={"call": call, "x": None}).repeat(repeat=n, number=1)
+
+
+def with_pyperf(call: Call, n: int) -> list[float]:
+    """Run pyperf's worker in this process, one call a value."""
+    import pyperf
+
+    arguments = ["timing", "--worker", "--loops=1", f"--values={n}", "--warmups=1", "--worker-task=0", "--quiet"]
+    with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()):
+        pyperf.Runner._created.clear()
+        found = pyperf.Runner().bench_func("call", call, None)
+    return list(found.get_values())
+
+
+def with_pytest_benchmark(call: Call, n: int) -> list[float]:
+    """Run the fixture of pytest-benchmark, pedantic, one iteration a round."""
+    from pytest_benchmark.fixture import BenchmarkFixture
+    from pytest_benchmark.utils import NameWrapper
+
+    kept: list[Any] = []
+    options = dict.fromkeys(
+        ("min_rounds", "min_time", "max_time", "calibration_precision", "warmup_iterations", "cprofile_loops"), 1
+    )
+    node = mock.Mock()
+    node.configure_mock(name="call", _nodeid="call")
+    fixture = BenchmarkFixture(
+        node, disable_gc=False, timer=NameWrapper(time.perf_counter), precision=1e-9, confidence=0.95, warmup=False, add_stats=kept.append,
+        logger=mock.Mock(), warner=mock.Mock(), disabled=False, cprofile=None, cprofile_dump=None, **options,
+    )  # fmt: skip
+    fixture.pedantic(call, args=(None,), rounds=n, iterations=1)
+    return list(kept[0].stats.data)
+
+
+TOOLS: dict[str, Tool] = {
+    OURS: with_timed_calls,
+    "tinybench precise_timer": with_precise_timer,
+    "generator context manager": with_generator,
+    "timeit (number=1)": with_timeit,
+    "pyperf worker (loops=1)": with_pyperf,
+    "pytest-benchmark pedantic": with_pytest_benchmark,
+}
+
+
+def measure_tools(rounds: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Measure every tool at every length, interleaved and shuffled; one row for each pair."""
+    order = random.Random(seed)
+    known = {
+        (length, kind): KnownCall(LENGTHS[length][0], clock) for length in LENGTHS for kind, clock in KINDS.items()
+    }
+    found: dict[tuple[str, str, str], list[float]] = {(tool, *pair): [] for tool in [*TOOLS, "rest"] for pair in known}
+    tasks = list(found)
+    for number in range(rounds + 1):
+        order.shuffle(tasks)
+        for tool, length, kind in tasks:
+            call = known[length, kind]
+            value = call.rest() if tool == "rest" else beyond_the_log(TOOLS[tool], call, LENGTHS[length][1], kind)
+            if number:  # the first round warms up
+                found[tool, length, kind].append(value)
+    return [
+        {
+            "tool": tool,
+            "length": length,
+            **{
+                f"{kind}_s": middle_difference(found[tool, length, kind], found["rest", length, kind]) for kind in KINDS
+            },
+            "rounds": rounds,
+            "samples_per_round": LENGTHS[length][1],
+        }
+        for tool in TOOLS
+        for length in LENGTHS
+    ]
+
+
+def middle_difference(values: list[float], truths: list[float]) -> float:
+    """Return the median of the differences within a round."""
+    return float(np.median(np.subtract(values, truths)))
+
+
+def beyond_the_log(tool: Tool, known: KnownCall, n: int, kind: str) -> float:
+    """Return what the tool's samples, or its processor time for each, exceed the logged lengths by."""
+    known.log.clear()
+    begun = time.thread_time()
+    times = tool(known.call, n)
+    used = time.thread_time() - begun
+    assert len(times) == n, f"{n} samples expected, got {len(times)}"
+    if kind == "cost":
+        return (used - sum(known.log)) / n
+    if not known.log:
+        return median(times)
+    logged = known.log[-n:]  # a warm-up comes before the samples
+    return fmean(sample - length for sample, length in zip(times, logged, strict=True))
+
+
+def real_streams() -> dict[str, tuple[Call, Any]]:
+    """Return real ONNX Runtime and scikit-learn calls, each with its input."""
+    import onnxruntime
+    from skl2onnx import to_onnx
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    digits = load_digits()
+    x = (digits.data / 16).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MLPClassifier((64,), max_iter=30, random_state=0).fit(x, digits.target)
+        onnx_model = to_onnx(model, x[:1], options={"zipmap": False})
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(onnx_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return {
+        "ONNX Runtime, 1 image": (as_callable(session), x[:1]),
+        "ONNX Runtime, 256 images": (as_callable(session), x[:256]),
+        "scikit-learn, 1 image": (as_callable(model), x[:1]),
+        "scikit-learn, 256 images": (as_callable(model), x[:256]),
+    }
+
+
+def record_session(streams: dict[str, tuple[Call, Any]], seconds: float, block: float) -> dict[str, list[list[float]]]:
+    """Call the streams in turn, in the rounds of `hot_median`, and return all times of each round."""
+    rounds: dict[str, list[list[float]]] = {name: [] for name in streams}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(rounds[next(iter(streams))]) < 60:
+        for name, (call, x) in streams.items():
+            lead = timed_calls(call, x, 2)
+            rounds[name].append(timed_calls(call, x, runs_within(block, min(lead))))
+    return rounds
+
+
+def session_median(rounds: list[list[float]]) -> float:
+    """Return the median of all calls, each round weighing the same: fast moments have more calls, not more weight."""
+    times = np.concatenate(rounds)
+    weights = np.concatenate([np.full(len(r), 1 / len(r)) for r in rounds])
+    order = np.argsort(times)
+    return float(times[order][np.searchsorted(np.cumsum(weights[order]), len(rounds) / 2)])
+
+
+def coverage_of_session(rounds: list[list[float]], k: int, tries: int, seed: int) -> tuple[float, float, float]:
+    """Return how often k rounds spread over the session, and k in a row, hold its median; and the spread's width."""
+    rng = np.random.default_rng(seed)
+    truth = session_median(rounds)
+    medians = [median(times) for times in rounds]
+    held = held_in_a_row = 0
+    widths = []
+    for _ in range(tries):
+        picks = [int(start) for start in session_starts(k, len(rounds), int(rng.integers(2**32)))]
+        low, high = percentile_interval([medians[i] for i in picks], 50)
+        held += low <= truth <= high
+        widths.append((high - low) / truth)
+        first = int(rng.integers(len(rounds) - k + 1))
+        low, high = percentile_interval([time for times in rounds[first : first + k] for time in times], 50)
+        held_in_a_row += low <= truth <= high
+    return held / tries, held_in_a_row / tries, median(widths)
+
+
+def measure_coverage(sessions: int, seconds: float, tries: int, block: float) -> list[dict[str, Any]]:
+    """Measure the coverage of session intervals on every stream; one row for each stream and K."""
+    from threadpoolctl import threadpool_limits
+
+    streams = real_streams()
+    with threadpool_limits(1):
+        for call, x in streams.values():
+            warm_up(call, x)
+        recorded = [record_session(streams, seconds, block) for _ in range(sessions)]
+    rows = []
+    for name in streams:
+        for k in (10, 20, 30):
+            found = [coverage_of_session(session[name], k, tries, seed) for seed, session in enumerate(recorded)]
+            spread, in_a_row, width = (float(np.mean(column)) for column in zip(*found, strict=True))
+            rows.append(
+                {
+                    "stream": name, "rounds": k, "coverage": spread, "coverage_in_a_row": in_a_row, "relative_width": width,
+                    "sessions": sessions, "session_seconds": seconds, "tries": tries * sessions,
+                    "by_session": [held for held, _, _ in found],
+                }
+            )  # fmt: skip
+    return rows
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def tool_table(rows: list[dict[str, Any]]) -> str:
+    """Return bias and cost of each tool at each length, in nanoseconds."""
+    found = {(row["tool"], row["length"]): row for row in rows}
+    head = ["ns a sample", *[f"bias, {length}" for length in LENGTHS], *[f"cost, {length}" for length in LENGTHS]]
+    cells = []
+    for tool in TOOLS:
+        numbers = [found[tool, length][key] * 1e9 for key in ("bias_s", "cost_s") for length in LENGTHS]
+        cells.append([tool, *[f"{number:.0f}" for number in numbers]])
+    return table(head, cells)
+
+
+def coverage_table(rows: list[dict[str, Any]]) -> str:
+    """Return the coverage of each stream at each K, in percent."""
+    head = ["stream", "K", "spread over the session", "in a row", "width of the interval"]
+    cells = [
+        [
+            row["stream"],
+            str(row["rounds"]),
+            f"{row['coverage']:.0%}",
+            f"{row['coverage_in_a_row']:.0%}",
+            f"{row['relative_width']:.1%}",
+        ]
+        for row in rows
+    ]
+    return table(head, cells)
+
+
+def verdicts(tools: list[dict[str, Any]], coverages: list[dict[str, Any]]) -> dict[str, bool]:
+    """Return whether each goal is met."""
+    ours = [row for row in tools if row["tool"] == OURS]
+    return {
+        f"bias of {OURS} ≤ {GOAL_BIAS * 1e9:.0f} ns at every length": all(
+            abs(row["bias_s"]) <= GOAL_BIAS for row in ours
+        ),
+        f"cost of {OURS} ≤ {GOAL_COST * 1e9:.0f} ns a sample at every length": all(
+            row["cost_s"] <= GOAL_COST for row in ours
+        ),
+        f"session interval, K = 20, holds in ≥ {GOAL_COVERAGE:.0%} on every stream": all(
+            row["coverage"] >= GOAL_COVERAGE for row in coverages if row["rounds"] == 20
+        ),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark, print its tables and write them to a JSON file."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.timing", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="a few seconds: shows that it works, not what is true")
+    parser.add_argument("--output", type=Path, default=Path("bench/timing.json"), help="where the numbers go")
+    options = parser.parse_args(arguments)
+    rounds, sessions, seconds, tries, block = (1, 1, 1.5, 10, 5e-4) if options.quick else (40, 3, 25.0, 200, 5e-3)
+    print(f"bias and cost: {rounds} shuffled rounds …", file=sys.stderr)
+    tools = measure_tools(rounds)
+    print(tool_table(tools) + "\n")
+    print(f"coverage: {sessions} sessions of {seconds:g} s …", file=sys.stderr)
+    coverages = measure_coverage(sessions, seconds, tries, block)
+    print(coverage_table(coverages) + "\n")
+    goals = verdicts(tools, coverages)
+    for goal, met in goals.items():
+        print(f"- {'met' if met else 'MISSED'}: {goal}")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    data = {"quick": options.quick, "python": sys.version, "tools": tools, "coverage": coverages, "goals": goals}
+    options.output.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"\nwritten to {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

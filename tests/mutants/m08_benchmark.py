@@ -1,0 +1,158 @@
+"""Wrong solutions of module 08."""
+
+from tests.mutants import Mutant
+
+MUTANTS = [
+    Mutant(
+        "cpu_name_cut_at_colon",
+        "cpu_info",
+        'name, colon, value = line.partition(":")',
+        'name, colon, value = (line.split(":") + ["", ""])[:3]; value, colon = colon, value or ":"',
+    ),
+    Mutant(
+        "cpu_last_core",
+        "cpu_info",
+        "fields.setdefault(name.strip().lower(), value.strip())",
+        "fields[name.strip().lower()] = value.strip()",
+    ),
+    Mutant(
+        "cpu_flags_as_substrings",
+        "cpu_info",
+        'set((fields.get("flags") or fields.get("features") or "").split())',
+        'fields.get("flags") or fields.get("features") or ""',
+    ),
+    Mutant("cpu_no_arm", "cpu_info", 'or fields.get("features") ', ""),
+    Mutant("cpu_all_flags", "cpu_info", "if flag in flags]", "]"),
+    Mutant("cpu_unknown_is_none", "cpu_info", 'or "unknown"', "or None"),
+    Mutant("names_overwrite", "name_models", "if name in named:", "if False:"),
+    Mutant(
+        "names_count_unnamed",
+        "name_models",
+        'f"model_{index}", model) for index, model in enumerate(models)',
+        'f"model_{len(str(index))}", model) for index, model in enumerate(models)',
+    ),
+    Mutant("names_from_class", "name_models", 'f"model_{index}"', "type(model).__name__"),
+    Mutant("names_from_one", "name_models", "enumerate(models)]", "enumerate(models, start=1)]"),
+    Mutant("names_sorted", "name_models", "list(models.items())", "sorted(models.items())"),
+    Mutant("names_empty_accepted", "name_models", "if not pairs:", "if False:"),
+    Mutant("throughput_is_inverse_latency", "best_throughput", "size / seconds for seconds", "1 / seconds for seconds"),
+    Mutant(
+        "throughput_of_the_mean",
+        "best_throughput",
+        "[size / seconds for seconds in result.values]",
+        "[size / result.mean]",
+    ),
+    Mutant("throughput_best_by_maximum", "best_throughput", "float(np.median(values))", "float(np.max(values))"),
+    Mutant("throughput_lowest", "best_throughput", "best = max(", "best = min("),
+    Mutant("throughput_unit_seconds", "best_throughput", 'unit="rows/s"', 'unit="s"'),
+    Mutant("throughput_zero_batch", "best_throughput", "or size < 1", ""),
+    Mutant("throughput_loses_conditions", "best_throughput", "**latencies[best].metadata, ", ""),
+    Mutant("throughput_table_mean", "best_throughput", "latencies[size].median}", "latencies[size].mean}"),
+    Mutant(
+        "latency_model_by_model",
+        "method_latency",
+        'measured = measure_latencies(\n        self.models,\n        self._inputs(input_shape, inputs),\n        warmup_runs=self.warmup_runs,\n        measurement_runs=self.measurement_runs,\n        clock=self.clock,\n        seed=self.seed,\n        progress=lambda rounds: self._each(rounds, "latency"),\n    )',
+        "measured = {}\n    for name, model in self.models.items():\n        measured |= measure_latencies({name: model}, self._inputs(input_shape, inputs), warmup_runs=self.warmup_runs, measurement_runs=self.measurement_runs, clock=self.clock, seed=self.seed)",
+    ),
+    Mutant(
+        "latency_ignores_inputs",
+        "method_latency",
+        "self._inputs(input_shape, inputs)",
+        "self._inputs(input_shape, None)",
+    ),
+    Mutant(
+        "latency_fixed_shape",
+        "method_latency",
+        "self._inputs(input_shape, inputs)",
+        "self._inputs((1, 28, 28), inputs)",
+    ),
+    Mutant("latency_not_kept", "method_latency", 'return self._keep("latency", measured)', "return measured"),
+    Mutant(
+        "latency_default_runs",
+        "method_latency",
+        "        measurement_runs=self.measurement_runs,\n        clock=self.clock,\n        seed=self.seed,\n        progress",
+        "        clock=self.clock,\n        seed=self.seed,\n        progress",
+    ),
+    Mutant(
+        "throughput_one_row_always",
+        "method_latency",
+        "self._inputs((size, *row_shape), None)",
+        "self._inputs((1, *row_shape), None)",
+    ),
+    Mutant(
+        "throughput_rows_not_repeated", "method_latency", "np.resize(rows, (size, *np.shape(rows)[1:]))", "rows[:size]"
+    ),
+    Mutant(
+        "accuracy_of_first_model",
+        "method_others",
+        "measure_accuracy(self.models[name], self.datasets",
+        "measure_accuracy(next(iter(self.models.values())), self.datasets",
+    ),
+    Mutant(
+        "accuracy_first_dataset",
+        "method_others",
+        "self.datasets, **options)",
+        "self.datasets[0] if isinstance(self.datasets, list) else self.datasets, **options)",
+    ),
+    Mutant(
+        "accuracy_without_data_is_zero",
+        "method_others",
+        'raise ValueError("accuracy needs data: Benchmark(models, datasets=[(X, y)])")',
+        'return {name: BenchmarkResult("accuracy", [0.0]) for name in self.models}',
+    ),
+    Mutant(
+        "memory_model_never_called",
+        "method_others",
+        "measure_memory(self.models[name], x, **options)",
+        "measure_memory(len, x, **options)",
+    ),
+    Mutant(
+        "memory_default_runs",
+        "method_others",
+        'options.setdefault("measurement_runs", self.measurement_runs)\n    names = self._each(self.models, "memory")',
+        'names = self._each(self.models, "memory")',
+    ),
+    Mutant(
+        "energy_default_runs",
+        "method_others",
+        'options.setdefault("measurement_runs", self.measurement_runs)\n    names = self._each(self.models, "energy")',
+        'names = self._each(self.models, "energy")',
+    ),
+    Mutant(
+        "energy_meter_ignored",
+        "method_others",
+        "measure_energy(self.models[name], x, **options)",
+        "measure_energy(self.models[name], x, measurement_runs=self.measurement_runs, warmup_runs=0, min_reading=1e-3)",
+    ),
+    Mutant(
+        "energy_constant",
+        "method_others",
+        "measure_energy(self.models[name], x, **options)",
+        'BenchmarkResult("energy", [0.001], {"measured": False}, unit="J")',
+    ),
+    Mutant("compare_inverted", "method_compare", "compare(baseline, result)", "compare(result, baseline)"),
+    Mutant("compare_baseline_last", "method_compare", "next(iter(results.values()))", "list(results.values())[-1]"),
+    Mutant("compare_measures_again", "method_compare", "self.results.get(metric) or runner()", "runner()"),
+    Mutant("compare_speedup_of_accuracy", "method_compare", 'if metric == "latency" and ', "if "),
+    Mutant("compare_without_p", "method_compare", ', "p_value": found.p_value}', "}"),
+    Mutant("compare_uncorrected", "method_compare", '        row["p_value"] = p\n', "        pass\n"),
+    Mutant(
+        "compare_interval_of_one_accuracy", "method_compare", 'if "wilson_interval" in result.metadata:', "if False:"
+    ),
+    Mutant("compare_mean_of_datasets", "method_compare", 'row["mean"] = result.metadata["accuracy"]', "pass"),
+    Mutant(
+        "compare_interval_inverted",
+        "method_compare",
+        'row["speedup_lower"], row["speedup_upper"] = found.ratio_ci',
+        'row["speedup_upper"], row["speedup_lower"] = (1 / end for end in found.ratio_ci)',
+    ),
+    Mutant(
+        "compare_unknown_is_empty",
+        "method_compare",
+        'raise ValueError(f"metric is {metric!r}; known are latency, throughput, accuracy, memory and energy")',
+        "return []",
+    ),
+    Mutant("answer_latency_ratio", "answer_understanding", "return 16.0", "return 64.0"),
+    Mutant("answer_wrong_end", "answer_understanding", "return 1.19", "return 1.32"),
+    Mutant("answer_threads", "answer_understanding", "return True, False", "return True, True"),
+]

@@ -1,0 +1,243 @@
+"""Wrong solutions of module 10."""
+
+from tests.mutants import Mutant
+
+REPLACE = '        with temporary.open("w", encoding="utf-8") as stream:\n            stream.write(text)\n            stream.flush()\n            os.fsync(stream.fileno())\n        os.replace(temporary, path)\n'
+
+MUTANTS = [
+    Mutant("written_in_place", "write_piece", REPLACE, '        path.write_text(text, encoding="utf-8")\n'),
+    Mutant(
+        "truncated_first",
+        "write_piece",
+        "        os.replace(temporary, path)\n",
+        '        path.write_text(temporary.read_text(encoding="utf-8"), encoding="utf-8")\n        temporary.unlink()\n',
+    ),
+    Mutant(
+        "temporary_left",
+        "write_piece",
+        "os.replace(temporary, path)",
+        '__import__("shutil").copy(temporary, path.with_name(".x"))\n        os.replace(temporary, path)',
+    ),
+    Mutant("folder_not_made", "write_piece", "path.parent.mkdir(parents=True, exist_ok=True)", "pass"),
+    Mutant(
+        "ascii_only",
+        "write_piece",
+        'temporary.open("w", encoding="utf-8")',
+        'temporary.open("w", encoding="ascii", errors="replace")',
+    ),
+    Mutant("error_says_nothing", "write_piece", "; choose another output_dir", ""),
+    Mutant(
+        "error_swallowed",
+        "write_piece",
+        'raise OSError(f"cannot write {path} ({error.strerror}); choose another output_dir") from error',
+        "return",
+    ),
+    Mutant(
+        "merge_keeps_first",
+        "merge_results",
+        "for part in parts for value in part.values]",
+        "for part in parts[:1] for value in part.values]",
+    ),
+    Mutant(
+        "merge_means",
+        "merge_results",
+        "[value for part in parts for value in part.values]",
+        "[part.mean for part in parts]",
+    ),
+    Mutant("merge_first_pairing", "merge_results", 'metadata["pairing"] = hashlib', "hashlib"),
+    Mutant(
+        "merge_last_pairing_only",
+        "merge_results",
+        "for part in parts)\n        metadata",
+        "for part in parts[:2])\n        metadata",
+    ),
+    Mutant(
+        "merge_pairing_of_values",
+        "merge_results",
+        'str(part.metadata["pairing"]) for',
+        'str(part.metadata["pairing"]) + str(part.values) for',
+    ),
+    Mutant("merge_orders_of_first", "merge_results", 'if "round_orders" in metadata:', "if False:"),
+    Mutant("merge_mixes", "merge_results", "if len(kinds) > 1:", "if False:"),
+    Mutant("merge_ignores_processor", "merge_results", 'p.unit, p.metadata.get("system", {}).get("cpu")', "p.unit"),
+    Mutant(
+        "merge_loses_confidence", "merge_results", "metadata, first.unit, first.confidence)", "metadata, first.unit)"
+    ),
+    Mutant(
+        "merge_sorted",
+        "merge_results",
+        "BenchmarkResult(first.metric_name, values,",
+        "BenchmarkResult(first.metric_name, sorted(values),",
+    ),
+    Mutant("runs_rounded", "run_rows", '"value": value, "unit"', '"value": round(value, 6), "unit"'),
+    Mutant("runs_from_one", "run_rows", "enumerate(result.values)", "enumerate(result.values, start=1)"),
+    Mutant("runs_sorted", "run_rows", "enumerate(result.values)", "enumerate(sorted(result.values))"),
+    Mutant(
+        "runs_always_measured",
+        "run_rows",
+        '"run": run, "value": value, "unit": result.unit, "measured": result.measured}',
+        '"run": run, "value": value, "unit": result.unit, "measured": True}',
+    ),
+    Mutant(
+        "summary_t_interval",
+        "run_rows",
+        "lower, upper = interval(result)",
+        "lower, upper = result.ci_lower, result.ci_upper",
+    ),
+    Mutant("summary_mean_as_value", "run_rows", '"value": central(result), "lower"', '"value": result.mean, "lower"'),
+    Mutant(
+        "summary_range_is_median", "run_rows", 'if result.count >= 6 else "range"', 'if result.count >= 2 else "range"'
+    ),
+    Mutant("summary_strict_six", "run_rows", "result.count >= 6", "result.count > 6"),
+    Mutant("summary_no_wilson", "run_rows", '"Wilson" if "total" in result.metadata else ', ""),
+    Mutant(
+        "pairs_with_themselves",
+        "comparison_rows",
+        "in combinations(by_model, 2)]",
+        "in [(a, b) for a in by_model for b in by_model]]",
+    ),
+    Mutant(
+        "pairs_with_first_only",
+        "comparison_rows",
+        "in combinations(by_model, 2)]",
+        "in [(next(iter(by_model)), b) for b in list(by_model)[1:]]]",
+    ),
+    Mutant(
+        "pairs_uncorrected", "comparison_rows", 'holm([row["p"] for row in tested])', '[row["p"] for row in tested]'
+    ),
+    Mutant(
+        "pairs_bonferroni",
+        "comparison_rows",
+        'holm([row["p"] for row in tested])',
+        '[min(1.0, len(tested) * row["p"]) for row in tested]',
+    ),
+    Mutant(
+        "pairs_verdict_uncorrected",
+        "comparison_rows",
+        'row["verdict"] if p_holm < 0.05 else "undecided"',
+        'row["verdict"]',
+    ),
+    Mutant("pairs_swapped", "comparison_rows", "by_model[a], by_model[b])", "by_model[b], by_model[a])"),
+    Mutant(
+        "pairs_p_overwritten",
+        "comparison_rows",
+        '{**row, "p_holm": p_holm, ',
+        '{**row, "p": p_holm, "p_holm": p_holm, ',
+    ),
+    Mutant("best_always_lowest", "best_by_dimension", '-1 if DIRECTIONS[metric] == "max" else 1', "1"),
+    Mutant("best_highest", "best_by_dimension", "min(values, key", "max(values, key"),
+    Mutant("best_without_ties", "best_by_dimension", "tied.append(name)", "pass"),
+    Mutant(
+        "best_overlap_rules",
+        "best_by_dimension",
+        "verdicts.get((metric, frozenset((winner, name))), overlapping)",
+        "overlapping",
+    ),
+    Mutant(
+        "best_tests_only", "best_by_dimension", '"undecided" if low <= upper and high >= lower else "apart"', '"apart"'
+    ),
+    Mutant(
+        "best_untested_is_tied",
+        "best_by_dimension",
+        '"undecided" if low <= upper and high >= lower else "apart"',
+        '"undecided"',
+    ),
+    Mutant(
+        "best_one_sided_pairs",
+        "best_by_dimension",
+        '(r["metric"], frozenset((r["model_a"], r["model_b"])))',
+        '(r["metric"], (r["model_a"], r["model_b"]))',
+    ),
+    Mutant("best_includes_itself", "best_by_dimension", "if name != winner and ", "if name == winner or "),
+    Mutant("best_estimates_compete", "best_by_dimension", "competing = measured or by_model", "competing = by_model"),
+    Mutant(
+        "best_only_measured",
+        "best_by_dimension",
+        "competing = measured or by_model",
+        'competing = measured or {"none": BenchmarkResult(metric, [0.0])}',
+    ),
+    Mutant("best_by_mean", "best_by_dimension", "name: sign * central(result) for", "name: sign * result.mean for"),
+    Mutant(
+        "dashboard_seconds",
+        "dashboard_rows",
+        '"latency_ms": value("latency", model, 1e-3),',
+        '"latency_ms": value("latency", model),',
+    ),
+    Mutant("dashboard_mebibytes", "dashboard_rows", 'value("memory", model, 1e6)', 'value("memory", model, 2**20)'),
+    Mutant("dashboard_p95_is_p50", "dashboard_rows", "model, 1e-3, q=95)", "model, 1e-3)"),
+    Mutant("dashboard_zero_for_nothing", "dashboard_rows", "            return None\n", "            return 0.0\n"),
+    Mutant("dashboard_cpu_seconds_are_joules", "dashboard_rows", '1e-3, unit="J")', "1e-3)"),
+    Mutant("dashboard_mean_of_datasets", "dashboard_rows", 'central(result) if metric == "accuracy" else ', ""),
+    Mutant(
+        "dashboard_first_metric_only",
+        "dashboard_rows",
+        "for by_model in results.values() for name in by_model",
+        "for by_model in list(results.values())[:1] for name in by_model",
+    ),
+    Mutant("dashboard_all_measured", "dashboard_rows", "energy.measured if energy and", "True if energy and"),
+    Mutant(
+        "run_writes_at_the_end",
+        "method_run",
+        '        write_text(folder / f"{piece}.json", json.dumps(measured))\n    self.results',
+        '        done = {**locals().get("done", {}), piece: measured}\n    for piece, measured in locals().get("done", {}).items():\n        write_text(folder / f"{piece}.json", json.dumps(measured))\n    self.results',
+    ),
+    Mutant(
+        "run_always_afresh",
+        "method_run",
+        'for piece in self.pieces() if not (folder / f"{piece}.json").is_file()]',
+        "for piece in self.pieces()]",
+    ),
+    Mutant(
+        "run_never_checks_plan",
+        "method_run",
+        '        self._check_same_study(json.loads(plan_file.read_text(encoding="utf-8")))\n',
+        "        pass\n",
+    ),
+    Mutant("run_always_resumes", "method_run", "if resume and plan_file", "if plan_file"),
+    Mutant(
+        "run_deletes_old_pieces",
+        "method_run",
+        '        folder.rename(self.output_dir / f"measurements.{number}")\n',
+        '        __import__("shutil").rmtree(folder)\n',
+    ),
+    Mutant(
+        "run_swallows_errors",
+        "method_run",
+        "        measured = {name: result.to_dict() for name, result in self._measure(piece).items()}\n",
+        "        try:\n            measured = {name: result.to_dict() for name, result in self._measure(piece).items()}\n        except Exception:\n            continue\n",
+    ),
+    Mutant("run_forgets_tables", "method_run", "    self.write_tables()\n", ""),
+    Mutant(
+        "run_forgets_results",
+        "method_run",
+        "    self.results = self.load()\n    self.write_tables()\n    return self.results\n",
+        "    self.write_tables()\n    return self.load()\n",
+    ),
+    Mutant(
+        "run_without_system",
+        "method_run",
+        '    write_text(self.output_dir / "system.json", json.dumps(system_info(), indent=1))\n',
+        "",
+    ),
+    Mutant("same_study_names_nothing", "method_run", "holds another study ({listed});", "holds another study;"),
+    Mutant("same_study_one_way", "method_run", "for key in {**earlier, **mine} if", "for key in mine if"),
+    Mutant(
+        "same_study_models_only",
+        "method_run",
+        "for key in {**earlier, **mine} if",
+        'for key in {**earlier, **mine} if key.startswith("model") and',
+    ),
+    Mutant("load_first_part", "method_run", "merge_results(results) for name, results", "results[0] for name, results"),
+    Mutant("load_last_part", "method_run", "merge_results(results) for name, results", "results[-1] for name, results"),
+    Mutant("load_empty_metrics", "method_run", "        if by_model\n", ""),
+    Mutant("load_parts_as_metrics", "method_run", 'parts[piece.partition("-")[0]]', "parts.setdefault(piece, {})"),
+    Mutant(
+        "load_needs_all",
+        "method_run",
+        "        if file.is_file():\n            for",
+        "        if True:\n            for",
+    ),
+    Mutant("answer_squares", "answer_understanding", "return 10\n", "return 20\n"),
+    Mutant("answer_overlap", "answer_understanding", "return False", "return True"),
+    Mutant("answer_all_again", "answer_understanding", "return 4\n", "return 3\n"),
+]
