@@ -155,7 +155,7 @@ MUTANTS = [
         "        path = Path(model)\n",
         "        path = Path(model)\n        if not path.exists():\n            return 0\n",
     ),
-    Mutant("size_error_unhelpful", "model_size", "; save it and pass the path", ""),
+    Mutant("size_error_unhelpful", "model_size", "({error}); save it and pass the path", "({error})"),
     Mutant("growth_of_warm_up", "resident_growth", "    for _ in range(warmup_runs):\n        call(x)\n", ""),
     Mutant("growth_per_block", "resident_growth", "(after - before) / calls", "float(after - before)"),
     Mutant("growth_per_run", "resident_growth", "(after - before) / calls", "(after - before) / runs"),

@@ -1,0 +1,303 @@
+"""Energy: the counter tree of real machines on a fake sysfs, and a machine whose energy is known."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinybench.energy import (
+    CpuTimeMeter,
+    RaplMeter,
+    best_meter,
+    counter_difference,
+    cpu_utilisation,
+    energy_reading,
+    idle_power,
+    measure_energy,
+    package_domains,
+    read_counter,
+)
+
+INTEL_RANGE, AMD_RANGE = 262_143_328_850, 65_532_610_987
+Tree = Callable[[dict[str, tuple[str, int, int]]], Path]
+
+
+def write(root: Path, zone: str, energy: int) -> None:
+    (root / zone / "energy_uj").write_text(f"{energy}\n")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """Lay zones out as Linux does: a device tree, and /sys/class/powercap full of links into it."""
+
+    def build(zones: dict[str, tuple[str, int, int]]) -> Path:
+        root, devices = tmp_path / "class" / "powercap", tmp_path / "devices"
+        root.mkdir(parents=True)
+        for zone, (name, energy, largest) in zones.items():
+            control, *numbers = zone.split(":")
+            folder = devices / control
+            for depth in range(1, len(numbers) + 1):
+                folder /= ":".join([control, *numbers[:depth]])
+            folder.mkdir(parents=True, exist_ok=True)
+            for file, text in (("name", name), ("energy_uj", energy), ("max_energy_range_uj", largest), ("enabled", 0)):
+                (folder / file).write_text(f"{text}\n")
+            (root / zone).symlink_to(folder)
+            if not (root / control).exists():
+                (root / control).symlink_to(devices / control)
+        return root
+
+    return build
+
+
+INTEL_LAPTOP = {
+    "intel-rapl:0": ("package-0", 1000, INTEL_RANGE),
+    "intel-rapl:0:0": ("core", 600, INTEL_RANGE),
+    "intel-rapl:0:1": ("uncore", 100, INTEL_RANGE),
+    "intel-rapl:0:2": ("dram", 50, AMD_RANGE),
+    "intel-rapl:1": ("psys", 2000, INTEL_RANGE),
+    "intel-rapl-mmio:0": ("package-0", 1000, INTEL_RANGE),
+    "intel-rapl-mmio:0:0": ("dram", 50, AMD_RANGE),
+}
+
+
+def test_intel_laptop_counts_its_package_once(tree: Tree) -> None:
+    root = tree(INTEL_LAPTOP)
+    meter = RaplMeter(root)
+    for zone in INTEL_LAPTOP:
+        write(root, zone, 3_001_000)
+    assert meter.read() == pytest.approx(3.0)
+    assert meter.details == {"meter": "RAPL", "domains": ["package-0"]}
+    assert (meter.unit, meter.measured) == ("J", True)
+
+
+def test_dram_is_added_on_request(tree: Tree) -> None:
+    root = tree(INTEL_LAPTOP)
+    meter = RaplMeter(root, dram=True)
+    write(root, "intel-rapl:0", 1_001_000)
+    write(root, "intel-rapl:0:2", 500_050)
+    assert meter.read() == pytest.approx(1.5)
+    assert meter.details["domains"] == ["package-0", "dram"]
+
+
+def test_amd_server_sums_its_sockets_with_own_wraps(tree: Tree) -> None:
+    root = tree(
+        {
+            "intel-rapl:0": ("package-0", AMD_RANGE - 1_000_000, AMD_RANGE),
+            "intel-rapl:0:0": ("core", 5, AMD_RANGE),
+            "intel-rapl:1": ("package-1", 7_000_000, AMD_RANGE),
+            "intel-rapl:1:0": ("core", 5, AMD_RANGE),
+        }
+    )
+    meter = RaplMeter(root)
+    write(root, "intel-rapl:0", 2_000_000)
+    write(root, "intel-rapl:1", 9_500_000)
+    write(root, "intel-rapl:1:0", 2_000_000)
+    assert meter.read() == pytest.approx(3.0 + 2.5, abs=1e-4)
+
+
+def test_packages_stand_in_order_of_their_numbers(tree: Tree) -> None:
+    root = tree({f"intel-rapl:{n}": (f"package-{n // 2}-die-{n % 2}", 0, INTEL_RANGE) for n in range(12)})
+    assert [zone.name for zone in package_domains(root)] == [f"intel-rapl:{n}" for n in range(12)]
+
+
+def test_no_package_says_why(tree: Tree, tmp_path: Path) -> None:
+    root = tree({"intel-rapl:0": ("psys", 0, INTEL_RANGE)})
+    for folder in (root, tmp_path / "nowhere"):
+        with pytest.raises(FileNotFoundError, match=r"no RAPL package below .*: a virtual machine or container"):
+            RaplMeter(folder)
+
+
+@pytest.fixture
+def root_only(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree whose counters nobody may read, also when the tests run as root."""
+    root = tree(INTEL_LAPTOP)
+    for counter in root.glob("*/energy_uj"):
+        counter.chmod(0)
+    if os.geteuid() == 0:
+        original = Path.read_text
+
+        def read_text(self: Path, *arguments: Any, **options: Any) -> str:
+            if self.name == "energy_uj":
+                raise PermissionError(13, "Permission denied", str(self))
+            return original(self, *arguments, **options)
+
+        monkeypatch.setattr(Path, "read_text", read_text)
+    return root
+
+
+def test_root_only_counters_are_explained(root_only: Path) -> None:
+    with pytest.raises(
+        PermissionError, match=r"intel-rapl:0/energy_uj is for root only.*CVE-2020-8694.*sudo chmod a\+r"
+    ):
+        RaplMeter(root_only)
+
+
+def test_best_meter_falls_back_with_the_reason(root_only: Path, tmp_path: Path) -> None:
+    meter = best_meter(root_only, watts_per_core=6.0, source="data sheet")
+    assert isinstance(meter, CpuTimeMeter)
+    assert "for root only" in meter.details["not_measured_because"]
+    assert (meter.details["watts_per_core"], meter.details["watts_source"]) == (6.0, "data sheet")
+    assert best_meter(tmp_path).unit == "s"
+
+
+def test_best_meter_measures_where_it_can(tree: Tree) -> None:
+    assert isinstance(best_meter(tree(INTEL_LAPTOP), watts_per_core=6.0), RaplMeter)
+
+
+def test_read_counter_keeps_every_digit(tmp_path: Path) -> None:
+    (tmp_path / "energy_uj").write_text("262143328849\n")
+    assert read_counter(tmp_path / "energy_uj") == 262_143_328_849
+
+
+@settings(deadline=None)
+@given(st.integers(0, AMD_RANGE - 1), st.integers(0, AMD_RANGE - 1))
+def test_difference_undoes_one_wrap(before: int, step: int) -> None:
+    assert counter_difference(before, (before + step) % AMD_RANGE, AMD_RANGE) == step
+
+
+def test_cpu_time_needs_watts_for_joules() -> None:
+    now = [5.0]
+    seconds, joules = CpuTimeMeter(clock=lambda: now[0]), CpuTimeMeter(4.0, "a wattmeter", clock=lambda: now[0])
+    now[0] = 7.0
+    assert (seconds.read(), seconds.unit, seconds.measured) == (2.0, "s", False)
+    assert (joules.read(), joules.unit, joules.measured) == (8.0, "J", False)
+    assert seconds.details["watts_source"] == "unknown"
+    assert joules.details["watts_source"] == "a wattmeter"
+    for watts in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="watts_per_core"):
+            CpuTimeMeter(watts)
+
+
+def test_cpu_time_sees_work_of_this_process() -> None:
+    meter = CpuTimeMeter()
+    start = time.process_time()
+    while time.process_time() < start + 0.02:
+        pass
+    assert meter.read() >= 0.02
+
+
+class Machine:
+    """Idle power, time and energy of a call are known; the counter can update in steps."""
+
+    unit, measured = "J", True
+
+    def __init__(self, idle: float = 8.0, seconds: float = 0.002, joules: float = 0.01, update: float = 0.0) -> None:
+        self.idle, self.seconds, self.joules, self.update = idle, seconds, joules, update
+        self.details = {"meter": "fake"}
+        self.now = self.energy = self.shown = 0.0
+
+    def advance(self, seconds: float, extra: float = 0.0) -> None:
+        before, self.now = self.now, self.now + seconds
+        added = self.idle * seconds + extra
+        self.energy += added
+        tick = self.now // self.update * self.update if self.update else self.now
+        if tick >= before:
+            self.shown = self.energy - added * (self.now - tick) / seconds
+
+    def read(self) -> float:
+        return self.shown
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(1.05 * seconds)
+
+    def __call__(self, x: Any) -> Any:
+        self.advance(self.seconds, self.joules)
+        return x
+
+
+def measured(machine: Machine, **options: Any) -> Any:
+    return measure_energy(machine, np.zeros((4, 3)), meter=machine, clock=machine.clock, sleep=machine.sleep, **options)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0, 50), st.floats(1e-5, 1e-2), st.floats(1e-6, 1))
+def test_known_energy_comes_back(idle: float, seconds: float, joules: float) -> None:
+    result = measured(Machine(idle, seconds, joules), measurement_runs=2)
+    scale = joules + idle * seconds
+    assert result.mean == pytest.approx(joules, abs=1e-6 * scale)
+    assert result.metadata["idle_watts"] == pytest.approx(idle, abs=1e-6)
+
+
+def test_many_short_calls_beat_a_millisecond_counter() -> None:
+    result = measured(Machine(seconds=37e-6, joules=3e-4, update=1e-3))
+    assert result.mean == pytest.approx(3e-4, rel=0.05)
+    assert result.metadata["inferences_per_reading"] * 37e-6 >= 0.1
+
+
+def test_result_describes_itself() -> None:
+    result = measured(Machine(), measurement_runs=3, warmup_runs=2)
+    assert (result.metric_name, result.unit, result.count, result.measured) == ("energy", "J", 3, True)
+    assert result.metadata["input_shape"] == [4, 3]
+    assert result.metadata["batch_size"] == 4
+    assert result.metadata["meter"] == "fake"
+
+
+def test_estimates_are_labelled() -> None:
+    x = np.zeros((2, 2))
+    joules = measure_energy(lambda a: a @ a, x, CpuTimeMeter(3.0, "a guess"), measurement_runs=2, min_reading=0.005)
+    seconds = measure_energy(lambda a: a @ a, x, CpuTimeMeter(), measurement_runs=2, min_reading=0.005)
+    assert (joules.metric_name, joules.unit, joules.measured) == ("energy", "J", False)
+    assert joules.metadata["watts_source"] == "a guess"
+    assert (seconds.metric_name, seconds.unit, seconds.metadata["measured"]) == ("cpu_time", "s", False)
+    assert seconds.metadata["idle_watts"] is None
+
+
+def test_a_dummy_counter_is_refused(tree: Tree) -> None:
+    root = tree({"intel-rapl:0": ("package-0", 0, INTEL_RANGE)})
+    with pytest.raises(RuntimeError, match="did not move"):
+        measure_energy(lambda x: x, np.zeros(2), RaplMeter(root), measurement_runs=2, min_reading=0.002)
+
+
+@pytest.mark.parametrize("measure", [measure_energy, cpu_utilisation])
+def test_bad_input(measure: Any) -> None:
+    with pytest.raises(ValueError, match="measurement_runs is 0"):
+        measure(lambda x: x, np.zeros(2), measurement_runs=0)
+    with pytest.raises(ValueError, match="min_reading is 0"):
+        measure(lambda x: x, np.zeros(2), min_reading=0)
+    with pytest.raises(ValueError, match="warmup_runs is -1"):
+        measure(lambda x: x, np.zeros(2), warmup_runs=-1)
+    with pytest.raises(ValueError, match="empty"):
+        measure(lambda x: x, np.zeros((0, 3)))
+    with pytest.raises(TypeError):
+        measure(object(), np.zeros(2))
+
+
+def test_errors_of_the_model_surface() -> None:
+    def broken(x: Any) -> Any:
+        raise ArithmeticError("the model is broken")
+
+    with pytest.raises(ArithmeticError, match="the model is broken"):
+        measure_energy(broken, np.zeros(2), CpuTimeMeter())
+
+
+def test_idle_power_divides_by_the_time_that_passed() -> None:
+    machine = Machine(idle=12.5)
+    assert idle_power(machine, 0.4, machine.clock, machine.sleep) == pytest.approx(12.5)
+
+
+def test_energy_reading_counts_every_call() -> None:
+    machine = Machine()
+    energy, seconds = energy_reading(machine, None, 25, machine, machine.clock)
+    assert seconds == pytest.approx(0.05)
+    assert energy == pytest.approx(25 * 0.01 + 8.0 * 0.05)
+
+
+@pytest.mark.parametrize("cores", [0.2, 1.0, 3.5])
+def test_utilisation_is_busy_cores(cores: float) -> None:
+    machine = Machine()
+    result = cpu_utilisation(
+        machine, np.zeros(3), measurement_runs=3, clock=machine.clock, cpu_clock=lambda: 1 + cores * machine.now
+    )
+    assert result.mean == pytest.approx(cores)
+    assert result.metadata["share_of_machine"] == pytest.approx(cores / result.metadata["cores"])
