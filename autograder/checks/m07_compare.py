@@ -19,17 +19,17 @@ def _list(values: Any) -> list[float]:
     return [float(value) for value in values]
 
 
-def _latency(values: Any, name: str = "latency", **metadata: Any) -> BenchmarkResult:
-    return BenchmarkResult(name, _list(values), unit="s", metadata=metadata)
+def _latency(values: Any, metric: str = "latency", **metadata: Any) -> BenchmarkResult:
+    return BenchmarkResult(metric, _list(values), unit="s", metadata=metadata)
 
 
 @judges("check_comparable")
 def unlike_results_are_refused(student: Any) -> None:
     """Each condition alone refuses, alone is allowed, and silence refuses nothing."""
-    base = {"input_shape": [1, 8], "system": {"cpu_model": "x", "cores": 4, "time": "noon"}}
+    base: dict[str, Any] = {"input_shape": [1, 8], "system": {"cpu_model": "x", "cores": 4, "time": "noon"}}
     one = _latency([1.0], **base)
     others = {
-        "metric": _latency([1.0], name="cold start", **base),
+        "metric": _latency([1.0], metric="cold start", **base),
         "unit": BenchmarkResult("latency", [1.0], unit="J", metadata=base),
         "shape": _latency([1.0], **{**base, "input_shape": [2, 8]}),
         "machine": _latency([1.0], **{**base, "system": {"cpu_model": "y", "cores": 4}}),

@@ -126,7 +126,7 @@ def machine() -> Record:
     return {
         "cpu": name,
         "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "python": platform.python_version(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": list(os.getloadavg()),
@@ -242,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     parser.add_argument("--busy", type=int, default=os.cpu_count(), help="busy processes under load; 0 for quiet only")
     parser.add_argument("--seed", type=int, help="seed of the order of the tools")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="folder for the results (bench)")
-    parser.add_argument("--publish", action="store_true", help="also write docs/comparison.md and docs/comparison.svg")
+    parser.add_argument("--publish", action="store_true", help="also write tests/benchmarks/results/comparison.md and .svg")
     options = parser.parse_args(arguments)
     effort = "quick" if options.quick else options.effort
     repetitions = options.repetitions or (2 if effort == "quick" else 30)
@@ -261,8 +261,8 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     (options.out / "comparison.md").write_text(table, encoding="utf-8")
     figures = [options.out / "comparison.png", options.out / "comparison.svg"]
     if options.publish:
-        docs = ROOT / "docs"
-        docs.mkdir(exist_ok=True)
+        docs = ROOT / "tests" / "benchmarks" / "results"
+        docs.mkdir(parents=True, exist_ok=True)
         (docs / "comparison.md").write_text(table, encoding="utf-8")
         figures.append(docs / "comparison.svg")
     draw(rows, figures)

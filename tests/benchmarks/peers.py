@@ -171,19 +171,18 @@ def _child_tinybench(seconds: float) -> list[dict[str, Any]]:
     from tinybench import compare, measure_latencies
 
     began = time.perf_counter()
-    # thrown away: they warm all callables alike, and tell how long a round takes
-    pilot = 50 if seconds >= 1 else 10
-    measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=pilot)
-    spent = time.perf_counter() - began
-    rounds = max(30, int(pilot * (seconds - spent) / spent))
-    results = measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=rounds)
+    measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=20)  # thrown away: warms all callables alike
+    values: Samples = {name: [] for name in CALLS}
+    while not values["A"] or time.perf_counter() - began < seconds:
+        for name, result in measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=50).items():
+            values[name] += result.values
     session = time.perf_counter() - began
     records = []
     for subject in list(CALLS)[1:]:
-        found = compare(results[subject], results["A"])
-        flagged = found.verdict in ("slower", "faster") if subject == "A again" else found.verdict == "slower"
+        found = compare(values[subject], values["A"], paired=True)
+        flagged = found.verdict in ("lower", "higher") if subject == "A again" else found.verdict == "higher"
         record = {"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci}
-        records.append({**record, "rounds": rounds, "session": session})
+        records.append({**record, "rounds": found.counts[0], "session": session})
     return records
 
 

@@ -162,7 +162,7 @@ MUTANTS = [
     ),
     Mutant("sentence_negative", "comparison", "change, ends = -change, (-ends[1], -ends[0])", "pass"),
     Mutant("sentence_ends_swapped", "comparison", "(-ends[1], -ends[0])", "(-ends[0], -ends[1])"),
-    Mutant("sentence_level_fixed", "comparison", "{100 * self.confidence:.3g} % CI", "95 % CI"),
+    Mutant("sentence_level_fixed", "comparison", "{100 * self.confidence:.3g} % CI {_span", "95 % CI {_span"),
     Mutant("sentence_infinite", "comparison", "if math.isfinite(ends[1] - ends[0]):", "if True:"),
     Mutant(
         "compare_p_is_wilcoxon",

@@ -1,0 +1,409 @@
+"""tinybench.compare against SciPy, statsmodels, simulated coverage and hand-made conditions."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+from tinybench.compare import (
+    Comparison,
+    anova,
+    anytime_interval,
+    check_comparable,
+    cohens_d,
+    cohens_d_paired,
+    compare,
+    compare_all,
+    compare_live,
+    decide,
+    holm,
+    median_ratio,
+    permutation_test,
+    regression_gate,
+    runs_to_decide,
+    sign_e_value,
+    sign_test,
+    vargha_delaney_a12,
+    welch_intervals,
+    welch_test,
+    wilcoxon_test,
+)
+from tinybench.latency import measure_latencies
+from tinybench.result import BenchmarkResult
+
+INPUT = np.zeros((1, 4))
+positive = st.floats(1e-6, 1e3, allow_subnormal=False)
+rounds = st.lists(st.tuples(positive, positive), min_size=6, max_size=60)
+
+
+def latency(values: Any, **metadata: Any) -> BenchmarkResult:
+    return BenchmarkResult("latency", [float(v) for v in values], unit="s", metadata=metadata)
+
+
+class Clock:
+    """Time that only the models spend."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def model(self, durations: Any) -> Any:
+        def call(_: Any) -> None:
+            self.now += float(next(durations))
+
+        return call
+
+
+def endless(value: float) -> Any:
+    while True:
+        yield value
+
+
+# paired rounds
+
+
+@given(rounds)
+def test_interval_and_sign_test_agree(pairs: list[tuple[float, float]]) -> None:
+    a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+    ratio, low, high = median_ratio(a, b)
+    assert low <= ratio * (1 + 1e-12)
+    assert ratio <= high * (1 + 1e-12)
+    if not any(0 < abs(math.log(x / y)) < 1e-12 for x, y in pairs):
+        assert (sign_test(a, b) <= 0.05) == (low > 1 or high < 1)
+
+
+@given(rounds)
+def test_swapping_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
+    a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+    there, back = median_ratio(a, b), median_ratio(b, a)
+    assert there[0] == pytest.approx(1 / back[0])
+    assert there[1:] == pytest.approx((1 / back[2], 1 / back[1]))
+    assert sign_test(a, b) == sign_test(b, a)
+    assert vargha_delaney_a12(a, b) == pytest.approx(1 - vargha_delaney_a12(b, a))
+
+
+@pytest.mark.parametrize(("n", "confidence"), [(6, 0.95), (15, 0.95), (40, 0.95), (200, 0.95), (40, 0.8)])
+def test_the_paired_interval_covers(n: int, confidence: float) -> None:
+    rng, trials = np.random.default_rng(n), 1500
+    logs = rng.laplace(math.log(1.02), 0.05, (trials, n))
+    held = 0
+    for row in logs:
+        _, low, high = median_ratio(list(np.exp(row)), [1.0] * n, confidence)
+        held += low <= 1.02 <= high
+    tail = (1 - confidence) / 2
+    rank = max(r for r in range(1, n + 1) if stats.binom.cdf(r - 1, n, 0.5) <= tail)
+    exact = 1 - 2 * stats.binom.cdf(rank - 1, n, 0.5)
+    assert exact >= confidence
+    assert abs(held / trials - exact) < 4 * math.sqrt(exact * (1 - exact) / trials)
+
+
+def test_drift_cancels_in_pairs() -> None:
+    rng = np.random.default_rng(0)
+    drift = np.exp(np.cumsum(rng.normal(0, 0.1, 400)))
+    found = compare(drift * 1.02 * np.exp(rng.normal(0, 0.01, 400)), drift, paired=True)
+    assert found.ratio == pytest.approx(1.02, abs=0.003)
+    assert found.verdict == "higher"
+
+
+@given(st.lists(st.integers(-4, 4), min_size=2, max_size=80).filter(any))
+def test_wilcoxon_is_scipys(differences: list[int]) -> None:
+    truth = stats.wilcoxon(differences, method="asymptotic", zero_method="wilcox").pvalue
+    assert wilcoxon_test(differences) == pytest.approx(float(truth), rel=1e-9)
+
+
+@pytest.mark.parametrize(("wins", "n"), [(5, 6), (60, 100), (600, 1000), (0, 20)])
+def test_sign_test_is_binomial(wins: int, n: int) -> None:
+    a = [2.0] * wins + [0.5] * (n - wins)
+    assert sign_test(a, [1.0] * n) == pytest.approx(stats.binomtest(wins, n).pvalue)
+
+
+# independent samples
+
+
+@settings(deadline=None)
+@given(st.integers(2, 30), st.integers(2, 30), st.floats(0.1, 10), st.integers(0, 10**6))
+def test_welch_is_scipys_and_statsmodels(n: int, m: int, scale: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(10, 1, n), rng.normal(11, scale, m)
+    t, df, p = welch_test(a, b)
+    truth = stats.ttest_ind(a, b, equal_var=False)
+    assert (t, df, p) == pytest.approx((truth.statistic, truth.df, truth.pvalue))
+    difference, _ = welch_intervals(a, b)
+    other = CompareMeans(DescrStatsW(a), DescrStatsW(b)).tconfint_diff(usevar="unequal")
+    assert difference == pytest.approx(other)
+
+
+def test_the_blogs_numbers() -> None:
+    base = stats.norm.ppf((np.arange(10) + 0.5) / 10)
+    base = (base - base.mean()) / base.std(ddof=1)
+    found = compare(12.5 + 1.2 * base, 11.8 + 1.5 * base)
+    assert found.p_value == pytest.approx(0.264, abs=0.001)
+    assert found.verdict.startswith("undecided")
+
+
+def test_fiellers_interval_covers_and_agrees_with_the_test() -> None:
+    rng, held, agree = np.random.default_rng(1), 0, 0
+    for _ in range(2000):
+        a, b = rng.normal(10.5, 1, 12), rng.normal(10, 2, 18)
+        _, (low, high) = welch_intervals(a, b)
+        held += low <= 1.05 <= high
+        agree += (welch_test(a, b)[2] <= 0.05) == (low > 1 or high < 1)
+    assert agree == 2000
+    assert 0.935 < held / 2000 < 0.965
+
+
+def test_constant_samples() -> None:
+    assert compare([2.0] * 5, [2.0] * 5, paired=False).verdict.startswith("undecided")
+    assert compare([2.0] * 5, [3.0] * 5, paired=False).p_value == 0.0
+    assert compare([2.0] * 8, [2.0] * 8, paired=True, margin=0.01).verdict == "equivalent"
+    assert cohens_d([1.0, 1.0], [2.0, 2.0]) == -math.inf
+
+
+def test_permutation_is_uniform_without_a_difference() -> None:
+    rng = np.random.default_rng(2)
+    for paired in (False, True):
+        p = [permutation_test(*rng.lognormal(0, 1, (2, 12)), paired=paired, resamples=99) for _ in range(400)]
+        assert 0.02 < np.mean(np.array(p) <= 0.05) < 0.09
+
+
+# effect sizes, several models
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.lists(st.integers(0, 5), min_size=1, max_size=20))
+def test_a12_counts_pairs(a: list[int], b: list[int]) -> None:
+    counted = np.mean([(x > y) + 0.5 * (x == y) for x in a for y in b])
+    assert vargha_delaney_a12(a, b) == pytest.approx(counted)
+    statistic = stats.mannwhitneyu(a, b).statistic
+    assert vargha_delaney_a12(a, b) == pytest.approx(statistic / len(a) / len(b))
+
+
+def test_cohens_d_is_the_t_value_rescaled() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(1, 1, 14), rng.normal(0, 2, 9)
+    assert cohens_d(a, b) == pytest.approx(stats.ttest_ind(a, b).statistic * math.sqrt(1 / 14 + 1 / 9))
+    assert cohens_d_paired(a[:9], b) == pytest.approx(stats.ttest_rel(a[:9], b).statistic / 3)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holm_is_statsmodels(p_values: list[float]) -> None:
+    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
+
+
+def test_holm_refuses_what_is_no_p_value() -> None:
+    with pytest.raises(ValueError, match=r"p_values\[1\] is 1\.5"):
+        holm([0.5, 1.5])
+
+
+def test_anova_is_scipys() -> None:
+    rng = np.random.default_rng(4)
+    groups = [rng.normal(i / 3, 1, n) for i, n in enumerate((8, 5, 20))]
+    truth = stats.f_oneway(*groups)
+    table = anova({str(i): latency(g) for i, g in enumerate(groups)})
+    assert (table["f"], table["p_value"]) == pytest.approx((truth.statistic, truth.pvalue))
+    assert anova([latency([1, 1]), latency([2, 2])])["p_value"] == 0
+    with pytest.raises(ValueError, match="two or more"):
+        anova([latency([1, 2])])
+
+
+def test_compare_all_keeps_the_familywise_rate() -> None:
+    rng, alarms = np.random.default_rng(5), 0
+    for _ in range(300):
+        results = {name: latency(values) for name, values in zip("abcd", rng.lognormal(0, 0.1, (4, 30)), strict=True)}
+        alarms += any(c.verdict in ("faster", "slower") for c in compare_all(results, paired=True))
+    assert alarms / 300 < 0.09
+    with pytest.raises(ValueError, match="at least two"):
+        compare_all({"a": latency([1, 2])})
+
+
+# verdicts
+
+
+@given(st.floats(-0.5, 0.5), st.floats(0.001, 0.5), st.floats(0, 0.3), st.integers(6, 1000))
+def test_verdicts_follow_from_the_interval(change: float, half: float, margin: float, n: int) -> None:
+    low, high = change - half, change + half
+    verdict = decide(change, (low, high), n, margin)
+    if margin > 0 and -margin <= low and high <= margin:
+        assert verdict == "equivalent"
+    elif high < 0 or low > 0:
+        assert verdict == ("faster" if high < 0 else "slower")
+    else:
+        assert verdict.startswith("undecided: needs ")
+
+
+def test_that_many_runs_decide_four_times_in_five() -> None:
+    rng, n = np.random.default_rng(6), 100
+    needed = runs_to_decide(n, 1.96 * 0.1 / math.sqrt(n), 0.01)
+    means = rng.normal(0.01, 0.1, (2000, needed)).mean(axis=1)
+    found = np.mean(means - 1.96 * 0.1 / math.sqrt(needed) > 0)
+    assert 0.77 < found < 0.83
+
+
+def test_more_is_better_for_throughput() -> None:
+    fast, slow = (BenchmarkResult("throughput", list(np.linspace(v, v + 1, 20)), unit="Hz") for v in (100.0, 50.0))
+    assert compare(fast, slow).verdict == "faster"
+    assert regression_gate(slow, fast, 0.0).verdict == "passes"
+    assert regression_gate(fast, slow, 0.05).verdict == "fails"
+    small, large = (BenchmarkResult("memory", list(np.linspace(v, v + 1, 20)), unit="B") for v in (10.0, 50.0))
+    assert "lower than" in str(compare(small, large))
+
+
+def test_gate_needs_more_runs_near_its_limit() -> None:
+    rng = np.random.default_rng(7)
+    base, noise = rng.normal(1, 0.02, 40), rng.normal(0, 0.02, 40)
+    near, far = (regression_gate(latency(base), latency(base * size + noise), 0.05) for size in (1.049, 1.2))
+    assert far.verdict == "fails"
+    assert near.verdict == f"cannot tell: needs {near.needs} runs"
+    assert "limit 5 %" in str(near)
+    with pytest.raises(ValueError, match="max_slowdown"):
+        regression_gate(latency(base), latency(base), -0.1)
+
+
+def test_few_rounds_are_undecided_not_an_error() -> None:
+    found = compare([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], paired=True)
+    assert found.verdict == "undecided: needs about 3 more rounds"
+    assert "no finite interval" in str(found)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["ratio_ci"] == [0.0, None]
+
+
+def test_values_without_a_ratio() -> None:
+    found = compare(
+        BenchmarkResult("growth", [0.0, -1e6, 1e6, 0, 0, 0, 0], unit="B"),
+        BenchmarkResult("growth", [5e6] * 7, unit="B"),
+        paired=True,
+    )
+    assert math.isnan(found.ratio)
+    assert str(found).startswith("a is 5.0 MB lower than b (95 % CI 4.0–6.0 MB")
+    assert found.to_dict()["ratio"] is None
+    with pytest.raises(ValueError, match="margin is relative"):
+        compare([0.0] * 8, [1.0] * 8, margin=0.1)
+
+
+def test_display_is_accessible_and_escaped() -> None:
+    found = compare([1.0, 1.1, 1.2], [2.0, 2.1, 2.3], names=("<b>", "b"))
+    shown = found._repr_mimebundle_()
+    assert "&lt;b&gt;" in shown["text/html"]
+    assert "<b>" not in shown["text/html"]
+    assert '<th scope="row"' in shown["text/html"]
+    assert shown["text/plain"] == str(found)
+
+
+# what must not be compared
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("unit", BenchmarkResult("latency", [1.0], unit="J")),
+        ("metric", BenchmarkResult("energy", [1.0], unit="s")),
+        ("shape", latency([1.0], input_shape=[2, 4])),
+        ("machine", latency([1.0], system={"cpu_model": "other"})),
+        ("measured", latency([1.0], measured=False)),
+    ],
+)
+def test_unlike_results_are_refused(name: str, other: BenchmarkResult) -> None:
+    one = latency([1.0], input_shape=[1, 4], system={"cpu_model": "this", "time": "now"})
+    with pytest.raises(ValueError, match=name):
+        compare(one, other)
+    check_comparable(one, other, allow=[name])
+    with pytest.raises(ValueError, match="allow names"):
+        check_comparable(one, other, allow=["color"])
+
+
+def test_bad_arguments() -> None:
+    a, b = [1.0] * 8, [2.0] * 7
+    with pytest.raises(ValueError, match="8 and 7 values do not pair"):
+        compare(a, b, paired=True)
+    with pytest.raises(ValueError, match=r"margin is 5"):
+        compare(a, a, margin=5)
+    with pytest.raises(ValueError, match="confidence is 95"):
+        compare(a, a, confidence=95)
+    with pytest.raises(ValueError, match="from 2 values"):
+        compare([1.0], [2.0])
+    with pytest.raises(ValueError, match=r"values\[1\]"):
+        compare([1.0, math.nan], [1.0, 2.0])
+
+
+def test_results_of_the_same_rounds_pair() -> None:
+    clock = Clock()
+    models = {"a": clock.model(endless(1e-3)), "b": clock.model(endless(2e-3))}
+    results = measure_latencies(models, INPUT, measurement_runs=10, clock=clock)
+    found = compare(results["a"], results["b"])
+    assert found.paired
+    assert str(found).startswith("a is 50 % faster than b")
+    again = measure_latencies(models, INPUT, measurement_runs=10, clock=clock)
+    assert not compare(results["a"], again["b"]).paired
+
+
+# looking all the time
+
+
+@pytest.mark.parametrize("n", [1, 7, 30])
+def test_the_bet_is_fair(n: int) -> None:
+    fortune = sum(stats.binom.pmf(k, n, 0.5) * sign_e_value(k, n) for k in range(n + 1))
+    assert fortune == pytest.approx(1)
+
+
+def test_peeking_costs_nothing() -> None:
+    steps = np.random.default_rng(8).random((1000, 500)) < 0.5
+    counts = np.cumsum(steps, axis=1)
+    flagged = sum(any(sign_e_value(int(k), i + 1) >= 20 for i, k in enumerate(row)) for row in counts)
+    assert flagged / 1000 <= 0.05
+
+
+def test_the_anytime_interval_holds_at_all_times() -> None:
+    rng, missed = np.random.default_rng(9), 0
+    for _ in range(200):
+        values = rng.normal(0.3, 1, 300)
+        ends = [anytime_interval(list(values[:n])) for n in range(5, 301, 5)]
+        missed += any(not low <= 0.3 <= high for low, high in ends)
+    assert missed / 200 <= 0.08
+
+
+def test_live_decides_and_reports() -> None:
+    clock, rng = Clock(), np.random.default_rng(10)
+    fast, slow = (iter(size * 1e-3 * np.exp(rng.normal(0, 0.02, 10**5))) for size in (1.0, 1.05))
+    found = compare_live({"fast": clock.model(fast), "slow": clock.model(slow)}, INPUT, seed=1, clock=clock)
+    assert isinstance(found, Comparison)
+    assert found.verdict == "faster"
+    assert found.checks["e_value"] >= 20
+    assert found.p_value <= 0.05
+    assert found.ratio_ci[1] < 1
+    assert found.counts[0] < 100
+
+
+def test_live_of_ties_is_undecided_or_equivalent() -> None:
+    for margin, verdict in ((0.0, "undecided"), (0.01, "equivalent")):
+        clock = Clock()
+        models = {"a": clock.model(endless(0.01)), "b": clock.model(endless(0.01))}
+        found = compare_live(models, INPUT, max_seconds=1, margin=margin, warmup_runs=0, clock=clock)
+        assert found.verdict.startswith(verdict)
+
+
+def test_live_refuses_what_makes_no_sense() -> None:
+    def model(x: Any) -> Any:
+        return x
+
+    with pytest.raises(ValueError, match="3 models"):
+        compare_live({"a": model, "b": model, "c": model}, INPUT)
+    for bad in ({"stop_at": 0.05}, {"max_seconds": 0}, {"margin": 2}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            compare_live({"a": model, "b": model}, INPUT, **bad)
+
+
+def test_live_lets_a_models_error_surface() -> None:
+    def broken(_: Any) -> None:
+        raise RuntimeError("no weights")
+
+    with pytest.raises(RuntimeError, match="no weights"):
+        compare_live({"a": broken, "b": len}, INPUT)
