@@ -1,27 +1,26 @@
-"""Grade one submission in the sandbox: bytes in, verdicts and the executed notebook out. No database, no shared folder."""
+"""Grade one submission in the sandbox: bytes in, verdicts and the executed notebook out. No database, no folder."""
 
 from __future__ import annotations
 
 import ast
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import nbformat
+from nbformat import NotebookNode
 
 import autograder
 import tinybench
 from autograder.execute import error_output
 from autograder.judge import Bench, Ended, schedule
 from autograder.notebook import grading, is_check, label, module_name, read_notebook
-from autograder.sandbox import PYTHON_HOMES, Limits, Room, Warm
+from autograder.reference import ABSENT
+from autograder.sandbox import PYTHON_HOMES, Limits, Room
 from autograder.sanitize import safe_outputs, safe_text
 from autograder.submission import Evidence, Prepared, Refused, parse_submission, prepare
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
+from autograder.warm import Warm
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000
@@ -113,10 +112,10 @@ class Grader:
     def _run(
         self, prepared: Prepared, skip: set[str], lost: dict[str, str]
     ) -> tuple[dict[str, str], tuple[str, str] | None, bool]:
-        """Run and judge the cells; return the verdicts, the cell that ended it and how, and whether a name was missing."""
+        """Run and judge the cells; return the verdicts, the cell that ended it and how, whether a name was missing."""
         verdicts: dict[str, str] = {}
         ending: tuple[str, str] | None = None
-        missing = False
+        missing, ran = False, list[NotebookNode]()
         bench = Bench(self.warm, self.module, self.reference)
         try:
             for index, cell in enumerate(prepared.notebook.cells):
@@ -132,7 +131,8 @@ class Grader:
                     problem = f"NotRun: an earlier cell ended the process: {ending[1]}"
                 else:
                     try:
-                        problem, outputs = self._cell(bench, cell)
+                        problem, outputs = self._cell(bench, cell, ran)
+                        ran.append(cell)
                         cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs)]
                     except Ended as ended:
                         why = bench.end()
@@ -151,10 +151,27 @@ class Grader:
             bench.end()
         return verdicts, ending, missing
 
-    def _cell(self, bench: Bench, cell: NotebookNode) -> tuple[str, object]:
-        if is_check(cell):
-            return bench.check(cell.source, self.plan.get(cell.id, []))
-        return bench.run(cell.source)
+    def _cell(self, bench: Bench, cell: NotebookNode, before: Sequence[NotebookNode]) -> tuple[str, object]:
+        """Run or judge a cell; return what went wrong, and its outputs."""
+        if not is_check(cell):
+            return bench.run(cell.source)
+        checks = self.plan.get(cell.id, [])
+        problem, outputs = bench.check(cell.source, checks)
+        if ABSENT not in problem:
+            return problem, outputs
+        # It needs the reference of what is judged later, and may have it in a sandbox that ends with this check.
+        apart = Bench(self.warm, self.module, self.reference)
+        try:
+            for earlier in before:
+                if is_check(earlier):
+                    apart.show(earlier.source, self.plan[earlier.id])
+                else:
+                    apart.run(earlier.source)
+            return apart.check(cell.source, [replace(hidden, absent=hidden.pieces) for hidden in checks])
+        except Ended as ended:
+            return f"Stopped: {ended}", []
+        finally:
+            apart.end()
 
     def close(self) -> None:
         """End the warm parent."""

@@ -26,6 +26,19 @@ from autograder.notebook import (
 
 HEADER = '# Written by "autograder export" from modules/{name}/{name}.ipynb: edit the notebook, not this file.\n'
 PACKAGE_HEADER = '# Written by "autograder export": the public names of every exported module.\n'
+UNSHADOWED = '''
+
+class _Package(ModuleType):
+    """A package in which importing a module does not hide the function of the same name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and _HOMES.get(name) == name):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+'''
+EXTENSION = {"load_ipython_extension": "magic"}  # `%load_ext tinybench`, written by hand
 PURE_CALLS = {"MappingProxyType", "NewType", "Path", "TypeVar", "frozenset", "namedtuple", "re.compile"}
 _MAGIC = re.compile(r"^\s*[%!?]\S*|^\s*\w+\s*=\s*[%!]\S*", re.M)
 
@@ -68,7 +81,7 @@ def export_source(notebook: Path, header: str | None = None) -> str:
         ]
     )
     _refuse_unknown_names(notebook, text)
-    return _ruff(["format", "-"], _ruff(["check", "--select", "I", "--fix", "-"], text + "\n"))
+    return _ruff(["format", "-"], _ruff(["check", "--select", "I,RUF022", "--fix", "-"], text + "\n"))
 
 
 def _import_order(source: str) -> int:
@@ -243,10 +256,13 @@ def package_init(modules: dict[str, str], version: str) -> str:
                         raise ValueError(f"{name} is public in tinybench.{homes[name]} and in tinybench.{module}")
                     homes[name] = module
     typed = [f"    from tinybench.{home} import {name} as {name}" for name, home in homes.items()]
+    shadowed = any(name == home for name, home in homes.items())
     text = f'''{PACKAGE_HEADER}
 """Benchmarks of machine-learning inference that can be trusted."""
 
+{"import sys" if shadowed else ""}
 from importlib import import_module
+{"from types import ModuleType" if shadowed else ""}
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -254,7 +270,7 @@ if TYPE_CHECKING:
 
 __version__ = "{version}"
 
-_HOMES = {{{", ".join(f'"{name}": "{home}"' for name, home in sorted(homes.items()))}}}
+_HOMES = {{{", ".join(f'"{name}": "{home}"' for name, home in sorted({**homes, **EXTENSION}.items()))}}}
 
 __all__ = [{", ".join(f'"{name}"' for name in sorted(homes))}]
 
@@ -267,8 +283,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
-'''
-    return _ruff(["format", "-"], _ruff(["check", "--select", "I", "--fix", "-"], text))
+{UNSHADOWED if shadowed else ""}'''
+    return _ruff(["format", "-"], _ruff(["check", "--select", "I,RUF022", "--fix", "-"], text))
 
 
 def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:

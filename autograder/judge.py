@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import ast
-import time
+import functools
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from autograder.checks import CheckFailed, judge
-from autograder.inside.peer import Peer, Remote
+from autograder.inside.peer import Peer
+from autograder.inside.remote import Remote
 from autograder.inside.wire import Foul, Wire, WireError
 from autograder.notebook import BEGIN_HIDDEN, is_check, label, without_hidden
 from autograder.reference import compiled_without
-from autograder.sandbox import Submission, Warm
+from autograder.warm import Submission, Warm
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 GRACE_SECONDS = 2.0
-CALLS_OF_A_CHECK = 2
+# a cell and each call of a check have `call_seconds` of computing; these are the multiples of it on the wall clock
+WALL_OF_A_CELL, WALL_OF_A_CHECK = 3, 6
 OWN = ("autograder.", "tests.")
+BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
+LENT = (list, dict, set, Iterator)  # their methods, such as a list's append, work on what the check holds
 
 
 def hidden_checks(source: str) -> list[str]:
@@ -52,10 +57,12 @@ def pieces_of(name: str) -> tuple[str, ...]:
 
 def stays_here(value: Any) -> bool:
     """Whether an object that a check hands out is lent instead of copied: the checks' own fakes and functions."""
+    if isinstance(value, BOUND) and not isinstance(value.__self__, types.ModuleType):
+        return isinstance(value.__self__, LENT) or stays_here(value.__self__)
+    if isinstance(value, functools.partial):
+        return stays_here(value.func)
     kind = value if isinstance(value, type | types.FunctionType) else type(value)
-    if isinstance(value, types.MethodType | types.GeneratorType):
-        return not isinstance(value, types.MethodType) or stays_here(value.__self__)
-    return isinstance(value, types.FunctionType) or f"{kind.__module__}.".startswith(OWN)
+    return isinstance(value, types.FunctionType | types.GeneratorType) or f"{kind.__module__}.".startswith(OWN)
 
 
 def schedule(source: NotebookNode) -> dict[str, list[Hidden]]:
@@ -113,18 +120,22 @@ class Bench:
         """Judge a graded cell; return what is wrong, empty if nothing is, and the outputs of its visible part."""
         if not checks:
             return "CheckFailed: this cell has no hidden check; tell your instructor", []
-        visible, rest = without_hidden(source), self._rest(checks[0])
-        problem, outputs = self._ask("visible", visible, self.module, rest, list(checks[0].pieces))
+        problem, outputs = self.show(source, checks)
         for hidden in checks:
             # a visible assert can only take points away: that it passed is the student's word
             problem = problem or self._judge(hidden)
         return problem, outputs
 
+    def show(self, source: str, checks: list[Hidden]) -> tuple[str, Any]:
+        """Run the visible part of a graded cell."""
+        rest = self._rest(checks[0])
+        return self._ask("visible", without_hidden(source), self.module, rest, list(checks[0].pieces))
+
     def _judge(self, hidden: Hidden) -> str:
         def namespace(module: str, pieces: tuple[str, ...]) -> Any:
             return self.desk.graft(module, self._rest(hidden), list(pieces)) if pieces else self.desk.names()
 
-        self.peer.wire.deadline = time.monotonic() + CALLS_OF_A_CHECK * self.seconds + GRACE_SECONDS
+        self.peer.wire.allow(WALL_OF_A_CHECK * self.seconds + GRACE_SECONDS)
         try:
             judge(hidden.name, namespace)
         except CheckFailed as failure:
@@ -135,20 +146,20 @@ class Bench:
 
     def _ask(self, what: str, *args: Any) -> tuple[str, Any]:
         """Have a cell run, and return what is said of it."""
-        self.peer.wire.deadline = time.monotonic() + self.seconds + GRACE_SECONDS
+        self.peer.wire.allow(WALL_OF_A_CELL * self.seconds + GRACE_SECONDS)
         try:
             method = getattr(self.desk, what)
-            shown = method(*args) if isinstance(method, Remote) else None
+            shown = method(*args) if isinstance(method, Remote) and callable(method) else None
         except WireError as error:
             raise Ended(error) from None
         except Exception as error:  # such as a time limit that struck between two steps
             return f"{type(error).__name__}: {error}", []
         if not isinstance(shown, tuple) or len(shown) != 2:
             raise Ended(Foul("the process answered for the grader's own code"))
-        outputs, error = shown
-        if isinstance(error, list):
-            error = ": ".join(part for part in error if isinstance(part, str)) or "Error"
-        return ("" if error is None else str(error)), outputs
+        outputs, claim = shown
+        if isinstance(claim, list):
+            claim = ": ".join(part for part in claim if isinstance(part, str)) or "Error"
+        return ("" if claim is None else str(claim)), outputs
 
     def _rest(self, hidden: Hidden) -> bytes:
         return compiled_without(self.reference, self.module, hidden.absent)

@@ -6,6 +6,8 @@ import ast
 import marshal
 from functools import lru_cache
 
+ABSENT = "the reference of this piece is not here"
+
 
 @lru_cache(maxsize=256)
 def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes:
@@ -36,4 +38,4 @@ def without_pieces(source: str, pieces: tuple[str, ...]) -> str:
 
 def _empty(node: ast.stmt) -> None:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        node.body = [ast.parse("raise NotImplementedError('the reference of this piece is not here')").body[0]]
+        node.body = [ast.parse(f"raise NotImplementedError({ABSENT!r})").body[0]]

@@ -1,18 +1,15 @@
 """How untrusted code is confined: bubblewrap, resource limits, a filter of system calls, and a watch over it all.
 
-`run` is for one program: bytes in, bytes out (the leaderboard's referee uses it). `start_warm` starts the warm parent of
-`autograder.inside`, which forks a fresh inner sandbox for each submission (`Submission`).
+`run` is for one program: bytes in, bytes out (the leaderboard's referee uses it). `autograder.warm` starts a parent
+that forks a fresh inner sandbox for each submission.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import shlex
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +22,6 @@ from pathlib import Path
 from autograder.inside import linux
 
 NOBODY = 65534
-INSIDE = Path(__file__).parent / "inside"
 PYTHON_HOMES = tuple(dict.fromkeys(Path(p) for p in (sys.base_prefix, sys.prefix) if not p.startswith("/usr")))
 ENVIRONMENT = {
     "PATH": f"{sys.prefix}/bin:/usr/bin:/bin",
@@ -47,12 +43,12 @@ class SandboxUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What confined code may use; `call_seconds` is for one cell, or one call of a check, of a submission."""
+    """What confined code may use; `call_seconds` is the computing of one cell, or of one call of a check."""
 
     memory: int = 2 * 2**30
     address_space: int = 6 * 2**30
-    cpu_seconds: int = 120
-    wall_seconds: float = 180
+    cpu_seconds: int = 240
+    wall_seconds: float = 300
     call_seconds: float = 20
     processes: int = 64
     file_bytes: int = 64 * 2**20
@@ -196,7 +192,9 @@ def run(argv: Sequence[str], stdin: bytes = b"", *, room: Room | None = None, li
 
 def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> Finished:
     """Feed and read a program under watch."""
-    assert process.stdin and process.stdout and process.stderr
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
     deadline, todo, limit = time.monotonic() + limits.wall_seconds, memoryview(stdin), ""
     with selectors.DefaultSelector() as selector:
@@ -232,88 +230,6 @@ def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> F
     process.kill()
     most = limits.output_bytes
     return Finished(process.wait(), bytes(outputs[process.stdout][:most]), bytes(outputs[process.stderr][:most]), limit)
-
-
-class Warm:
-    """The warm parent of one assignment's submissions.
-
-    Parameters
-    ----------
-    preload
-        Modules to load once.
-    room
-        What submissions see; ``start_in`` becomes a private folder of each.
-    data
-        Places inside of data files, linked into that folder.
-    limits
-        What one submission may use.
-    """
-
-    def __init__(
-        self, preload: Sequence[str], room: Room, data: Sequence[str] = (), limits: Limits | None = None
-    ) -> None:
-        available()
-        self.limits = limits or Limits()
-        control, theirs = socket.socketpair()
-        options = {
-            "control": theirs.fileno(), "preload": list(preload), "folder": room.start_in, "data": list(data),
-            "wall_seconds": self.limits.wall_seconds, "call_seconds": self.limits.call_seconds, "memory": self.limits.memory,
-            "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
-        }  # fmt: skip
-        shown = {**room.shown, "/inside/inside": INSIDE}
-        room = Room(shown, room.hidden, room.folders, room.start_in)
-        argv = [sys.executable, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
-                " from inside.warm import main; main(json.loads(sys.argv[1]))", json.dumps(options)]  # fmt: skip
-        self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(
-            command(argv, room, self.limits, warm=True),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors, pass_fds=[theirs.fileno()],
-            start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin")},
-        )  # fmt: skip
-        theirs.close()
-        self.control = control
-        control.settimeout(120)
-        if control.recv(1) != b"r":
-            self.errors.seek(0)
-            why = self.errors.read().decode(errors="replace")[-500:]
-            self.close()
-            raise SandboxUnavailable(f"the sandbox did not start: {why}")
-
-    def submission(self) -> Submission:
-        """Return a fresh sandbox for one submission."""
-        return Submission(self)
-
-    def close(self) -> None:
-        """End it and everything in it."""
-        self.control.close()
-        self.errors.close()
-        self.process.kill()
-        self.process.wait()
-
-    def __enter__(self) -> Warm:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Submission:
-    """One submission's sandbox: a socket to talk to it, and a line that holds its life."""
-
-    def __init__(self, warm: Warm) -> None:
-        self.life, their_life = socket.socketpair()
-        self.talk, their_talk = socket.socketpair()
-        with their_life, their_talk:
-            socket.send_fds(warm.control, [b"s"], [their_life.fileno(), their_talk.fileno()])
-
-    def end(self) -> str:
-        """End it, wait until nothing of it is left, and return why it had ended if it had."""
-        self.talk.close()
-        with self.life, suppress(OSError):
-            self.life.shutdown(socket.SHUT_WR)
-            self.life.settimeout(10)
-            return self.life.recv(1000).decode(errors="replace")
-        return ""
 
 
 def available() -> None:

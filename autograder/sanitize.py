@@ -6,8 +6,8 @@ import base64
 import re
 from typing import Any
 
-import bleach
-from bleach.css_sanitizer import CSSSanitizer
+import bleach  # type: ignore[import-untyped]
+from bleach.css_sanitizer import CSSSanitizer  # type: ignore[import-untyped]
 
 MAX_TEXT = 100_000
 MAX_PICTURE = 2 * 2**20

@@ -1,11 +1,11 @@
-"""From a stranger's file to a notebook that may run: the instructor's cells in their order, the student's where they belong."""
+"""From a stranger's file to a notebook that may run: the instructor's cells in order, the student's in their places."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -182,7 +182,9 @@ def _text(source: str) -> list[str]:
 
 def _merged(original: NotebookNode, cell: dict[str, Any] | None) -> NotebookNode:
     marks = nbformat.from_dict({"nbgrader": dict(grading(original))})
-    make = nbformat.v4.new_code_cell if original.cell_type == "code" else nbformat.v4.new_markdown_cell
+    make: Callable[..., NotebookNode] = nbformat.v4.new_markdown_cell
+    if original.cell_type == "code":
+        make = nbformat.v4.new_code_cell
     locked = is_check(original) or grading(original).get("locked")
     if locked:
         text = original.source
@@ -190,10 +192,14 @@ def _merged(original: NotebookNode, cell: dict[str, Any] | None) -> NotebookNode
         text = ""
     else:
         text = cell["source"] if original.cell_type == "code" else safe_markdown(cell["source"])
-    return make(text, id=original.id, metadata=marks)
+    made: NotebookNode = make(text, id=original.id, metadata=marks)
+    return made
 
 
 def _free(cell: dict[str, Any], name: str, *, trusted: bool) -> NotebookNode:
+    make: Callable[..., NotebookNode] = nbformat.v4.new_markdown_cell
     if cell["kind"] == "code":
-        return nbformat.v4.new_code_cell(cell["source"], id=name)
-    return nbformat.v4.new_markdown_cell(cell["source"] if trusted else safe_markdown(cell["source"]), id=name)
+        make = nbformat.v4.new_code_cell
+    elif not trusted:
+        return make(safe_markdown(cell["source"]), id=name)
+    return make(cell["source"], id=name)

@@ -31,7 +31,15 @@ class Scores:
 def wilson_is_wilsons(student: Any) -> None:
     """The interval equals SciPy's for counts at both ends and in the middle."""
     rng = draw()
-    cases = [(0, 1), (1, 1), (0, 30), (30, 30), (353, 360), (1, 1000), *((int(rng.integers(n + 1)), n) for n in (7, 60, 5000))]
+    cases = [
+        (0, 1),
+        (1, 1),
+        (0, 30),
+        (30, 30),
+        (353, 360),
+        (1, 1000),
+        *((int(rng.integers(n + 1)), n) for n in (7, 60, 5000)),
+    ]
     for correct, total in cases:
         for confidence in (0.8, 0.95, 0.99):
             truth = stats.binomtest(correct, total).proportion_ci(confidence, method="wilson")
@@ -41,7 +49,9 @@ def wilson_is_wilsons(student: Any) -> None:
             all_close(got, [float(truth.low), float(truth.high)], what, cause=cause, rel=1e-6, abs=1e-12)
     lower, upper = student.wilson_interval(0, 3)[0], student.wilson_interval(3, 3)[1]
     expect(lower == 0.0 and upper == 1.0, "0 of 3 should begin at exactly 0, and 3 of 3 end at exactly 1")
-    all_close(student.wilson_interval(353, 360), student.wilson_interval(353, 360, 0.95), "the default confidence is 0.95")
+    all_close(
+        student.wilson_interval(353, 360), student.wilson_interval(353, 360, 0.95), "the default confidence is 0.95"
+    )
     for wrong in ((0, 0), (5, 4), (-1, 4), (0.5, 4)):
         raises(ValueError, lambda w=wrong: student.wilson_interval(*w), f"wilson_interval{wrong}")
     raises(ValueError, lambda: student.wilson_interval(1, 2, 1.5), "a confidence of 1.5")
@@ -95,36 +105,90 @@ def labels_are_found(student: Any) -> None:
     rng = draw()
     scores, names = rng.dirichlet(np.ones(3), 40), np.array(["a", "b", "c"])
     truth = [names[row.tolist().index(max(row))] for row in scores]
-    _same(student.predicted_labels(scores, "probabilities", names), truth, "labels of three columns", "take the column of the largest")
-    _same(student.predicted_labels(np.log(scores), "logits", list(names)), truth, "labels of three columns of logits", "argmax serves logits too")
+    _same(
+        student.predicted_labels(scores, "probabilities", names),
+        truth,
+        "labels of three columns",
+        "take the column of the largest",
+    )
+    _same(
+        student.predicted_labels(np.log(scores), "logits", list(names)),
+        truth,
+        "labels of three columns of logits",
+        "argmax serves logits too",
+    )
     one = np.append(rng.uniform(0.01, 0.99, 30), 0.5)
     for column in (one, one[:, None]):
         cause = "one column is the score of the second class: 0.5 and more is class 1"
-        _same(student.predicted_labels(column, "probabilities", [0, 1]), [int(p >= 0.5) for p in one], "labels of one column", cause)
+        _same(
+            student.predicted_labels(column, "probabilities", [0, 1]),
+            [int(p >= 0.5) for p in one],
+            "labels of one column",
+            cause,
+        )
         cut = ["yes" if p >= 0.8 else "no" for p in one]
-        _same(student.predicted_labels(column, "probabilities", ["no", "yes"], 0.8), cut, "labels at threshold 0.8", "use the threshold given")
+        _same(
+            student.predicted_labels(column, "probabilities", ["no", "yes"], 0.8),
+            cut,
+            "labels at threshold 0.8",
+            "use the threshold given",
+        )
     logit = np.append(rng.normal(0, 0.6, 30), 0.0)
-    _same(student.predicted_labels(logit, "logits", [-1, 1]), [1 if z >= 0 else -1 for z in logit], "labels of one logit", "a logit is cut at 0")
-    _same(student.predicted_labels(logit, "logits", [-1, 1], 0.7), [1 if z >= 0.7 else -1 for z in logit], "labels of one logit at 0.7")
+    _same(
+        student.predicted_labels(logit, "logits", [-1, 1]),
+        [1 if z >= 0 else -1 for z in logit],
+        "labels of one logit",
+        "a logit is cut at 0",
+    )
+    _same(
+        student.predicted_labels(logit, "logits", [-1, 1], 0.7),
+        [1 if z >= 0.7 else -1 for z in logit],
+        "labels of one logit at 0.7",
+    )
     two = np.stack([1 - one, one], axis=1)
-    _same(student.predicted_labels(two, "probabilities", [0, 1], 0.3), [int(p >= 0.3) for p in one], "two columns at threshold 0.3", "cut the second column")
-    _same(student.predicted_labels(two, "probabilities", [0, 1], 0.0), [1] * len(one), "two columns at threshold 0", "0 is a threshold, not the lack of one")
+    _same(
+        student.predicted_labels(two, "probabilities", [0, 1], 0.3),
+        [int(p >= 0.3) for p in one],
+        "two columns at threshold 0.3",
+        "cut the second column",
+    )
+    _same(
+        student.predicted_labels(two, "probabilities", [0, 1], 0.0),
+        [1] * len(one),
+        "two columns at threshold 0",
+        "0 is a threshold, not the lack of one",
+    )
     pair = rng.normal(size=(30, 2))
     difference = [int(z1 - z0 >= 0.5) for z0, z1 in pair]
-    _same(student.predicted_labels(pair, "logits", [0, 1], 0.5), difference, "two columns of logits at 0.5", "cut the difference of the two logits")
+    _same(
+        student.predicted_labels(pair, "logits", [0, 1], 0.5),
+        difference,
+        "two columns of logits at 0.5",
+        "cut the difference of the two logits",
+    )
     labels = rng.integers(0, 9, 12)
     _same(student.predicted_labels(labels, "labels", [0, 1]), labels.tolist(), "labels")
     _same(student.predicted_labels(labels[:, None], "labels", [0, 1]), labels.tolist(), "labels in a column")
     raises(ValueError, lambda: student.predicted_labels(scores, "probabilities", [0, 1]), "3 columns and 2 classes")
     raises(ValueError, lambda: student.predicted_labels(one, "probabilities", [0, 1, 2]), "1 column and 3 classes")
-    raises(ValueError, lambda: student.predicted_labels(scores, "probabilities", names, 0.5), "a threshold for three classes")
+    raises(
+        ValueError,
+        lambda: student.predicted_labels(scores, "probabilities", names, 0.5),
+        "a threshold for three classes",
+    )
 
 
 def _same(got: Any, truth: list[Any], what: str, cause: str = "") -> None:
     plain = np.asarray(got).tolist()
-    expect(isinstance(plain, list) and len(plain) == len(truth), f"{what}: {len(truth)} labels in a row expected, got {plain!r}")
+    expect(
+        isinstance(plain, list) and len(plain) == len(truth),
+        f"{what}: {len(truth)} labels in a row expected, got {plain!r}",
+    )
     for row, (mine, right) in enumerate(zip(plain, truth, strict=True)):
-        expect(bool(mine == right), f"{what}: {right!r} expected in row {row}, got {mine!r}" + (f"; {cause}" if cause else ""))
+        expect(
+            bool(mine == right),
+            f"{what}: {right!r} expected in row {row}, got {mine!r}" + (f"; {cause}" if cause else ""),
+        )
 
 
 @judges("checked_outputs")
@@ -133,18 +197,40 @@ def outputs_are_checked(student: Any) -> None:
     rng = draw()
     scores = rng.normal(size=(12, 3))
     scores[2, 1] = -INF
-    all_close(np.asarray(student.checked_outputs(scores, 12, "day")).ravel(), scores.ravel().tolist(), "good outputs (−∞ is a logit)")
+    all_close(
+        np.asarray(student.checked_outputs(scores, 12, "day")).ravel(),
+        scores.ravel().tolist(),
+        "good outputs (−∞ is a logit)",
+    )
     all_close(student.checked_outputs([1, 2, 3], 3, "day"), [1, 2, 3], "a plain list of labels")
-    expect(list(student.checked_outputs(["a", "b"], 2, "day")) == ["a", "b"], "texts are outputs too; isnan does not take them")
+    expect(
+        list(student.checked_outputs(["a", "b"], 2, "day")) == ["a", "b"],
+        "texts are outputs too; isnan does not take them",
+    )
     for shape in ((11, 3), (13, 3), (), (12, 3, 2), (12, 0)):
-        raises(ValueError, lambda s=shape: student.checked_outputs(np.ones(s), 12, "foggy"), f"shape {shape} for 12 rows", mentions=["foggy"])
+        raises(
+            ValueError,
+            lambda s=shape: student.checked_outputs(np.ones(s), 12, "foggy"),
+            f"shape {shape} for 12 rows",
+            mentions=["foggy"],
+        )
     for kind in (np.float64, np.float32, np.float16):
         row = int(rng.integers(3, 9))
         broken = np.ones((12, 3), kind)
         broken[row, int(rng.integers(3))] = NAN
         broken[10, 0] = NAN
-        raises(ValueError, lambda b=broken: student.checked_outputs(b, 12, "foggy"), f"NaN in row {row}", mentions=["foggy", str(row)])
-        raises(ValueError, lambda b=broken[:, 0]: student.checked_outputs(b, 12, "foggy"), "NaN in row 10", mentions=["foggy"])
+        raises(
+            ValueError,
+            lambda b=broken: student.checked_outputs(b, 12, "foggy"),
+            f"NaN in row {row}",
+            mentions=["foggy", str(row)],
+        )
+        raises(
+            ValueError,
+            lambda b=broken[:, 0]: student.checked_outputs(b, 12, "foggy"),
+            "NaN in row 10",
+            mentions=["foggy"],
+        )
 
 
 @judges("measure_accuracy")
@@ -164,19 +250,35 @@ def accuracy_is_counted(student: Any) -> None:
     correct, total = counts[0][0] + counts[1][0], 95
     close(result.metadata["correct"], correct, "metadata['correct']", cause="add up the counts of all datasets")
     close(result.metadata["total"], total, "metadata['total']")
-    close(result.metadata["accuracy"], correct / total, "metadata['accuracy']", cause="pooled: correct / total, not the mean of the fractions")
+    close(
+        result.metadata["accuracy"],
+        correct / total,
+        "metadata['accuracy']",
+        cause="pooled: correct / total, not the mean of the fractions",
+    )
     wilson = stats.binomtest(correct, total).proportion_ci(0.9, method="wilson")
-    all_close(result.metadata["wilson_interval"], [float(wilson.low), float(wilson.high)], "the pooled Wilson interval at 0.9", cause="hand the confidence on", rel=1e-6)
+    all_close(
+        result.metadata["wilson_interval"],
+        [float(wilson.low), float(wilson.high)],
+        "the pooled Wilson interval at 0.9",
+        cause="hand the confidence on",
+        rel=1e-6,
+    )
     night = result.metadata["datasets"]["night"]
     close(night["correct"], counts[1][0], "metadata['datasets']['night']['correct']")
     close(night["total"], 25, "metadata['datasets']['night']['total']")
-    expect(result.metadata["outputs"] == "probabilities", f"metadata['outputs'] should say 'probabilities', not {result.metadata.get('outputs')!r}")
+    expect(
+        result.metadata["outputs"] == "probabilities",
+        f"metadata['outputs'] should say 'probabilities', not {result.metadata.get('outputs')!r}",
+    )
     expect(result.metric_name == "accuracy" and result.unit == "", "metric_name is 'accuracy', unit is ''")
     close(result.confidence, 0.9, "result.confidence")
     expect(model.asked == 2, f"the model should run once for each dataset: 2 calls, not {model.asked}")
     several = student.measure_accuracy(model, [(X[:70], y[:70]), (X[:25], y[:25])])
     all_close(several.values, [c / n for c, n in counts], "the fractions of a list of pairs")
-    close(student.measure_accuracy(model, (X[:70], y[:70])).values[0], counts[0][0] / 70, "the fraction of a single pair")
+    close(
+        student.measure_accuracy(model, (X[:70], y[:70])).values[0], counts[0][0] / 70, "the fraction of a single pair"
+    )
 
     logit = rng.uniform(0.01, 0.99, 60)  # all within 0 and 1, but for two in the second dataset
     logit[-2:] = (-3.0, 4.0)
@@ -184,15 +286,31 @@ def accuracy_is_counted(student: Any) -> None:
     parts = [(logit[:40, None], truth[:40]), (logit[40:, None], truth[40:])]
     got = student.measure_accuracy(lambda x: x[:, 0], parts).values
     right = [float(np.mean((z[:, 0] >= 0) == t)) for z, t in parts]
-    all_close(got, right, "one logit a row, in two datasets", cause="decide the kind of output over all datasets together")
+    all_close(
+        got, right, "one logit a row, in two datasets", cause="decide the kind of output over all datasets together"
+    )
     cut = student.measure_accuracy(lambda x: x[:, 0], parts, threshold=0.4).values
-    all_close(cut, [float(np.mean((z[:, 0] >= 0.4) == t)) for z, t in parts], "the same at threshold 0.4", cause="hand the threshold on")
+    all_close(
+        cut,
+        [float(np.mean((z[:, 0] >= 0.4) == t)) for z, t in parts],
+        "the same at threshold 0.4",
+        cause="hand the threshold on",
+    )
     told = student.measure_accuracy(lambda x: x[:, 0], parts[:1], outputs="logits").values
     all_close(told, [right[0]], "the first alone, told that it is logits", cause="outputs='logits' overrides the guess")
     signs = np.where(truth[:40] == 1, 1, -1)
-    close(student.measure_accuracy(lambda x: x[:, 0], (parts[1][0], np.where(truth[40:] == 1, 1, -1))).values[0], right[1], "labels −1 and 1")
+    close(
+        student.measure_accuracy(lambda x: x[:, 0], (parts[1][0], np.where(truth[40:] == 1, 1, -1))).values[0],
+        right[1],
+        "labels −1 and 1",
+    )
     named = student.measure_accuracy(Scores(np.stack([-logit, logit], 1)[:40]), (X[:40], signs), classes=[1, -1]).values
-    all_close(named, [float(np.mean((logit[:40] < 0) == (signs == 1)))], "classes=[1, −1]", cause="classes name the columns, in their order")
+    all_close(
+        named,
+        [float(np.mean((logit[:40] < 0) == (signs == 1)))],
+        "classes=[1, −1]",
+        cause="classes name the columns, in their order",
+    )
     said = student.measure_accuracy(lambda x: x[:, 0], (np.array([[3], [4], [5]]), [3, 4, 4])).values
     all_close(said, [2 / 3], "a model that answers with labels")
 
@@ -206,14 +324,39 @@ def accuracy_refuses_nonsense(student: Any) -> None:
     nothings: tuple[Any, ...] = (None, [], {}, ())
     for nothing in nothings:
         raises(ValueError, lambda n=nothing: student.measure_accuracy(model, n), f"datasets={nothing!r}")
-    raises(ValueError, lambda: student.measure_accuracy(model, {"good": good, "short": (X, y[:5])}), "6 rows and 5 labels", mentions=["short"])
-    raises(ValueError, lambda: student.measure_accuracy(model, {"good": good, "hollow": (X[:0], y[:0])}), "an empty dataset", mentions=["hollow"])
+    raises(
+        ValueError,
+        lambda: student.measure_accuracy(model, {"good": good, "short": (X, y[:5])}),
+        "6 rows and 5 labels",
+        mentions=["short"],
+    )
+    raises(
+        ValueError,
+        lambda: student.measure_accuracy(model, {"good": good, "hollow": (X[:0], y[:0])}),
+        "an empty dataset",
+        mentions=["hollow"],
+    )
     expect(model.asked == 0, "datasets are checked before the model runs: it may run for hours")
     holes = Scores(np.where(np.arange(6)[:, None] == 4, NAN, np.eye(3)[y]))
-    raises(ValueError, lambda: student.measure_accuracy(holes, {"good": (X[:4], y[:4]), "fog": good}), "NaN outputs", mentions=["fog"])
-    raises(ValueError, lambda: student.measure_accuracy(lambda x: np.eye(3)[:2], {"fog": good}), "2 outputs for 6 rows", mentions=["fog"])
+    raises(
+        ValueError,
+        lambda: student.measure_accuracy(holes, {"good": (X[:4], y[:4]), "fog": good}),
+        "NaN outputs",
+        mentions=["fog"],
+    )
+    raises(
+        ValueError,
+        lambda: student.measure_accuracy(lambda x: np.eye(3)[:2], {"fog": good}),
+        "2 outputs for 6 rows",
+        mentions=["fog"],
+    )
     texts = Scores(np.eye(3)[y], ["0", "1", "2"])
-    raises(ValueError, lambda: student.measure_accuracy(texts, {"fog": good}), "text labels against numbers", mentions=["fog"])
+    raises(
+        ValueError,
+        lambda: student.measure_accuracy(texts, {"fog": good}),
+        "text labels against numbers",
+        mentions=["fog"],
+    )
 
     def breaks(x: Any) -> Any:
         if len(x) > 4:
@@ -221,7 +364,12 @@ def accuracy_refuses_nonsense(student: Any) -> None:
         return np.eye(3)[y[: len(x)]]
 
     cause = "no try … except around the model"
-    raises(ZeroDivisionError, lambda: student.measure_accuracy(breaks, {"small": (X[:3], y[:3]), "big": good}), "a model that raises", cause=cause)
+    raises(
+        ZeroDivisionError,
+        lambda: student.measure_accuracy(breaks, {"small": (X[:3], y[:3]), "big": good}),
+        "a model that raises",
+        cause=cause,
+    )
     raises(TypeError, lambda: student.measure_accuracy(3.5, good), "a number instead of a model")
 
 
@@ -250,28 +398,57 @@ def balance_is_the_mean_recall(student: Any) -> None:
         y = rng.choice(4, 80, p=[0.7, 0.2, 0.05, 0.05])
         said = np.where(rng.uniform(size=80) < 0.7, y, rng.integers(0, 5, 80))
         truth = np.mean([np.mean(said[y == c] == c) for c in sorted(set(y.tolist()))])
-        close(student.balanced_accuracy(y, said), float(truth), "balanced_accuracy", cause="the plain mean of the recalls of the classes in y")
+        close(
+            student.balanced_accuracy(y, said),
+            float(truth),
+            "balanced_accuracy",
+            cause="the plain mean of the recalls of the classes in y",
+        )
 
 
 def answer_fraud(student: Any) -> None:
     """Silence on 20 of 10 000."""
     close(student.accuracy_of_silence(), 0.998, "the accuracy", cause="9980 of 10 000 payments are honest")
-    close(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", cause="recall 1 of the honest, 0 of the fraud")
+    close(
+        student.balanced_accuracy_of_silence(),
+        0.5,
+        "the balanced accuracy",
+        cause="recall 1 of the honest, 0 of the fraud",
+    )
 
 
 @judges("mcnemar")
 def mcnemar_agrees_with_scipy(student: Any) -> None:
     """Counts by hand; p values from SciPy's binomial test and chi-squared."""
     rng = draw()
-    for only_a, only_b in ((0, 0), (1, 0), (0, 6), (5, 5), (10, 14), (13, 12), (24, 0), (25, 0), (40, 20), (20, 40), (13, 13)):
+    for only_a, only_b in (
+        (0, 0),
+        (1, 0),
+        (0, 6),
+        (5, 5),
+        (10, 14),
+        (13, 12),
+        (24, 0),
+        (25, 0),
+        (40, 20),
+        (20, 40),
+        (13, 13),
+    ):
         rows = 150
         y = rng.integers(0, 3, rows)
-        kind = rng.permutation(["a"] * only_a + ["b"] * only_b + ["neither"] * 20 + ["both"] * (rows - 20 - only_a - only_b))
+        kind = rng.permutation(
+            ["a"] * only_a + ["b"] * only_b + ["neither"] * 20 + ["both"] * (rows - 20 - only_a - only_b)
+        )
         a = np.where(np.isin(kind, ["a", "both"]), y, y + 3)
         b = np.where(np.isin(kind, ["b", "both"]), y, np.where(kind == "neither", y + 4, y + 3))
         got = student.mcnemar(y, a, b)
         where = f"with {only_a} and {only_b} discordant rows"
-        all_close([got.only_a, got.only_b], [only_a, only_b], f"only_a and only_b {where}", cause="count rows that one alone gets right; both wrong is no discord")
+        all_close(
+            [got.only_a, got.only_b],
+            [only_a, only_b],
+            f"only_a and only_b {where}",
+            cause="count rows that one alone gets right; both wrong is no discord",
+        )
         discordant = only_a + only_b
         if discordant < 25:
             truth = float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0
@@ -290,13 +467,31 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
 @judges("difference_interval")
 def difference_is_paired(student: Any) -> None:
     """The ends follow from the weighted mean and variance of +1, −1 and 0, and the coverage holds."""
-    for only_a, only_b, rows, confidence in ((10, 2, 100, 0.95), (0, 0, 50, 0.95), (3, 30, 400, 0.9), (0, 5, 20, 0.99), (4, 4, 8, 0.95), (0, 3, 4, 0.95)):
-        points, weights = np.array([1.0, -1.0, 0.0]), np.array([only_a + 0.5, only_b + 0.5, rows - only_a - only_b + 1.0])
+    for only_a, only_b, rows, confidence in (
+        (10, 2, 100, 0.95),
+        (0, 0, 50, 0.95),
+        (3, 30, 400, 0.9),
+        (0, 5, 20, 0.99),
+        (4, 4, 8, 0.95),
+        (0, 3, 4, 0.95),
+    ):
+        points, weights = (
+            np.array([1.0, -1.0, 0.0]),
+            np.array([only_a + 0.5, only_b + 0.5, rows - only_a - only_b + 1.0]),
+        )
         mean = float(np.average(points, weights=weights))
-        reach = stats.norm.ppf(0.5 + confidence / 2) * math.sqrt(np.average((points - mean) ** 2, weights=weights) / weights.sum())
+        reach = stats.norm.ppf(0.5 + confidence / 2) * math.sqrt(
+            np.average((points - mean) ** 2, weights=weights) / weights.sum()
+        )
         got = student.difference_interval(only_a, only_b, rows, confidence)
         cause = "half a row more of each of the four kinds; the variance of +1, −1 and 0"
-        all_close(got, [max(-1.0, mean - reach), min(1.0, mean + reach)], f"difference_interval({only_a}, {only_b}, {rows}, {confidence})", cause=cause, rel=1e-7)
+        all_close(
+            got,
+            [max(-1.0, mean - reach), min(1.0, mean + reach)],
+            f"difference_interval({only_a}, {only_b}, {rows}, {confidence})",
+            cause=cause,
+            rel=1e-7,
+        )
     for wrong in ((-1, 0, 5), (0, -1, 5), (3, 3, 5), (0, 0, 0)):
         raises(ValueError, lambda w=wrong: student.difference_interval(*w), f"difference_interval{wrong}")
 
@@ -311,23 +506,51 @@ def parity_compares(student: Any) -> None:
     got = student.parity(a, b)
     gaps = [abs(float(p) - float(q)) for p, q in zip(a.ravel(), b.ravel(), strict=True)]
     close(got.max_difference, max(gaps), "max_difference")
-    close(got.mean_difference, sum(gaps) / len(gaps), "mean_difference", cause="the mean of the absolute differences of all scores")
+    close(
+        got.mean_difference,
+        sum(gaps) / len(gaps),
+        "mean_difference",
+        cause="the mean of the absolute differences of all scores",
+    )
     agreement = sum(np.argmax(p) == np.argmax(q) for p, q in zip(a, b, strict=True)) / 50
     close(got.label_agreement, float(agreement), "label_agreement")
     close(got.rows, 50, "rows")
     logit = rng.normal(0, 1, 40)
     moved = logit + rng.normal(0, 0.7, 40)
     got = student.parity(logit, moved)
-    close(got.label_agreement, float(np.mean((logit >= 0) == (moved >= 0))), "label_agreement of one logit", cause="cut logits at 0")
+    close(
+        got.label_agreement,
+        float(np.mean((logit >= 0) == (moved >= 0))),
+        "label_agreement of one logit",
+        cause="cut logits at 0",
+    )
     got = student.parity(logit, moved, threshold=0.5)
-    close(got.label_agreement, float(np.mean((logit >= 0.5) == (moved >= 0.5))), "label_agreement at threshold 0.5", cause="hand the threshold on")
+    close(
+        got.label_agreement,
+        float(np.mean((logit >= 0.5) == (moved >= 0.5))),
+        "label_agreement at threshold 0.5",
+        cause="hand the threshold on",
+    )
     ruled_out = np.array([[1.0, -INF], [0.5, 0.25]])
-    close(student.parity(ruled_out, ruled_out + [[0, 0], [0.5, 0]]).max_difference, 0.5, "max_difference with −∞ in both", cause="equal infinities do not differ")
+    close(
+        student.parity(ruled_out, ruled_out + np.array([[0, 0], [0.5, 0]])).max_difference,
+        0.5,
+        "max_difference with −∞ in both",
+        cause="equal infinities do not differ",
+    )
     whole = np.array([[16777216.0, 0.5]], np.float32)
-    close(student.parity(whole, whole.astype(np.float64) + np.array([[1.0, 0.0]])).max_difference, 1.0, "float32 against float64", cause="subtract in double precision")
+    close(
+        student.parity(whole, whole.astype(np.float64) + np.array([[1.0, 0.0]])).max_difference,
+        1.0,
+        "float32 against float64",
+        cause="subtract in double precision",
+    )
     labels = student.parity(np.array([1, 2, 3, 4]), np.array([1, 2, 4, 4]))
     close(labels.label_agreement, 0.75, "label_agreement of labels")
-    expect(labels.max_difference is None and labels.mean_difference is None, "labels have no differences: class 9 is not 8 away from class 1")
+    expect(
+        labels.max_difference is None and labels.mean_difference is None,
+        "labels have no differences: class 9 is not 8 away from class 1",
+    )
     raises(ValueError, lambda: student.parity(a, b[:49]), "50 rows against 49")
     raises(ValueError, lambda: student.parity(a, a[:, :2]), "3 columns against 2")
     raises(ValueError, lambda: student.parity(a, np.where(a > 0.9, NAN, NAN)), "NaN in the second", mentions=["pred_b"])
@@ -340,6 +563,14 @@ def answer_understanding(student: Any) -> None:
     lower = float(stats.binomtest(360, 360).proportion_ci(0.95, method="wilson").low)
     close(student.lower_end_of_perfection(), lower, "question 1", cause="wilson_interval(360, 360)", rel=6e-4)
     expect(student.may_claim_99_percent() is False, "question 1: the interval begins below 99 %, so 98.9 % is possible")
-    close(student.discordant_rows_needed(), 6, "question 2", cause="2 · (1/2)^n first falls below 0.05 at n = 6; at n = 5 it is 0.0625")
+    close(
+        student.discordant_rows_needed(),
+        6,
+        "question 2",
+        cause="2 · (1/2)^n first falls below 0.05 at n = 6; at n = 5 it is 0.0625",
+    )
     printed = student.accuracy_to_print()
-    expect(printed is None, f"question 3: {printed!r} is no accuracy of this model; a measurement that failed has no value, report the error")
+    expect(
+        printed is None,
+        f"question 3: {printed!r} is no accuracy of this model; a failed measurement has no value, report the error",
+    )

@@ -44,7 +44,12 @@ class FakeProcess:
 
     def write(self) -> None:
         """Bring the status file up to date."""
-        lines = ["Name:\tVmRSS", f"VmPeak:\t{9 * self.peak} kB", f"VmSize:\t{8 * self.rss} kB", f"VmHWM:\t{self.peak:9d} kB"]
+        lines = [
+            "Name:\tVmRSS",
+            f"VmPeak:\t{9 * self.peak} kB",
+            f"VmSize:\t{8 * self.rss} kB",
+            f"VmHWM:\t{self.peak:9d} kB",
+        ]
         lines += [f"VmRSS:\t{self.rss:9d} kB", "RssAnon:\t       1 kB", f"VmData:\t{7 * self.rss} kB"]
         self.status.write_text("\n".join(lines) + "\n")
 
@@ -94,7 +99,12 @@ def peak_is_above_before(student: Any) -> None:
             close(got, peak * 1024, f"the peak of a call that takes {peak} KiB and keeps {kept}", cause=cause)
             expect(process.calls == calls + 1, "call(x) should run once")
         expect(process.resets == 7, f"one reset before each of 7 calls expected, got {process.resets}")
-        raises(ValueError, lambda: student.peak_added(math.sqrt, -1, process.root), "a model that raises", cause="let the error through")
+        raises(
+            ValueError,
+            lambda: student.peak_added(math.sqrt, -1, process.root),
+            "a model that raises",
+            cause="let the error through",
+        )
         process.status.write_text("VmHWM:\t 900 kB\nVmRSS:\t 1000 kB\n")
         got = student.peak_added(math.sqrt, 4, process.root)
         close(got, 0, "a mark below VmRSS (the kernel counts in batches)", cause="never negative")
@@ -107,7 +117,13 @@ def python_peak_is_beside(student: Any) -> None:
     tracing.stop()
     for size in (3_000_000, 8_000_000):
         got = student.python_peak(bytearray, size)
-        close(got, size, "the peak of a call that takes memory and gives it back", rel=0.01, cause="the peak, not what is left")
+        close(
+            got,
+            size,
+            "the peak of a call that takes memory and gives it back",
+            rel=0.01,
+            cause="the peak, not what is left",
+        )
         expect(not tracing.is_tracing(), "tracemalloc was off, and should be off again")
     raises(ValueError, lambda: student.python_peak(math.sqrt, -1), "a model that raises")
     expect(not tracing.is_tracing(), "switch tracemalloc off also when the model raises (finally)")
@@ -125,7 +141,13 @@ def python_peak_is_beside(student: Any) -> None:
         holder.past = None
         holder.ballast = b"x" * 500_000
         got = student.python_peak(bytearray, 200_000)
-        close(got, 200_000, "the peak while somebody else traces", rel=0.1, cause="reset the peak, and subtract what was there")
+        close(
+            got,
+            200_000,
+            "the peak while somebody else traces",
+            rel=0.1,
+            cause="reset the peak, and subtract what was there",
+        )
         expect(tracing.is_tracing(), "somebody else traces: leave it running")
     finally:
         tracing.stop()
@@ -143,7 +165,9 @@ def memory_is_the_peak(student: Any) -> None:
             seen: list[Any] = []
             collections: list[int] = []
 
-            def model(value: Any, needs: list[int] = needs, seen: list[Any] = seen, collections: list[int] = collections) -> float:
+            def model(
+                value: Any, needs: list[int] = needs, seen: list[Any] = seen, collections: list[int] = collections
+            ) -> float:
                 process.use(needs[len(seen)] if len(seen) < len(needs) else 77)
                 seen.append(value)
                 collections.append(student.gc.get_stats()[2]["collections"])
@@ -151,18 +175,39 @@ def memory_is_the_peak(student: Any) -> None:
 
             result = student.measure_memory(model, x, warmup_runs=warmups, measurement_runs=runs, proc=process.root)
             cause = "one peak for each measured call, in bytes"
-            all_close(result.values, [1024 * n for n in needs[warmups:]], f"the values after {warmups} warm-up calls", cause=cause)
-            close(result.metadata["first_call"], 1024 * needs[0], "metadata['first_call']", cause="the very first call, warm-up or not")
+            all_close(
+                result.values,
+                [1024 * n for n in needs[warmups:]],
+                f"the values after {warmups} warm-up calls",
+                cause=cause,
+            )
+            close(
+                result.metadata["first_call"],
+                1024 * needs[0],
+                "metadata['first_call']",
+                cause="the very first call, warm-up or not",
+            )
             expect(all(np.array_equal(value, x) for value in seen), "the model should be called with the inputs")
             measured = collections[warmups : warmups + runs]
             freed = all(later > earlier for earlier, later in pairwise(measured))
             expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
-            expect(result.metadata["heap_freed"] == student.free_heap(), "metadata['heap_freed'] is what free_heap() returns")
+            expect(
+                result.metadata["heap_freed"] == student.free_heap(),
+                "metadata['heap_freed'] is what free_heap() returns",
+            )
             expect(result.metric_name == "memory" and result.unit == "B", "metric_name 'memory', unit 'B'")
-            expect(result.metadata["input_shape"] == [6, 4], "metadata['input_shape'] should be [6, 4]: describe_input(x)")
+            expect(
+                result.metadata["input_shape"] == [6, 4], "metadata['input_shape'] should be [6, 4]: describe_input(x)"
+            )
             expect("VmHWM" in str(result.metadata["method"]), "metadata['method'] should name VmHWM")
         result = student.measure_memory(np.ones, 500_000, measurement_runs=2, proc=process.root)
-        close(result.metadata["python_peak"], 4_000_000, "metadata['python_peak'] of a function that takes 4 MB", rel=0.01, cause="python_peak(call, x)")
+        close(
+            result.metadata["python_peak"],
+            4_000_000,
+            "metadata['python_peak'] of a function that takes 4 MB",
+            rel=0.01,
+            cause="python_peak(call, x)",
+        )
         raises(TypeError, lambda: student.measure_memory(3, x, proc=process.root), "a number instead of a model")
 
 
@@ -177,7 +222,10 @@ def stages_are_fresh(student: Any) -> None:
     """One launch for each repetition, and each stage's numbers where they belong."""
     rng = draw()
     tasks: list[Any] = []
-    numbers = [{s: {k: int(rng.integers(1, 10**9)) for k in ("peak", "retained", "resident")} for s in STAGES} for _ in range(4)]
+    numbers = [
+        {s: {k: int(rng.integers(1, 10**9)) for k in ("peak", "retained", "resident")} for s in STAGES}
+        for _ in range(4)
+    ]
 
     def launch(task: Any) -> Any:
         tasks.append(task)
@@ -188,8 +236,17 @@ def stages_are_fresh(student: Any) -> None:
     expect(len(tasks) == 4, f"4 fresh processes expected, {len(tasks)} were started")
     expect(list(stages) == STAGES, f"the stages are {STAGES}, got {list(stages)}")
     for stage, result in stages.items():
-        for key, got in (("peak", result.values), ("retained", result.metadata["retained"]), ("resident", result.metadata["resident"])):
-            all_close(got, [process[stage][key] for process in numbers], f"{key} of the stage {stage}", cause="one number for each process")
+        for key, got in (
+            ("peak", result.values),
+            ("retained", result.metadata["retained"]),
+            ("resident", result.metadata["resident"]),
+        ):
+            all_close(
+                got,
+                [process[stage][key] for process in numbers],
+                f"{key} of the stage {stage}",
+                cause="one number for each process",
+            )
         expect(result.metadata["stage"] == stage, f"metadata['stage'] of {stage} is {result.metadata.get('stage')!r}")
         expect(result.metadata["method"] == "by hand", "metadata['method'] is what the fresh process reports")
         expect(result.unit == "B" and result.metric_name == "memory", "metric_name 'memory', unit 'B'")
@@ -215,7 +272,12 @@ def size_is_on_disk(student: Any) -> None:
         cause = "add the external_files of an ONNX model" if place == "m.onnx" else ""
         close(student.model_size(folder / place), truth, f"the size of {place}", cause=cause)
         close(student.model_size(str(folder / place)), truth, f"the size of {place}, given as text", cause=cause)
-    close(student.model_size(folder), sum(map(len, files.values())), "the size of a folder", cause="all files, in folders within it too")
+    close(
+        student.model_size(folder),
+        sum(map(len, files.values())),
+        "the size of a folder",
+        cause="all files, in folders within it too",
+    )
     raises(FileNotFoundError, lambda: student.model_size(folder / "nowhere"), "a path that is not there")
     for place in files:
         (folder / place).unlink()
@@ -223,7 +285,12 @@ def size_is_on_disk(student: Any) -> None:
         (folder / place).rmdir()
     models: tuple[Any, ...] = ({"w": rng.normal(size=3000)}, list(range(2000)))
     for model in models:
-        close(student.model_size(model), len(pickle.dumps(model, protocol=5)), "a model in memory", cause="what pickle writes, by the highest protocol")
+        close(
+            student.model_size(model),
+            len(pickle.dumps(model, protocol=5)),
+            "a model in memory",
+            cause="what pickle writes, by the highest protocol",
+        )
     raises(TypeError, lambda: student.model_size(lambda x: x), "a model that cannot be pickled", mentions=["path"])
 
 
@@ -253,7 +320,9 @@ def growth_is_a_slope(student: Any) -> None:
                 seen.append(1)
 
             result = student.resident_growth(model, [[1.0]], blocks * calls, blocks, warmups, proc=process.root)
-        expect(len(seen) == len(kept), f"{warmups} warm-up and {blocks * calls} measured calls expected, got {len(seen)}")
+        expect(
+            len(seen) == len(kept), f"{warmups} warm-up and {blocks * calls} measured calls expected, got {len(seen)}"
+        )
         measured = kept[warmups:]
         rates = [1024 * sum(measured[i * calls : (i + 1) * calls]) / calls for i in range(blocks)]
         cause = "growth of VmRSS over a block, divided by its calls"
@@ -261,7 +330,10 @@ def growth_is_a_slope(student: Any) -> None:
         close(result.mean, 1024 * sum(measured) / len(measured), "the slope", abs=1e-9)
         low, high = stats.t.interval(0.95, blocks - 1, np.mean(rates), stats.sem(rates))
         all_close([result.ci_lower, result.ci_upper], [float(low), float(high)], "its interval", rel=1e-7, abs=1e-9)
-        expect(bool(result.metadata["growing"]) == bool(low > 0), f"growing should be {low > 0}: the interval is {low:.0f} to {high:.0f}")
+        expect(
+            bool(result.metadata["growing"]) == bool(low > 0),
+            f"growing should be {low > 0}: the interval is {low:.0f} to {high:.0f}",
+        )
         trail = [1024 * (100_000 + sum(kept[: warmups + i * calls])) for i in range(blocks + 1)]
         all_close(result.metadata["resident"], trail, "metadata['resident']")
     for kib, verdict in ((3, True), (0, False), (-3, False)):
@@ -271,7 +343,10 @@ def growth_is_a_slope(student: Any) -> None:
                 process.use(9, kib)
 
             result = student.resident_growth(steady, [[1.0]], 8, 4, 1, proc=process.root)
-        expect(bool(result.metadata["growing"]) == verdict, f"a model that keeps {kib} KiB in every call: growing should be {verdict}")
+        expect(
+            bool(result.metadata["growing"]) == verdict,
+            f"a model that keeps {kib} KiB in every call: growing should be {verdict}",
+        )
     expect(result.unit == "B", "the unit is 'B' (a call)")
 
 
@@ -284,13 +359,23 @@ def capacity_is_counted(student: Any) -> None:
         fit = 0
         while shared + (fit + 1) * each <= available:
             fit += 1
-        close(student.max_concurrent(available, each, shared), fit, f"max_concurrent({available}, {each}, {shared})", cause="round down after subtracting what is shared")
+        close(
+            student.max_concurrent(available, each, shared),
+            fit,
+            f"max_concurrent({available}, {each}, {shared})",
+            cause="round down after subtracting what is shared",
+        )
     close(student.max_concurrent(900, 300), 3, "three times 300 in 900")
     close(student.max_concurrent(100, 10, shared=500), 0, "what is shared does not fit", cause="never negative")
     for wrong in ((10, 0), (10, -1), (-1, 10), (NAN, 1), (INF, 1), (10, NAN), (10, 1, -5)):
         raises(ValueError, lambda w=wrong: student.max_concurrent(*w), f"max_concurrent{wrong}")
     memory, rate = float(rng.uniform(1e6, 1e8)), float(rng.uniform(1, 1e4))
-    close(student.memory_pressure(memory, rate), memory * rate, "memory_pressure", cause="bytes an inference times inferences a second")
+    close(
+        student.memory_pressure(memory, rate),
+        memory * rate,
+        "memory_pressure",
+        cause="bytes an inference times inferences a second",
+    )
     close(student.memory_pressure(0, 5), 0, "no memory, no pressure")
     for bad in ((-1, 1), (1, -1), (NAN, 1), (1, INF)):
         raises(ValueError, lambda w=bad: student.memory_pressure(*w), f"memory_pressure{bad}")
@@ -298,7 +383,11 @@ def capacity_is_counted(student: Any) -> None:
 
 def answer_understanding(student: Any) -> None:
     """What the four situations mean."""
-    expect(str(student.warm_arena_needs()) == "as before", "question 1: the arena hides the need, it does not remove it")
-    close(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", cause="(4000 − 120) / 60, rounded down")
+    expect(
+        str(student.warm_arena_needs()) == "as before", "question 1: the arena hides the need, it does not remove it"
+    )
+    close(
+        student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", cause="(4000 − 120) / 60, rounded down"
+    )
     close(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", cause="8 MB · 250 / s")
     expect(student.leak_is_shown() is False, "question 4: the interval holds 0")

@@ -128,11 +128,11 @@ def throughput_is_measured(student: Any) -> None:
 def latency_runs_in_rounds(student: Any) -> None:
     """All models in the same shuffled rounds, on the input asked for, as many times as asked for."""
     clock, seen = FakeClock(), list[Any]()
-    models = {"b": clock.model(0.003, seen=seen), "a": clock.model(0.001), "c": clock.model(0.002)}
+    models = {"b": clock.model(0.3, seen=seen), "a": clock.model(0.1), "c": clock.model(0.2)}
     bench = student.Benchmark(models, warmup_runs=4, measurement_runs=17, clock=clock, progress=None, seed=3)
     results = bench.run_latency_benchmark(input_shape=(2, 5))
     expect(list(results) == ["b", "a", "c"], f"results by name in the order of the models, got {list(results)}")
-    for name, seconds in (("b", 0.003), ("a", 0.001), ("c", 0.002)):
+    for name, seconds in (("b", 0.3), ("a", 0.1), ("c", 0.2)):
         all_close(
             results[name].values,
             [seconds] * 17,
@@ -167,12 +167,12 @@ def latency_runs_in_rounds(student: Any) -> None:
 def throughput_in_rounds(student: Any) -> None:
     """Batches of the sizes asked for, made of the rows given."""
     clock, seen = FakeClock(), list[Any]()
-    models = {"x": clock.model(0.01, per_row=0.001, seen=seen), "y": clock.model(0.0, per_row=0.002)}
+    models = {"x": clock.model(1.0, per_row=0.1, seen=seen), "y": clock.model(0.0, per_row=0.2)}
     bench = student.Benchmark(models, measurement_runs=6, clock=clock, progress=None, seed=1)
     found = bench.run_throughput_benchmark(batch_sizes=(1, 4, 50), row_shape=(2, 3))
     close(found["x"].metadata["batch_size"], 50, "x's best batch size")
-    all_close(found["x"].values, [50 / 0.06] * 6, "x's throughput", rel=1e-6)
-    close(found["y"].mean, 500.0, "y's throughput", rel=1e-6)
+    all_close(found["x"].values, [50 / 6] * 6, "x's throughput", rel=1e-6)
+    close(found["y"].mean, 5.0, "y's throughput", rel=1e-6)
     expect(
         {batch.shape for batch in seen} == {(1, 2, 3), (4, 2, 3), (50, 2, 3)},
         f"batches of (size, 2, 3) expected, got { ({b.shape for b in seen}) }",
@@ -261,7 +261,7 @@ def energy_options() -> dict[str, Any]:
 def comparison_is_with_the_first(student: Any) -> None:
     """Rows in order; speed-ups of known size with the first as baseline; what has no speed-up has none."""
     clock = FakeClock()
-    models = {"base": clock.model(0.006), "slow": clock.model(0.009), "fast": clock.model(0.0015)}
+    models = {"base": clock.model(0.6), "slow": clock.model(0.9), "fast": clock.model(0.15)}
     bench = student.Benchmark(models, clock=clock, measurement_runs=20, progress=None, seed=0)
     rows = bench.compare_models()
     expect([row["model"] for row in rows] == ["base", "slow", "fast"], "one row for each model, in order")
@@ -278,7 +278,7 @@ def comparison_is_with_the_first(student: Any) -> None:
         close(row["p_value"], 2 * 2 * 0.5**20, f"p value of {row['model']}", cause=cause, rel=1e-6)
     for name in ("speedup", "speedup_lower", "speedup_upper", "p_value"):
         expect(rows[0][name] is None, f"the baseline's {name} should be None")
-    for row, seconds in zip(rows, (0.006, 0.009, 0.0015), strict=True):
+    for row, seconds in zip(rows, (0.6, 0.9, 0.15), strict=True):
         all_close(
             [row["mean"], row["ci_lower"], row["ci_upper"]],
             [seconds] * 3,

@@ -51,7 +51,8 @@ class Outputs:
         """Keep what was displayed; a picture may be larger than text."""
         size = sum(len(str(value)) for value in data.values())
         if len(self.items) < 100 and size <= 20 * MAX_TEXT:
-            self.items.append({"output_type": "display_data", "data": {k: str(v) for k, v in data.items()}, "metadata": {}})
+            texts = {kind: str(value) for kind, value in data.items()}
+            self.items.append({"output_type": "display_data", "data": texts, "metadata": {}})
 
 
 OUTPUTS = Outputs()
@@ -81,7 +82,7 @@ class _Stream:
         return True
 
 
-class _Publisher(DisplayPublisher):  # type: ignore[misc]
+class _Publisher(DisplayPublisher):
     def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
         OUTPUTS.display(_texts(data))
 
@@ -89,7 +90,7 @@ class _Publisher(DisplayPublisher):  # type: ignore[misc]
         OUTPUTS.items.clear()
 
 
-class _Hook(DisplayHook):  # type: ignore[misc]
+class _Hook(DisplayHook):
     def write_output_prompt(self) -> None:
         pass
 
@@ -103,7 +104,7 @@ def _texts(data: dict[str, Any]) -> dict[str, Any]:
     return {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in data.items()}
 
 
-class _Shell(InteractiveShell):  # type: ignore[misc]
+class _Shell(InteractiveShell):
     display_pub_class = Type(_Publisher)
     displayhook_class = Type(_Hook)
 
@@ -117,7 +118,7 @@ def make_shell() -> InteractiveShell:
     config.HistoryManager.enabled = False
     config.HistoryManager.hist_file = ":memory:"
     shell = _Shell.instance(config=config)
-    shell.run_cell("", silent=True)
+    shell.run_cell("", silent=True)  # type: ignore[no-untyped-call]
     return shell
 
 
@@ -126,24 +127,27 @@ class TooSlow(Exception):
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupt honest code after a while; what ignores it is killed from outside."""
+def time_limit(seconds: float, wire: Wire) -> Iterator[None]:
+    """Interrupt honest code after so much computing, not amid a message; what ignores it is killed from outside."""
 
     def stop(*_: Any) -> None:
-        raise TooSlow(f"it ran longer than {seconds:g} s")
+        if wire.busy:
+            signal.setitimer(signal.ITIMER_PROF, 0.004)
+        else:
+            raise TooSlow(f"it computed longer than {seconds:g} s")
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
     """Run a cell; return its outputs and, where it failed, the name and text of the error."""
     OUTPUTS.__init__()  # type: ignore[misc]
-    sys.stdout, sys.stderr = _Stream("stdout"), _Stream("stderr")  # type: ignore[assignment]
+    sys.stdout, sys.stderr = _Stream("stdout"), _Stream("stderr")
     error: BaseException | None = None
     try:
         result = shell.run_cell(source, store_history=True)
@@ -169,7 +173,7 @@ class Student(Peer):
     def _do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.nesting > 1:
             return super()._do(what, args, kwargs)
-        with time_limit(self._seconds):
+        with time_limit(self._seconds, self.wire):
             return super()._do(what, args, kwargs)
 
 
@@ -184,7 +188,7 @@ class Desk:
         return run_cell(self._shell, source)
 
     def visible(self, source: str, module: str, reference: bytes, pieces: list[str]) -> Any:
-        """Run the visible part of a check cell, on the reference with the judged and the named pieces of the student."""
+        """Run the visible part of a check cell, with the judged and the named pieces of the student."""
         original = course.graft
         _install(module, reference)
 
@@ -226,7 +230,7 @@ def _install(module: str, reference: bytes) -> None:
     def compiled(origin: str) -> types.CodeType:
         return code if origin == f"<{module}>" else own(origin)
 
-    course._compiled = compiled
+    course._compiled = compiled  # type: ignore[assignment]
 
 
 def serve(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:

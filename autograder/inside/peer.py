@@ -3,89 +3,24 @@
 from __future__ import annotations
 
 import base64
-import builtins
 import operator
 import pickle
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import partial
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
+from .remote import READABLE, SPECIAL, Remote, ancestors, error_class, remote_class
 from .wire import Foul, Wire, WireError, decode, encode
 
 MAX_NESTING = 40
-# the special methods that travel; a `Remote` has those its object has
-SPECIAL = (
-    "__call__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__", "__enter__", "__exit__", "__bool__",
-    "__float__", "__int__", "__index__", "__complex__", "__array__", "__abs__", "__neg__", "__round__",
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
-    "__matmul__", "__lt__", "__le__", "__gt__", "__ge__",
-)  # fmt: skip
-READABLE = {"__name__", "__qualname__", "__doc__"}
 # functions of these may be named instead of called back; clocks are not among them, they stay with the judge
 NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
-
-
-class Remote:
-    """An object of the other process."""
-
-    def __init__(self, peer: Peer, number: int) -> None:
-        object.__setattr__(self, "_peer", peer)
-        object.__setattr__(self, "_number", number)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in READABLE:
-            raise AttributeError(name)  # NumPy would follow an __array_interface__ to any address
-        return self._peer.ask("get", self, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask("set", self, name, value)
-
-    def __repr__(self) -> str:
-        return str(self._peer.ask("repr", self))
-
-    def __str__(self) -> str:
-        return str(self._peer.ask("str", self))
-
-    def __format__(self, spec: str) -> str:
-        return str(self._peer.ask("format", self, spec))
-
-    def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, Remote) and bool(self._peer.ask("isinstance", self, instance))
-
-
-def _special(name: str) -> Callable[..., Any]:
-    def method(self: Remote, *args: Any, **kwargs: Any) -> Any:
-        if name == "__exit__":  # tracebacks do not travel; an error does, as its type and text
-            args = (None, None, None) if args[0] is None else ("raised", args[1], None)
-        return self._peer.ask("special", self, name, *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
-@cache
-def _remote_class(names: frozenset[str], kind: str = "object") -> type[Remote]:
-    members: dict[str, Any] = {name: _special(name) for name in names}
-    members["__doc__"] = property(lambda self: self._peer.ask("get", self, "__doc__"))
-    return type(kind, (Remote,), members)
-
-
-@cache
-def error_class(names: tuple[str, ...]) -> type[Exception]:
-    """Return the exception class of a line of ancestors: the builtin one where the first is builtin."""
-    known = getattr(builtins, names[0], None) if names else Exception
-    if isinstance(known, type) and issubclass(known, Exception):
-        return known
-    if isinstance(known, type) and issubclass(known, BaseException):
-        return type(names[0], (RuntimeError,), {})  # SystemExit and its like must not end the judge
-    return type(names[0], (error_class(names[1:]),), {})
-
-
-def _ancestors(kind: type) -> list[str]:
-    return [str(type.__getattribute__(cls, "__name__"))[:100] for cls in type.mro(kind)[:20] if cls is not object]
 
 
 class Peer:
@@ -105,6 +40,7 @@ class Peer:
         self.mine: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
         self.theirs: dict[int, Remote] = {}
+        self.copies: dict[int, tuple[int, Any]] = {}
         self.errors: list[BaseException] = []
         self.nesting = 0
 
@@ -114,12 +50,12 @@ class Peer:
 
     def root(self) -> Remote:
         """Return the object that the other side shares, to call or to use."""
-        return self.theirs.setdefault(0, _remote_class(frozenset(["__call__"]))(self, 0))
+        return self.theirs.setdefault(0, remote_class(frozenset(["__call__"]))(self, 0))
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         """Have the other side do something, serving its questions meanwhile."""
         try:
-            self.wire.send(["ask", what, self._encode(list(args)), self._encode(kwargs)])
+            self.wire.send(["ask", what, self._encode(list(args)), self._encode(kwargs) if kwargs else None])
             while True:
                 kind, *content = self._message()
                 if kind == "value":
@@ -154,7 +90,7 @@ class Peer:
         try:
             if self.nesting > MAX_NESTING:
                 raise Foul("questions nested too deeply")
-            answer = ["value", self._encode(self._do(str(what), self._decode(args), self._decode(kwargs)))]
+            answer = ["value", self._encode(self._do(str(what), self._decode(args), self._decode(kwargs) or {}))]
         except WireError:
             raise
         except BaseException as error:  # whatever it is, it belongs to the one who asked
@@ -162,7 +98,7 @@ class Peer:
                 raise
             self.errors.append(error)
             number = getattr(error, "wire_number", None)  # theirs, if it came from there
-            answer = ["error", _ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
+            answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
         finally:
             self.nesting -= 1
         try:
@@ -182,7 +118,8 @@ class Peer:
                 raise Foul(f"no special method {name!r}")
             if name == "__exit__" and rest[0] is not None:
                 rest = [type(rest[1]), rest[1], None] if isinstance(rest[1], BaseException) else [None, None, None]
-            value = target(*rest, **kwargs) if name == "__call__" else getattr(type(target), name)(target, *rest, **kwargs)
+            method = target if name == "__call__" else partial(getattr(type(target), name), target)
+            value = method(*rest, **kwargs)
             if value is NotImplemented:
                 raise TypeError(f"{type(target).__name__} does not take part in {name} with that")
             return value
@@ -203,50 +140,76 @@ class Peer:
         return name
 
     def _encode(self, value: Any) -> Any:
-        return encode(value, self._refer)
+        return encode(value, self)
 
     def _decode(self, data: Any) -> Any:
-        return decode(data, self._resolve)
+        return decode(data, self)
 
-    def _refer(self, value: Any) -> Any:
-        if isinstance(value, Remote) and value._peer is self:
-            return {"yours": value._number}
-        if isinstance(value, BaseException):
-            return {"error": [_ancestors(type(value)), _text_of(value)]}
-        if isinstance(value, type) and issubclass(value, BaseException):
-            return {"error type": _ancestors(value)}
-        if self.guard is not None:
-            if name := _library_name(value):
-                return {"named": name}
-            if not self.guard(value):
-                return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
+    def _number(self, value: Any) -> int:
         number = self.numbers.setdefault(id(value), len(self.numbers))
         self.mine[number] = value  # kept alive, so that its id stays its own
+        return number
+
+    def refer(self, value: Any) -> Any:
+        """Return the code of what cannot be copied."""
+        if isinstance(value, Remote) and value._peer is self:
+            return {"yours": value._remote_number}
+        if self.guard is None and self.copies.get(id(value), (None, None))[1] is value:
+            return {"yours": self.copies[id(value)][0]}
+        if isinstance(value, BaseException):
+            return {"error": [ancestors(type(value)), _text_of(value)]}
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return {"error type": ancestors(value)}
+        if self.guard is not None:
+            if name := _library_name(value):
+                return {"named": [self._number(value), name]}
+            if not self.guard(value):
+                return {"pickle": [self._number(value), base64.b64encode(pickle.dumps(value)).decode()]}
         kind = type(value)
         name = str(type.__getattribute__(kind, "__name__"))[:50]
-        return {"mine": [number, name, [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]]}
+        special = [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]
+        return {"mine": [self._number(value), name, special]}
 
-    def _resolve(self, kind: str, content: Any) -> Any:
+    def resolve(self, kind: str, content: Any) -> Any:
+        """Return the value of a code of `refer`."""
         try:
             if kind == "yours":
                 return self.mine[int(content)]
             if kind == "mine":
-                number, kind, names = int(content[0]), str(content[1])[:50], frozenset(map(str, content[2]))
+                number, name, special = int(content[0]), str(content[1])[:50], frozenset(map(str, content[2]))
                 if number not in self.theirs:
-                    self.theirs[number] = _remote_class(names & frozenset(SPECIAL), kind)(self, number)
+                    self.theirs[number] = remote_class(special & frozenset(SPECIAL), name)(self, number)
                 return self.theirs[number]
             if kind == "error":
                 return error_class(tuple(map(str, content[0])))(str(content[1]))
             if kind == "error type":
                 return error_class(tuple(map(str, content)))
-            if kind == "named" and self.guard is None:
-                module, _, name = str(content).partition(":")
-                return operator.attrgetter(name)(sys.modules.get(module) or __import__(module, fromlist=["_"]))
-            if kind == "pickle" and self.guard is None:
-                return pickle.loads(base64.b64decode(content))
+            if kind in ("named", "pickle") and self.guard is None:
+                return self._keep(_looked_up(content[1]) if kind == "named" else _unpickled(content[1]), content[0])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise Foul(f"a broken reference: {type(error).__name__}") from None
         raise Foul(f"a value of unknown kind {kind[:20]!r}")
+
+    def _keep(self, copy: Any, number: int) -> Any:
+        """Remember a copy of the judge's, so that it goes home as the original."""
+        self.copies[id(copy)] = number, copy
+        return copy
+
+    def mark(self, array: Any) -> int | None:
+        """Return the number of an array of the judge's."""
+        if self.guard is not None:
+            return self._number(array)
+        number, copy = self.copies.get(id(array), (None, None))
+        return number if copy is array else None
+
+    def meet(self, array: Any, number: int) -> Any:
+        """Keep a copy of the judge's; at the judge's end, return the original of a copy that nobody changed."""
+        if self.guard is None:
+            return self._keep(array, number)
+        own = self.mine.get(number)
+        if not isinstance(own, np.ndarray) or (own.dtype, own.shape) != (array.dtype, array.shape):
+            return array
+        return own if own.tobytes() == array.tobytes() else array
 
     def _error(self, names: Any, text: Any, number: Any, ours: Any) -> BaseException:
         """Return the error of an answer: one of our own that comes back, or a likeness of theirs."""
@@ -258,6 +221,15 @@ class Peer:
         if self.guard is None:
             error.wire_number = number  # type: ignore[attr-defined]
         return error
+
+
+def _looked_up(name: str) -> Any:
+    module, _, path = name.partition(":")
+    return operator.attrgetter(path)(import_module(module))
+
+
+def _unpickled(text: str) -> Any:
+    return pickle.loads(base64.b64decode(text))
 
 
 def _text_of(error: BaseException) -> str:

@@ -13,13 +13,13 @@ import math
 import socket
 import struct
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 MAX_FRAME = 32 * 2**20
 MAX_DEPTH = 60
+PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
 SEQUENCES: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
@@ -40,95 +40,130 @@ class Wire:
         self.sock, self.max_frame = sock, max_frame
         self.deadline = math.inf
         self.broken: WireError | None = None
+        self.busy = False
+        self._kept = bytearray()
+
+    def allow(self, seconds: float) -> None:
+        """Give everything from now on this much time."""
+        self.deadline = time.monotonic() + seconds
+        self.sock.settimeout(seconds)
 
     def send(self, message: Any) -> None:
         """Send one message."""
         content = json.dumps(message).encode()
         if len(content) > self.max_frame:
             raise ValueError(f"{len(content) / 2**20:.0f} MB are more than can be handed over")
+        self.busy = True
         try:
-            self._wait()
+            self._check_time()
             self.sock.sendall(struct.pack("!I", len(content)) + content)
-        except (OSError, TimeoutError) as error:
-            raise WireError(self._why(error)) from None
+        except OSError as error:
+            raise WireError(_why(error)) from None
+        finally:
+            self.busy = False
 
     def receive(self) -> Any:
         """Return the next message."""
-        size = struct.unpack("!I", self._read(4))[0]
-        if size > self.max_frame:
-            raise Foul(f"a message of {size} bytes is over the limit of {self.max_frame}")
+        self.busy = True
         try:
-            return json.loads(self._read(size))
+            self._fill(4)
+            size = struct.unpack_from("!I", self._kept)[0]
+            if size > self.max_frame:
+                raise Foul(f"a message of {size} bytes is over the limit of {self.max_frame}")
+            self._fill(4 + size)
+            content = bytes(self._kept[4 : 4 + size])
+            del self._kept[: 4 + size]
+        finally:
+            self.busy = False
+        try:
+            return json.loads(content)
         except (ValueError, RecursionError):
             raise Foul("a message that is not JSON") from None
 
-    def _wait(self) -> None:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self.sock.settimeout(None if left == math.inf else left)
+    def _check_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise WireError("it took too long")
 
-    def _read(self, size: int) -> bytes:
-        content = bytearray()
-        while len(content) < size:
+    def _fill(self, size: int) -> None:
+        while len(self._kept) < size:
+            self._check_time()
             try:
-                self._wait()
-                piece = self.sock.recv(min(size - len(content), 2**20))
-            except (OSError, TimeoutError) as error:
-                raise WireError(self._why(error)) from None
+                piece = self.sock.recv(2**16)
+            except OSError as error:
+                raise WireError(_why(error)) from None
             if not piece:
                 raise WireError("the process ended")
-            content += piece
-        return bytes(content)
-
-    @staticmethod
-    def _why(error: BaseException) -> str:
-        return "it took too long" if isinstance(error, TimeoutError) else "the process ended"
+            self._kept += piece
 
 
-def encode(value: Any, refer: Callable[[Any], Any], depth: int = 0) -> Any:
-    """Return a value as JSON; `refer` gives the code of what cannot be copied."""
+def _why(error: OSError) -> str:
+    return "it took too long" if isinstance(error, TimeoutError) else "the process ended"
+
+
+class End(Protocol):
+    """What an end of the conversation decides about values."""
+
+    def refer(self, value: Any) -> Any:
+        """Return the code of what cannot be copied."""
+
+    def resolve(self, kind: str, content: Any) -> Any:
+        """Return the value of such a code."""
+
+    def mark(self, array: Any) -> int | None:
+        """Return the number under which an array is known to both sides, if it has one."""
+
+    def meet(self, array: Any, number: int) -> Any:
+        """Return the array itself if the copy that came is one of its own, unchanged."""
+
+
+def encode(value: Any, end: End, depth: int = 0) -> Any:
+    """Return a value as JSON."""
     kind = type(value)
     if kind in SCALARS:
         return value
     if depth > MAX_DEPTH:
         raise ValueError(f"a value nested more than {MAX_DEPTH} deep cannot be handed over")
     if kind is list:
-        return [encode(item, refer, depth + 1) for item in value]
+        return [encode(item, end, depth + 1) for item in value]
     if kind in MAPPINGS:
-        pairs = [[encode(k, refer, depth + 1), encode(v, refer, depth + 1)] for k, v in value.items()]
-        return {"dict": pairs}
+        return {"dict": [[encode(k, end, depth + 1), encode(v, end, depth + 1)] for k, v in value.items()]}
     if kind in (tuple, set, frozenset):
-        return {kind.__name__: [encode(item, refer, depth + 1) for item in value]}
+        return {kind.__name__: [encode(item, end, depth + 1) for item in value]}
     if kind is bytes:
         return {"bytes": _text(value)}
     if kind is complex:
         return {"complex": [value.real, value.imag]}
     if kind is range or kind is slice:
-        return {kind.__name__: [encode(part, refer, depth + 1) for part in (value.start, value.stop, value.step)]}
-    if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in "biufcSUmM":
-        array = np.ascontiguousarray(value)
-        shape = list(value.shape) if kind is np.ndarray else None
-        return {"array": [value.dtype.str, shape, _text(array.tobytes())]}
-    return refer(value)
+        return {kind.__name__: [encode(part, end, depth + 1) for part in (value.start, value.stop, value.step)]}
+    if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in PLAIN_DTYPES:
+        whole = kind is np.ndarray
+        shape, number = (list(value.shape), end.mark(value)) if whole else (None, None)
+        return {"array": [value.dtype.str, shape, _text(np.ascontiguousarray(value).tobytes()), number]}
+    return end.refer(value)
 
 
-def decode(data: Any, resolve: Callable[[str, Any], Any], depth: int = 0) -> Any:
-    """Return the value of a code; `resolve` answers for what `encode` had referred."""
+def decode(data: Any, end: End, depth: int = 0) -> Any:
+    """Return the value of a code.
+
+    Raises
+    ------
+    Foul
+        If `encode` makes no such code.
+    """
     if isinstance(data, SCALARS):
         return data
     if depth > 2 * MAX_DEPTH:
         raise Foul("a value nested too deeply")
     if isinstance(data, list):
-        return [decode(item, resolve, depth + 1) for item in data]
+        return [decode(item, end, depth + 1) for item in data]
     if not isinstance(data, dict) or len(data) != 1:
         raise Foul("a value of unknown form")
     ((kind, content),) = data.items()
     try:
         if kind == "dict":
-            return {decode(k, resolve, depth + 1): decode(v, resolve, depth + 1) for k, v in content}
+            return {decode(k, end, depth + 1): decode(v, end, depth + 1) for k, v in content}
         if kind in SEQUENCES:
-            return SEQUENCES[kind](decode(item, resolve, depth + 1) for item in content)
+            return SEQUENCES[kind](decode(item, end, depth + 1) for item in content)
         if kind == "bytes":
             return base64.b64decode(content)
         if kind == "complex":
@@ -136,17 +171,19 @@ def decode(data: Any, resolve: Callable[[str, Any], Any], depth: int = 0) -> Any
         if kind == "range":
             return range(*(int(part) for part in content))
         if kind == "slice":
-            return slice(*(decode(part, resolve, depth + 1) for part in content))
+            return slice(*(decode(part, end, depth + 1) for part in content))
         if kind == "array":
-            return _array(*content)
+            code, shape, text, number = content
+            array = _array(str(code), shape, text)
+            return array if number is None else end.meet(array, int(number))
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise Foul(f"a broken {kind[:20]}: {type(error).__name__}") from None
-    return resolve(kind, content)
+    return end.resolve(kind, content)
 
 
 def _array(code: str, shape: list[int] | None, content: str) -> Any:
-    dtype = np.dtype(str(code))
-    if dtype.kind not in "biufcSUmM":
+    dtype = np.dtype(code)
+    if dtype.kind not in PLAIN_DTYPES:
         raise ValueError(code)
     flat = np.frombuffer(base64.b64decode(content), dtype=dtype)
     return flat[0] if shape is None else flat.reshape([int(n) for n in shape]).copy()

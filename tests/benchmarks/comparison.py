@@ -242,7 +242,9 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     parser.add_argument("--busy", type=int, default=os.cpu_count(), help="busy processes under load; 0 for quiet only")
     parser.add_argument("--seed", type=int, help="seed of the order of the tools")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="folder for the results (bench)")
-    parser.add_argument("--publish", action="store_true", help="also write tests/benchmarks/results/comparison.md and .svg")
+    parser.add_argument(
+        "--publish", action="store_true", help="also write tests/benchmarks/results/comparison.md and .svg"
+    )
     options = parser.parse_args(arguments)
     effort = "quick" if options.quick else options.effort
     repetitions = options.repetitions or (2 if effort == "quick" else 30)

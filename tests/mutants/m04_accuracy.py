@@ -54,12 +54,7 @@ MUTANTS = [
         "    if True:\n        threshold =",
     ),
     Mutant("columns_for_labels", "predicted_labels", "return labels.take(largest)", "return largest"),
-    Mutant(
-        "first_column_cut",
-        "predicted_labels",
-        'rows[:, 1] if kind == "probabilities"',
-        'rows[:, 0] if kind == "probabilities"',
-    ),
+    Mutant("first_column_cut", "predicted_labels", "score = rows[:, -1]", "score = rows[:, 0]"),
     Mutant("second_logit_alone", "predicted_labels", "rows[:, 1] - rows[:, 0]", "rows[:, 1]"),
     Mutant("classes_unchecked", "predicted_labels", "if len(labels) != max(columns, 2):", "if False:"),
     Mutant("threshold_for_three", "predicted_labels", "if columns > 2 and threshold is not None:", "if False:"),

@@ -102,12 +102,6 @@ MUTANTS = [
     ),
     Mutant("operators_counted_once", "integer_operators", "counts.get(node.op_type, 0) + 1", "1"),
     Mutant(
-        "operators_all_linear",
-        "integer_operators",
-        "real = node.op_type in _INTEGER_OPERATORS",
-        "real = node.op_type in _INTEGER_OPERATORS | _LINEAR_OPERATORS",
-    ),
-    Mutant(
         "verdict_by_size",
         "integer_operators",
         "all(np.array_equal(before[name], after[name]) for name in before)",

@@ -1,0 +1,99 @@
+"""The grader's end of a warm sandbox: it starts the parent, and has it fork a fresh sandbox for each submission."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from autograder.sandbox import Limits, Room, SandboxUnavailable, available, command
+
+INSIDE = Path(__file__).parent / "inside"
+
+
+class Warm:
+    """The warm parent of one assignment's submissions.
+
+    Parameters
+    ----------
+    preload
+        Modules to load once.
+    room
+        What submissions see; ``start_in`` becomes a private folder of each.
+    data
+        Places inside of data files, linked into that folder.
+    limits
+        What one submission may use.
+    """
+
+    def __init__(
+        self, preload: Sequence[str], room: Room, data: Sequence[str] = (), limits: Limits | None = None
+    ) -> None:
+        available()
+        self.limits = limits or Limits()
+        control, theirs = socket.socketpair()
+        options = {
+            "control": theirs.fileno(), "preload": list(preload), "folder": room.start_in, "data": list(data),
+            "wall_seconds": self.limits.wall_seconds, "call_seconds": self.limits.call_seconds,
+            "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
+        }  # fmt: skip
+        shown = {**room.shown, "/inside/inside": INSIDE}
+        room = Room(shown, room.hidden, room.folders, room.start_in)
+        argv = [sys.executable, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
+                " from inside.warm import main; main(json.loads(sys.argv[1]))", json.dumps(options)]  # fmt: skip
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        self.process = subprocess.Popen(
+            command(argv, room, self.limits, warm=True),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors, pass_fds=[theirs.fileno()],
+            start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin")},
+        )  # fmt: skip
+        theirs.close()
+        self.control = control
+        control.settimeout(120)
+        if control.recv(1) != b"r":
+            self.errors.seek(0)
+            why = self.errors.read().decode(errors="replace")[-500:]
+            self.close()
+            raise SandboxUnavailable(f"the sandbox did not start: {why}")
+
+    def submission(self) -> Submission:
+        """Return a fresh sandbox for one submission."""
+        return Submission(self)
+
+    def close(self) -> None:
+        """End it and everything in it."""
+        self.control.close()
+        self.errors.close()
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Submission:
+    """One submission's sandbox: a socket to talk to it, and a line that holds its life."""
+
+    def __init__(self, warm: Warm) -> None:
+        self.life, their_life = socket.socketpair()
+        self.talk, their_talk = socket.socketpair()
+        with their_life, their_talk:
+            socket.send_fds(warm.control, [b"s"], [their_life.fileno(), their_talk.fileno()])
+
+    def end(self) -> str:
+        """End it, wait until nothing of it is left, and return why it had ended if it had."""
+        self.talk.close()
+        with self.life, suppress(OSError):
+            self.life.shutdown(socket.SHUT_WR)
+            self.life.settimeout(10)
+            return self.life.recv(1000).decode(errors="replace")
+        return ""

@@ -1,0 +1,127 @@
+"""Hostile notebooks: what strangers may hand in, each built from the released notebook of module 01."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.notebook import grading, is_check, is_solution, label, read_notebook, without_hidden
+from autograder.release import stub_solutions
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = ROOT / "modules" / "01_result" / "01_result.ipynb"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A hostile submission.
+
+    Attributes
+    ----------
+    name
+        What it tries.
+    build
+        Changes a released notebook in place, or returns the bytes to hand in.
+    flagged
+        Whether the instructor must be told of evidence.
+    reason
+        Words that the reason must hold when the submission is refused or ended.
+    """
+
+    name: str
+    build: Callable[[NotebookNode], bytes | None]
+    flagged: bool = False
+    reason: str = ""
+
+    def content(self) -> bytes:
+        """Return the submission."""
+        notebook = released(SOURCE)
+        content = self.build(notebook)
+        return nbformat.writes(notebook).encode() if content is None else content
+
+
+def released(path: Path) -> NotebookNode:
+    """Return a module's notebook as students get it."""
+    notebook = read_notebook(path)
+    for index, cell in enumerate(notebook.cells):
+        if is_solution(cell):
+            cell.source = stub_solutions(cell.source, label(cell, index))
+        elif grading(cell).get("solution"):
+            cell.source = ""
+        elif is_check(cell):
+            cell.source = without_hidden(cell.source)
+    return notebook
+
+
+def solved(path: Path) -> NotebookNode:
+    """Return a right submission: the reference's solutions, the released checks."""
+    notebook = read_notebook(path)
+    for cell in notebook.cells:
+        if is_check(cell):
+            cell.source = without_hidden(cell.source)
+    return copy.deepcopy(notebook)
+
+
+def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
+    """Return the cell of a grade_id."""
+    return next(cell for index, cell in enumerate(notebook.cells) if label(cell, index) == name)
+
+
+# A student's code can always make the visible asserts pass: they run beside it. So each attack begins with that.
+VISIBLE_PASSES = "import inside.agent\ninside.agent.Desk.visible = lambda *_: ([], None)\n"
+
+
+def first(code: str, *, visible_passes: bool = True) -> Callable[[NotebookNode], None]:
+    """Put a cell of the student's own after the set-up."""
+
+    def build(notebook: NotebookNode) -> None:
+        notebook.cells.insert(2, nbformat.v4.new_code_cell(VISIBLE_PASSES * visible_passes + code))
+
+    return build
+
+
+def before_checks(code: str) -> Callable[[NotebookNode], None]:
+    """Put a cell of the student's own before each check, after the stubs."""
+
+    def build(notebook: NotebookNode) -> None:
+        first("")(notebook)
+        for cell in [cell for cell in notebook.cells if is_check(cell)]:
+            notebook.cells.insert(notebook.cells.index(cell), nbformat.v4.new_code_cell(code))
+
+    return build
+
+
+def solving(code: str, cell: str = "check_values") -> Callable[[NotebookNode], None]:
+    """Write code into a solution cell."""
+
+    def build(notebook: NotebookNode) -> None:
+        first("")(notebook)
+        cell_of(notebook, cell).source = code
+
+    return build
+
+
+def marked(change: Callable[[NotebookNode], None]) -> Callable[[NotebookNode], None]:
+    """Change the first check cell."""
+
+    def build(notebook: NotebookNode) -> None:
+        change(cell_of(notebook, "check_values_guard"))
+
+    return build
+
+
+def raw(change: Callable[[dict[str, object]], object]) -> Callable[[NotebookNode], bytes]:
+    """Change the notebook as plain JSON."""
+
+    def build(notebook: NotebookNode) -> bytes:
+        data = json.loads(nbformat.writes(notebook))
+        change(data)
+        return json.dumps(data).encode()
+
+    return build

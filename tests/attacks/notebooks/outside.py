@@ -1,0 +1,118 @@
+"""Attacks by the file: cells edited, removed, doubled, disguised, and files that are no notebooks."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import nbformat
+from nbformat import NotebookNode
+
+from tests.attacks.notebooks import Attack, cell_of, marked, raw
+
+
+def _empty_check(cell: NotebookNode) -> None:
+    cell.source = "pass"
+
+
+def _all_checks(notebook: NotebookNode, change: object) -> None:
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            change(cell)  # type: ignore[operator]
+
+
+def _deleted(notebook: NotebookNode) -> None:
+    notebook.cells = [cell for cell in notebook.cells if not cell.metadata.get("nbgrader", {}).get("grade")]
+
+
+def _duplicated(notebook: NotebookNode) -> None:
+    twin = copy.deepcopy(cell_of(notebook, "check_values_guard"))
+    twin.source, twin.id = "1.0", "twin"
+    notebook.cells.insert(1, twin)
+
+
+def _moved(notebook: NotebookNode) -> None:
+    cell = cell_of(notebook, "check_values_guard")
+    notebook.cells.remove(cell)
+    notebook.cells.insert(1, cell)
+
+
+def _copied_id(notebook: NotebookNode) -> None:
+    notebook.cells.insert(
+        1, nbformat.v4.new_markdown_cell("done", metadata=cell_of(notebook, "check_moments").metadata)
+    )
+
+
+def _foreign_id(notebook: NotebookNode) -> None:
+    marks = {
+        "grade": True,
+        "grade_id": "bonus",
+        "locked": False,
+        "points": 200,
+        "schema_version": 3,
+        "solution": False,
+        "task": False,
+    }
+    notebook.cells.append(nbformat.v4.new_code_cell("200.0", metadata={"nbgrader": marks}))
+
+
+def _solution_made_markdown(notebook: NotebookNode) -> None:
+    cell = cell_of(notebook, "check_values")
+    position = notebook.cells.index(cell)
+    notebook.cells[position] = nbformat.v4.new_markdown_cell("nothing", metadata=cell.metadata)
+
+
+def _markdown_script(notebook: NotebookNode) -> None:
+    cell_of(
+        notebook, "written_answer"
+    ).source = "<img src=x onerror=LEAKED()> <script>LEAKED()</script> [x](javascript:LEAKED()) [y][1]\n\n[1]: javascript:LEAKED()"
+
+
+def _attachments(notebook: NotebookNode) -> None:
+    cell = nbformat.v4.new_markdown_cell("![x](attachment:x.svg)")
+    cell.attachments = {"x.svg": {"image/svg+xml": "PHN2ZyBvbmxvYWQ9IkxFQUtFRCgpIi8+"}}
+    notebook.cells.insert(1, cell)
+    notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {"LEAKED()": 1}}}
+
+
+def _forged_outputs(notebook: NotebookNode) -> None:
+    html = {"text/html": "<script>LEAKED()</script>"}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = 1
+            cell.outputs = [
+                nbformat.v4.new_output("execute_result", data={"text/plain": "2.0", **html}, execution_count=1)
+            ]
+
+
+ATTACKS = [
+    Attack("skip_execution", lambda n: _all_checks(n, lambda c: c.metadata.update(tags=["skip-execution", "raises-exception"]))),
+    Attack("check_edited", marked(_empty_check), flagged=True),
+    Attack("all_checks_edited", lambda n: _all_checks(n, _empty_check), flagged=True),
+    Attack("checks_deleted", _deleted, flagged=True),
+    Attack("check_duplicated", _duplicated, flagged=True),
+    Attack("check_moved", _moved, flagged=True),
+    Attack("grade_id_copied", _copied_id, flagged=True),
+    Attack("cell_with_own_points", _foreign_id, flagged=True),
+    Attack("points_changed", marked(lambda c: c.metadata.nbgrader.update(points=1000)), flagged=True),
+    Attack("check_made_a_solution", marked(lambda c: c.metadata.nbgrader.update(solution=True, locked=False)), flagged=True),
+    Attack("solution_made_markdown", _solution_made_markdown, flagged=True),
+    Attack("script_in_markdown", _markdown_script),
+    Attack("attachments_and_widgets", _attachments),
+    Attack("forged_stored_outputs", _forged_outputs),
+    Attack("not_json", lambda n: b"#!/bin/sh\nrm -rf ~\n", reason="not JSON"),
+    Attack("empty", lambda n: b"", reason="not JSON"),
+    Attack("truncated", lambda n: nbformat.writes(n).encode()[:-2000], reason="not JSON"),
+    Attack("wrong_encoding", lambda n: nbformat.writes(n).encode("utf-16"), reason="not UTF-8"),
+    Attack("deep_nesting", lambda n: b"[" * 5_000_000, reason="nested|not JSON"),
+    Attack("nbformat_99", raw(lambda d: d.update(nbformat=99)), reason="version 4"),
+    Attack("nbformat_text", raw(lambda d: d.update(nbformat="4; DROP TABLE grade")), reason="version 4"),
+    Attack("cells_not_a_list", raw(lambda d: d.update(cells={"a": 1})), reason="version 4"),
+    Attack("cell_not_a_cell", raw(lambda d: d.update(cells=[1, None, "x"])), reason="not a cell"),
+    Attack("no_cells", raw(lambda d: d.update(cells=[])), flagged=True),
+    Attack("a_hundred_thousand_cells", lambda n: json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "1"}] * 100_000}).encode(), reason="cells"),
+    Attack("three_hundred_megabytes", lambda n: b" " * 300_000_000, reason="MB"),
+    Attack("half_a_surrogate", raw(lambda d: d["cells"].insert(2, {"cell_type": "code", "source": "print('\ud800')"}))),  # type: ignore[attr-defined]
+    Attack("marks_of_wrong_type", raw(lambda d: [c.update(metadata={"nbgrader": {"grade_id": ["x"], "points": "NaN"}}) for c in d["cells"]]), flagged=True),  # type: ignore[attr-defined]
+    Attack("huge_numbers", lambda n: nbformat.writes(n).replace('"points": 2', '"points": 1e999', 1).encode(), flagged=True),
+]  # fmt: skip

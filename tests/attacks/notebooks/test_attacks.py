@@ -1,0 +1,163 @@
+"""No attack earns a mark, learns a secret, or outlives its limits; honest work keeps its marks and is not flagged."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.confined import Graded, Grader
+from autograder.notebook import is_check
+from autograder.sandbox import Limits
+from autograder.submission import Refused, read_submission
+from tests.attacks.notebooks import SOURCE, Attack, before_checks, first, released
+from tests.attacks.notebooks.inside import ATTACKS as INSIDE
+from tests.attacks.notebooks.inside import SMUGGLE
+from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
+
+LIMITS = Limits(call_seconds=1.5, wall_seconds=12, memory=2**30)
+MOST_SECONDS = 30.0  # of which two restarts, and a machine that is busy with other things
+CANARY = secrets.token_hex(16)
+# lines of the hidden checks and of the reference, a secret of the host, and the marks of an attack that succeeded
+SECRETS = [CANARY, "stats.sem(values)", "from fractions import Fraction", "stdtrit(n - 1", "LEAK ", "root:x:0"]
+
+
+@pytest.fixture(scope="module")
+def grader() -> Iterator[Grader]:
+    os.environ["TINYBENCH_CANARY"] = CANARY
+    secret = Path("/tmp") / f"gradebook-{CANARY}.db"
+    secret.write_text(CANARY)
+    with Grader(SOURCE, limits=LIMITS) as grader:
+        yield grader
+    secret.unlink()
+    del os.environ["TINYBENCH_CANARY"]
+
+
+def shown(graded: Graded) -> str:
+    """Return all that a submission made appear: outputs, and cells that are not the instructor's."""
+    notebook = nbformat.reads(graded.notebook.decode(), as_version=4)
+    parts = [str(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("attack", [*INSIDE, *OUTSIDE], ids=lambda attack: attack.name)
+def test_attack(attack: Attack, grader: Grader) -> None:
+    started = time.monotonic()
+    graded = grader.grade(attack.content())
+    assert time.monotonic() - started < MOST_SECONDS
+    assert graded.verdicts, "every graded cell has a verdict"
+    gained = [name for name, failure in graded.verdicts.items() if not failure]
+    assert not gained, f"marks for nothing: {gained}"
+    text = shown(graded)
+    assert not [secret for secret in SECRETS if secret in text]
+    assert len(graded.notebook) < 20 * 2**20
+    assert not re.search(r"<script|\bonerror|\bonload|\bonclick|javascript:|<iframe", text, re.I)
+    if attack.flagged:
+        assert graded.evidence, "the instructor should be told"
+    if attack.reason:
+        assert re.search(attack.reason, graded.failure + text), graded.failure or text[-2000:]
+    assert_still_fair(grader)
+
+
+def assert_still_fair(grader: Grader) -> None:
+    """Whatever came before, the next one's start is the same."""
+    process = grader.warm.process
+    assert process.poll() is None, "the warm parent must outlive every submission"
+
+
+def test_there_are_forty() -> None:
+    names = [attack.name for attack in [*INSIDE, *OUTSIDE]]
+    assert len(set(names)) == len(names) >= 40
+
+
+def test_untouched_earns_nothing_and_is_not_flagged(grader: Grader) -> None:
+    graded = grader.grade(nbformat.writes(released(SOURCE)).encode())
+    assert all(graded.verdicts.values())
+    assert not graded.evidence
+    assert not graded.failure
+
+
+def test_what_the_schedule_is_for(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the reference of later pieces there from the start, a submission could keep it and hand it in."""
+    notebook = released(SOURCE)
+    before_checks(SMUGGLE)(notebook)
+    careless = {
+        cell: [replace(hidden, absent=hidden.pieces) for hidden in checks] for cell, checks in grader.plan.items()
+    }
+    monkeypatch.setattr(grader, "plan", careless)
+    graded = grader.grade(nbformat.writes(notebook).encode())
+    assert not all(graded.verdicts.values()), "the attack does not work, so it shows nothing"
+
+
+def test_executed_notebook_has_the_instructors_checks(grader: Grader) -> None:
+    attack = next(attack for attack in OUTSIDE if attack.name == "all_checks_edited")
+    notebook = nbformat.reads(grader.grade(attack.content()).notebook.decode(), as_version=4)
+    checks = [cell for cell in notebook.cells if is_check(cell)]
+    assert [cell.source for cell in checks] == [cell.source for cell in grader.source.cells if is_check(cell)]
+    assert not any("tags" in cell.metadata for cell in notebook.cells)
+
+
+def test_nothing_passes_between_submissions(grader: Grader) -> None:
+    leave = (
+        "import os, socket, numpy, builtins\nfor place in ('/tmp', '/dev/shm', '.', '..', '/course', '/dev', '/var/tmp', '/'):\n"
+        "    try: open(os.path.join(place, 'left'), 'w').write('x')\n    except OSError: pass\n"
+        "numpy.left = builtins.left = True\nos.environ['LEFT'] = '1'\n"
+        "s = socket.socket(socket.AF_UNIX); s.bind('\\0left'); s.listen()"
+    )
+    find = (
+        "import os, socket, numpy, builtins\n"
+        "found = [f for f in ('/tmp', '/dev/shm', '.', '..', '/course', '/dev', '/var/tmp', '/') if os.path.exists(os.path.join(f, 'left'))]\n"
+        "found += [m for m in (numpy, builtins) if hasattr(m, 'left')] + [k for k in os.environ if k == 'LEFT']\n"
+        "try: socket.socket(socket.AF_UNIX).connect('\\0left'); found.append('socket')\nexcept OSError: pass\n"
+        "found += [p for p in os.listdir('/proc') if p.isdigit() and p != '1']\n"
+        "print('FOUND', found)"
+    )
+    outputs = []
+    for code in (leave, find):
+        notebook = released(SOURCE)
+        first(code)(notebook)
+        outputs.append(shown(grader.grade(nbformat.writes(notebook).encode())))
+    assert "FOUND []" in outputs[1], outputs[1][:500]
+
+
+def test_files_that_are_not_files(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.ipynb"
+    secret.write_bytes(b"{}")
+    submitted = tmp_path / "submitted"
+    folder = submitted / "eve" / "01_result"
+    folder.mkdir(parents=True)
+    path = folder / "01_result.ipynb"
+    path.symlink_to(secret)
+    with pytest.raises(Refused, match="symbolic link"):
+        read_submission(path, submitted)
+    path.unlink()
+    os.link(secret, path)
+    with pytest.raises(Refused, match="hard link"):
+        read_submission(path, submitted)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(Refused, match="plain file"):
+        read_submission(path, submitted)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(Refused, match=r"plain file|cannot be read|symbolic"):
+        read_submission(path, submitted)
+    path.rmdir()
+    with pytest.raises(Refused, match="missing"):
+        read_submission(path, submitted)
+    with path.open("wb") as file:
+        file.truncate(300 * 2**20)
+    with pytest.raises(Refused, match="MB"):
+        read_submission(path, submitted)
+    (submitted / "mallory").symlink_to(submitted / "eve")
+    with pytest.raises(Refused, match="folder"):
+        read_submission(submitted / "mallory" / "01_result" / "01_result.ipynb", submitted)
+    with pytest.raises(Refused, match="outside"):
+        read_submission(submitted / "eve" / ".." / ".." / "secret.ipynb", submitted)

@@ -1,0 +1,60 @@
+"""Honest work, right or wrong, gets the same verdicts from the confined judge as from the checks in one process."""
+
+from __future__ import annotations
+
+import copy
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.build import run_checks
+from autograder.confined import Grader
+from autograder.notebook import course_notebooks, module_name, read_notebook
+from tests.attacks.notebooks import ROOT, released, solved
+
+NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_same_verdicts_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = NOTEBOOKS[name]
+    monkeypatch.chdir(path.parent)
+    reference = read_notebook(path)
+    submissions = {"reference": reference}
+    module = f"tests.mutants.m{path.stem[:2]}_{module_name(path)}"
+    for mutant in import_module(module).MUTANTS if find_spec(module) else []:
+        submissions[mutant.name] = copy.deepcopy(reference)
+        mutant.apply(submissions[mutant.name])
+    different, flagged = [], []
+    with Grader(path) as grader:
+        for label, notebook in submissions.items():
+            expected = run_checks(notebook, path)
+            graded = grader.grade(nbformat.writes(_as_submitted(notebook, path)).encode())
+            if {k: not v for k, v in expected.items()} != {k: not v for k, v in graded.verdicts.items()}:
+                wrong = {
+                    k: (v, graded.verdicts.get(k))
+                    for k, v in expected.items()
+                    if (not v) != (not graded.verdicts.get(k))
+                }
+                different.append((label, wrong))
+            if graded.evidence:
+                flagged.append((label, graded.evidence))
+        untouched = grader.grade(nbformat.writes(released(path)).encode())
+    assert not different
+    assert not flagged
+    assert all(untouched.verdicts.values())
+    assert not untouched.evidence
+
+
+def _as_submitted(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
+    """Return a notebook with the released checks in place of the instructor's."""
+    shown = {cell.id: cell.source for cell in solved(path).cells}
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade") and cell.cell_type == "code":
+            cell.source = shown[cell.id]
+    return notebook

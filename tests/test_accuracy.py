@@ -1,0 +1,338 @@
+"""Module 04 against scikit-learn, SciPy and statsmodels, simulated coverage, and models that break."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, recall_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from statsmodels.stats import contingency_tables
+from statsmodels.stats.proportion import proportion_confint
+
+from tinybench.accuracy import (
+    balanced_accuracy,
+    checked_labels,
+    difference_interval,
+    known_classes,
+    mcnemar,
+    measure_accuracy,
+    named_datasets,
+    output_kind,
+    parity,
+    predicted_labels,
+    recall_per_class,
+    wilson_interval,
+)
+
+DIGITS = load_digits()
+X, Y = (DIGITS.data / 16).astype(np.float32), DIGITS.target
+
+
+@pytest.fixture(scope="module")
+def digits_model() -> LogisticRegression:
+    return LogisticRegression(max_iter=300).fit(X[:900], Y[:900])
+
+
+@given(st.integers(1, 10_000), st.data(), st.floats(0.5, 0.999))
+def test_wilson_agrees_with_statsmodels_and_scipy(total: int, data: st.DataObject, confidence: float) -> None:
+    correct = data.draw(st.integers(0, total))
+    lower, upper = wilson_interval(correct, total, confidence)
+    assert 0 <= lower <= correct / total <= upper <= 1
+    assert (lower, upper) == pytest.approx(
+        proportion_confint(correct, total, 1 - confidence, "wilson"), rel=1e-6, abs=1e-9
+    )
+    scipys = stats.binomtest(correct, total).proportion_ci(confidence, method="wilson")
+    assert (lower, upper) == pytest.approx((scipys.low, scipys.high), rel=1e-6, abs=1e-9)
+
+
+@given(st.integers(1, 5000), st.data())
+def test_wilson_is_symmetric(total: int, data: st.DataObject) -> None:
+    correct = data.draw(st.integers(0, total))
+    lower, upper = wilson_interval(correct, total)
+    assert wilson_interval(total - correct, total) == pytest.approx((1 - upper, 1 - lower), abs=1e-12)
+
+
+def test_wilson_takes_numpy_counts_and_refuses_shares() -> None:
+    assert wilson_interval(np.int64(3), np.int64(5)) == wilson_interval(3, 5)  # type: ignore[arg-type]
+    for correct, total in [(0, 0), (2, 1), (-1, 1), (0.9, 10), (1, 1.5)]:
+        with pytest.raises(ValueError, match=r"total|correct"):
+            wilson_interval(correct, total)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        wilson_interval(1, 2, confidence=95)
+
+
+@given(hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.floats(-30, 30)))
+def test_softmax_keeps_the_labels(logits: np.ndarray) -> None:
+    logits[0, 0] += 40  # certainly no distribution
+    assert output_kind(logits) == "logits"
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    assert output_kind(probabilities) == "probabilities"
+    classes = [f"class {i}" for i in range(logits.shape[1])]
+    from_logits = predicted_labels(logits, "logits", classes)
+    decided = np.sort(probabilities, axis=1)[:, -1] - np.sort(probabilities, axis=1)[:, -2] > 1e-9
+    assert np.array_equal(from_logits[decided], predicted_labels(probabilities, "probabilities", classes)[decided])
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-20, 20)))
+def test_one_logit_is_one_probability(logits: np.ndarray) -> None:
+    probabilities = 1 / (1 + np.exp(-logits))
+    clear = np.abs(logits) > 1e-9
+    cut = predicted_labels(logits, "logits", [0, 1])
+    assert np.array_equal(cut[clear], predicted_labels(probabilities, "probabilities", [0, 1])[clear])
+    column = predicted_labels(logits[:, None], "logits", [0, 1])
+    assert np.array_equal(cut, column)
+    pair = np.stack([np.zeros_like(logits), logits], axis=1)
+    assert np.array_equal(cut, predicted_labels(pair, "logits", [0, 1], threshold=0.0))
+
+
+def test_scikit_learn_models_agree_with_their_score(digits_model: LogisticRegression) -> None:
+    names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+    models = [
+        digits_model,
+        RandomForestClassifier(20, random_state=0).fit(X[:900], names[Y[:900]]),
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(X[:900], Y[:900] + 1),
+        LinearSVC().fit(X[:900], Y[:900] == 8),
+    ]
+    truths = [Y[900:], names[Y[900:]], Y[900:] + 1, Y[900:] == 8]
+    for model, truth in zip(models, truths, strict=True):
+        result = measure_accuracy(model, (X[900:], truth))
+        assert result.values == [pytest.approx(model.score(X[900:], truth))]
+        assert result.metadata["correct"] == round(model.score(X[900:], truth) * len(truth))
+        json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_binary_columns_of_a_real_model() -> None:
+    inputs, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(inputs[:300], y[:300])
+    inputs, y = inputs[300:], y[300:]
+    score = model.score(inputs, y)
+    ways = {
+        "labels": lambda x: model.predict(x),
+        "probabilities": lambda x: model.predict_proba(x)[:, 1],
+        "logits": lambda x: model.decision_function(x),
+    }
+    for kind, way in ways.items():
+        result = measure_accuracy(way, (inputs, y))
+        assert result.metadata["outputs"] == kind
+        assert result.values == [pytest.approx(score)]
+    strict = measure_accuracy(ways["probabilities"], (inputs, y), threshold=0.9)
+    assert strict.values == [pytest.approx(np.mean((model.predict_proba(inputs)[:, 1] >= 0.9) == y))]
+    signed = measure_accuracy(ways["logits"], (inputs, np.where(y == 1, 1, -1)))
+    assert signed.values == [pytest.approx(score)]
+    assert measure_accuracy(
+        ways["logits"], (inputs, np.where(y == 1, "ill", "well")), classes=["well", "ill"]
+    ).values == [pytest.approx(score)]
+
+
+def test_onnx_sessions(digits_model: LogisticRegression) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from skl2onnx import to_onnx
+
+        graph = to_onnx(digits_model, X[:1], options={"zipmap": False})
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert (
+        measure_accuracy(session, (X[900:], Y[900:])).values
+        == measure_accuracy(digits_model, (X[900:], Y[900:])).values
+    )
+
+
+def test_several_datasets(digits_model: LogisticRegression) -> None:
+    parts = {"first": (X[900:1300], Y[900:1300]), "rest": (X[1300:], Y[1300:].tolist())}
+    result = measure_accuracy(digits_model, parts, confidence=0.9)
+    right = [digits_model.predict(inputs) == np.asarray(y) for inputs, y in parts.values()]
+    assert result.values == [pytest.approx(part.mean()) for part in right]
+    pooled = np.concatenate(right)
+    assert (result.metadata["correct"], result.metadata["total"]) == (pooled.sum(), len(pooled))
+    assert result.metadata["wilson_interval"] == pytest.approx(
+        list(wilson_interval(int(pooled.sum()), len(pooled), 0.9))
+    )
+    assert list(result.metadata["datasets"]) == ["first", "rest"]
+    assert measure_accuracy(digits_model, list(parts.values())).values == result.values
+
+
+def test_lists_and_columns_are_datasets() -> None:
+    def double(x: np.ndarray) -> np.ndarray:
+        return x[:, 0] * 2
+
+    assert measure_accuracy(double, ([[1], [2]], [2, 5])).values == [0.5]
+    assert measure_accuracy(double, ([[1], [2]], [[2], [4]])).values == [1.0]
+    assert measure_accuracy(double, [[[[1], [2]], [2, 4]]]).values == [1.0]
+
+
+@pytest.mark.parametrize("nothing", [None, [], (), {}])
+def test_no_dataset(nothing: Any) -> None:
+    with pytest.raises(ValueError, match="no dataset"):
+        measure_accuracy(len, nothing)
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ((X[:3], Y[:2]), "3 rows, y has 2"),
+        ((X[:0], Y[:0]), "empty"),
+        ((X[:2], np.eye(10)[Y[:2]]), "one-hot"),
+        ((X[:2], [0.5, 1.0]), "0.5, which is no class"),
+        ((X[:2], [np.nan, 1.0]), "no class"),
+        (X[:2], "no pair"),
+        ((X[:2],), "no pair"),
+    ],
+)
+def test_bad_datasets_are_named(pair: Any, words: str, digits_model: LogisticRegression) -> None:
+    with pytest.raises(ValueError, match=words) as raised:
+        measure_accuracy(digits_model, {"good": (X[:2], Y[:2]), "fog": pair})
+    assert "fog" in str(raised.value)
+
+
+def test_bad_outputs_are_named() -> None:
+    good = (X[:4], Y[:4])
+    with pytest.raises(ValueError, match=r"fog: the output for row 0 is NaN \(4 of 4 rows\)"):
+        measure_accuracy(lambda x: np.full((len(x), 10), np.nan), {"fog": good})
+    with pytest.raises(ValueError, match="fog: 4 rows went in"):
+        measure_accuracy(lambda x: np.zeros((1, 10)), {"fog": good})
+    with pytest.raises(ValueError, match="fog: the prediction is 'a' where y is"):
+        measure_accuracy(lambda x: np.array(["a"] * len(x)), {"fog": good})
+    with pytest.raises(ValueError, match="classes"):
+        measure_accuracy(lambda x: np.zeros((len(x), 3)), {"fog": (X[:2], [7, 8])})
+    with pytest.raises(ValueError, match="'auto'"):
+        measure_accuracy(lambda x: x, good, outputs="probs")
+
+
+def test_errors_surface() -> None:
+    def fails(x: np.ndarray) -> np.ndarray:
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        measure_accuracy(fails, (X, Y))
+    with pytest.raises(TypeError):
+        measure_accuracy(object(), (X, Y))
+
+
+def test_the_kind_is_decided_over_all_datasets() -> None:
+    scores = np.array([[0.2], [0.3], [-5.0], [4.0]])
+    parts = [(scores[:2], [1, 1]), (scores[2:], [0, 1])]
+    assert measure_accuracy(lambda x: x, parts).values == [1.0, 1.0]
+    assert measure_accuracy(lambda x: x, parts[0]).values == [0.0]  # alone they look like probabilities …
+    assert measure_accuracy(lambda x: x, parts[0], outputs="logits").values == [1.0]  # … unless one says
+
+
+def test_known_classes() -> None:
+    def named(y: list[Any]) -> Any:
+        return named_datasets((np.zeros((len(y), 1)), y))
+
+    assert known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
+    assert known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="pass classes"):
+        known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
+
+
+labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), min_size=1, max_size=60)
+
+
+@given(labels)
+def test_recalls_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    y, said = (list(column) for column in zip(*pairs, strict=True))
+    recalls = recall_per_class(y, said)
+    occurring = sorted(set(y))
+    assert list(recalls) == occurring
+    truth = recall_score(y, said, labels=occurring, average=None, zero_division=0)
+    assert list(recalls.values()) == pytest.approx(truth.tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes that only the prediction has
+        assert balanced_accuracy(y, said) == pytest.approx(balanced_accuracy_score(y, said))
+
+
+def test_labels_that_cannot_be_compared() -> None:
+    for wrong in [([1], [1, 2]), ([], []), ([1], ["1"]), ([[1]], [[1]])]:
+        with pytest.raises(ValueError, match="the prediction"):
+            checked_labels(*wrong)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 50), st.integers(0, 50))
+def test_mcnemar_agrees_with_statsmodels(only_a: int, only_b: int, both: int, neither: int) -> None:
+    rows = only_a + only_b + both + neither
+    if rows == 0:
+        return
+    y = np.zeros(rows, int)
+    right_a = np.repeat([1, 0, 1, 0], [only_a, only_b, both, neither]).astype(bool)
+    right_b = np.repeat([0, 1, 1, 0], [only_a, only_b, both, neither]).astype(bool)
+    result = mcnemar(y, np.where(right_a, 0, 1), np.where(right_b, 0, 2))
+    assert (result.only_a, result.only_b, result.rows) == (only_a, only_b, rows)
+    assert result.difference == pytest.approx(right_a.mean() - right_b.mean())
+    assert result.exact == (only_a + only_b < 25)
+    if only_a + only_b:
+        table = [[both, only_a], [only_b, neither]]
+        truth = contingency_tables.mcnemar(table, exact=result.exact, correction=True).pvalue
+        assert result.p_value == pytest.approx(min(1.0, truth), rel=1e-9)
+    else:
+        assert result.p_value == 1.0
+    assert "McNemar" in str(result)
+
+
+def test_mcnemar_holds_its_level_and_its_interval_covers() -> None:
+    rng, trials, rows = np.random.default_rng(3), 3000, 400
+    false_alarms = covered = 0
+    for only_a, only_b, _ in rng.multinomial(rows, [0.05, 0.05, 0.9], size=trials):
+        y, right_a, right_b = np.zeros(rows, int), np.ones(rows, int), np.ones(rows, int)
+        right_b[:only_a] = 0
+        right_a[only_a : only_a + only_b] = 0
+        false_alarms += mcnemar(y, 1 - right_a, 1 - right_b).p_value < 0.05
+    for only_a, only_b, _ in rng.multinomial(rows, [0.06, 0.03, 0.91], size=trials):
+        lower, upper = difference_interval(int(only_a), int(only_b), rows)
+        covered += lower <= 0.03 <= upper
+    assert false_alarms / trials < 0.06
+    assert 0.94 < covered / trials < 0.965
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 400))
+def test_difference_is_antisymmetric(only_a: int, only_b: int, others: int) -> None:
+    rows = only_a + only_b + others
+    lower, upper = difference_interval(only_a, only_b, rows)
+    assert difference_interval(only_b, only_a, rows) == pytest.approx((-upper, -lower))
+    assert -1 <= lower <= upper <= 1
+    with pytest.raises(ValueError, match="cannot be"):
+        difference_interval(only_a, only_b + others + 1, rows)
+
+
+@given(
+    hnp.arrays(np.float64, (7, 3), elements=st.floats(0, 1)), hnp.arrays(np.float64, (7, 3), elements=st.floats(0, 1))
+)
+def test_parity_agrees_with_numpy(a: np.ndarray, b: np.ndarray) -> None:
+    result = parity(a, b)
+    assert result.max_difference == pytest.approx(np.abs(a - b).max())
+    assert result.mean_difference == pytest.approx(np.abs(a - b).mean())
+    assert result.label_agreement == pytest.approx(np.mean(a.argmax(axis=1) == b.argmax(axis=1)))
+    itself = parity(a, a)
+    assert (itself.max_difference, itself.mean_difference, itself.label_agreement) == (0.0, 0.0, 1.0)
+
+
+def test_parity_refuses() -> None:
+    a = np.array([[0.5, 0.5]])
+    for wrong, words in [
+        ((a, a[:, :1]), "shape"),
+        ((a, a * np.nan), "pred_b"),
+        ((["a"], [1]), "text"),
+        (([], []), "0 rows"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            parity(*wrong)
+    assert parity(["a", "b"], ["a", "c"]).label_agreement == 0.5
+    assert parity(["a", "b"], ["a", "c"]).max_difference is None
+    low = np.array([[0.0, -np.inf]])
+    assert parity(low, low).max_difference == 0.0

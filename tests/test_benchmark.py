@@ -1,0 +1,195 @@
+"""Several models, every metric: names, rounds, conditions, and the real models behind the fakes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinybench.benchmark import Benchmark, best_throughput, cpu_info, library_versions, name_models, system_info
+from tinybench.energy import CpuTimeMeter
+from tinybench.result import BenchmarkResult
+
+METER = CpuTimeMeter(watts_per_core=10.0)
+
+
+class Clock:
+    """A clock that only its models move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:
+        def call(x: Any) -> None:
+            self.now += seconds + per_row * len(x)
+
+        return call
+
+
+def test_real_models_every_metric() -> None:
+    from sklearn.datasets import load_digits
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = load_digits(return_X_y=True)
+    pixels = (X / 16).astype(np.float32)
+    models = {
+        "logistic": LogisticRegression(max_iter=200).fit(pixels[:800], y[:800]),
+        "bayes": GaussianNB().fit(pixels[:800], y[:800]),
+    }
+    bench = Benchmark(models, (pixels[800:], y[800:]), measurement_runs=6, progress=None, seed=0)
+    row = pixels[800:801]
+    results = {
+        "latency": bench.run_latency_benchmark(inputs=row),
+        "throughput": bench.run_throughput_benchmark((1, 16), rows=pixels[800:]),
+        "accuracy": bench.run_accuracy_benchmark(),
+        "memory": bench.run_memory_benchmark(inputs=row),
+        "energy": bench.run_energy_benchmark(inputs=row, meter=METER, min_reading=0.01),
+    }
+    assert bench.results == results
+    for metric, by_model in results.items():
+        assert list(by_model) == ["logistic", "bayes"], metric
+        for name, result in by_model.items():
+            assert result.metadata["model"] == name
+            assert result.metadata["system"]["cpu"]
+            assert BenchmarkResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    for name, model in models.items():
+        assert results["accuracy"][name].mean == pytest.approx(model.score(pixels[800:], y[800:]))
+    assert not results["energy"]["bayes"].measured
+    for metric in results:
+        assert [row["model"] for row in bench.compare_models(metric)] == ["logistic", "bayes"]
+
+
+@given(st.permutations(["a", "b", "c"]), st.sampled_from(["", "new "]))
+@settings(max_examples=12, deadline=None)
+def test_order_and_names_change_no_number(order: list[str], prefix: str) -> None:
+    seconds = {"a": 0.001, "b": 0.004, "c": 0.002}
+    clock = Clock()
+    bench = Benchmark(
+        {prefix + name: clock.model(seconds[name]) for name in order}, clock=clock, progress=None, measurement_runs=8
+    )
+    rows = bench.compare_models()
+    assert [row["model"] for row in rows] == [prefix + name for name in order]
+    for row, name in zip(rows, order, strict=True):
+        assert row["mean"] == pytest.approx(seconds[name])
+    for row, name in zip(rows[1:], order[1:], strict=True):
+        assert row["speedup"] == pytest.approx(seconds[order[0]] / seconds[name])
+
+
+def test_names() -> None:
+    class Model:
+        name = "net"
+
+    model = Model()
+    assert name_models([model, abs]) == {"net": model, "model_1": abs}
+    with pytest.raises(ValueError, match="two models are called 'net'"):
+        Benchmark([model, Model()])
+    with pytest.raises(ValueError, match="models is empty"):
+        Benchmark([])
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="datasets="):
+        Benchmark([abs], progress=None).run_accuracy_benchmark()
+    with pytest.raises(ValueError, match="known are latency"):
+        Benchmark([abs], progress=None).compare_models("speed")
+    with pytest.raises(ValueError, match="no batch size"):
+        Benchmark([abs], progress=None).run_throughput_benchmark(())
+    with pytest.raises(ValueError, match="measurement_runs"):
+        Benchmark([abs], measurement_runs=0, progress=None).run_latency_benchmark()
+
+    def broken(x: Any) -> Any:
+        raise ZeroDivisionError("a model's own error")
+
+    with pytest.raises(ZeroDivisionError, match="own error"):
+        Benchmark([broken], (np.eye(2), [0, 1]), progress=None).run_accuracy_benchmark()
+
+
+@given(
+    st.dictionaries(st.integers(1, 512), st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=9), min_size=1, max_size=5)
+)
+def test_best_throughput_is_the_highest_median(latencies: dict[int, list[float]]) -> None:
+    found = best_throughput({size: BenchmarkResult("latency", v, unit="s") for size, v in latencies.items()})
+    medians = {size: float(np.median([size / v for v in values])) for size, values in latencies.items()}
+    assert found.median == max(medians.values())
+    assert {int(k): row["throughput"] for k, row in found.metadata["by_batch"].items()} == medians
+
+
+def test_cpu_info_of_known_files() -> None:
+    x86 = "model name\t: AMD EPYC 9R14\nflags\t\t: fpu avx2 avx512f avx512_vnni\n"
+    assert cpu_info(x86) == {"model": "AMD EPYC 9R14", "flags": ["AVX2", "AVX-512", "AVX-512 VNNI"]}
+    arm = "processor : 0\nFeatures : fp asimd asimddp sve\nCPU part : 0xd40\n"
+    assert cpu_info(arm) == {"model": "0xd40", "flags": ["NEON", "NEON dot product", "SVE"]}
+
+
+def test_system_info_of_another_root(tmp_path: Path) -> None:
+    for name, text in {
+        "proc/cpuinfo": "model name : Some CPU\nflags : avx2\n",
+        "proc/meminfo": "MemTotal:       1024 kB\nMemFree: 1 kB\n",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+    }.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    found = system_info(tmp_path)
+    assert (found["cpu"], found["cpu_flags"], found["governor"]) == ("Some CPU", ["AVX2"], "powersave")
+    assert found["memory"] == 1024 * 1024
+    nothing = system_info(tmp_path / "nowhere")
+    assert nothing["memory"] is None
+    assert nothing["governor"] is None
+    json.dumps(system_info())
+
+
+def test_library_versions_leaves_out_what_is_missing() -> None:
+    assert library_versions(["numpy", "no-such-distribution"]) == {"numpy": np.__version__}
+
+
+def test_progress_wraps_rounds_and_models() -> None:
+    seen = []
+
+    def bar(items: Any, what: str) -> Any:
+        items = list(items)
+        seen.append((what, len(items)))
+        return items
+
+    clock = Clock()
+    bench = Benchmark([clock.model(0.01), clock.model(0.02)], clock=clock, measurement_runs=7, progress=bar)
+    bench.run_latency_benchmark()
+    bench.run_throughput_benchmark((1, 2, 4))
+    assert seen == [("latency", 7), ("throughput", 3)]
+
+
+def test_bar_needs_no_ipywidgets(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Benchmark([clock.model(0.01)], clock=clock, measurement_runs=3).run_latency_benchmark()
+    assert "latency" in capsys.readouterr().err
+
+
+def test_p_values_are_corrected() -> None:
+    clock = Clock()
+    models = {str(k): clock.model(0.001 * k) for k in range(1, 6)}
+    rows = Benchmark(models, clock=clock, measurement_runs=20, progress=None).compare_models()
+    assert [row["p_value"] for row in rows[1:]] == pytest.approx([4 * 2 * 0.5**20] * 4)
+
+
+def test_rounds_are_common() -> None:
+    clock = Clock()
+    bench = Benchmark([clock.model(0.01)] * 3, clock=clock, measurement_runs=9, progress=None, seed=4)
+    results = bench.run_latency_benchmark()
+    assert len({result.metadata["pairing"] for result in results.values()}) == 1
+    orders = results["model_0"].metadata["round_orders"]
+    assert len(set(map(tuple, orders))) > 1
+    assert set(map(tuple, orders)) <= set(itertools.permutations(results))

@@ -1,0 +1,224 @@
+"""The `tinybench` command as a user meets it: models in files, tables on the screen, exit codes for machines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tinybench.cli import OK, REGRESSION, UNDECIDED, WRONG, main
+from tinybench.result import BenchmarkResult
+
+BRIEF = ["--seconds", "0.2", "--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two models, data, and things that are neither."""
+    from skl2onnx import to_onnx
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    folder = tmp_path_factory.mktemp("models")
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    models = {"logistic": LogisticRegression(max_iter=200), "forest": RandomForestClassifier(100, random_state=0)}
+    for name, model in models.items():
+        converted = to_onnx(model.fit(X[:800], y[:800]), X[:1], options={"zipmap": False})
+        (folder / f"{name}.onnx").write_bytes(converted.SerializeToString())
+    np.savez(folder / "digits.npz", X=X[800:], y=y[800:])
+    np.save(folder / "rows.npy", X[800:])
+    np.save(folder / "wide.npy", np.zeros((3, 65), np.float32))
+    np.save(folder / "objects.npy", np.array([{}], object))
+    np.savez(folder / "unnamed.npz", X[800:])
+    np.save(folder / "empty.npy", X[:0])
+    (folder / "broken.onnx").write_text("no model")
+    (folder / "broken.npz").write_bytes(b"PK\x03\x04 no archive")
+    (folder / "zoo.py").write_text(
+        "import time\n\ndef slow():\n    return lambda x: time.sleep(2e-4)\n\ndef quick():\n    return lambda x: time.sleep(1e-4)\n"
+    )
+    (folder / "typo.yaml").write_text("latency_p59_ms: 1\n")
+    (folder / "requirements.yaml").write_text("latency_p95_ms: 1000\naccuracy_min: 0.93\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def test_compare_as_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--batch", "64", *BRIEF]) == OK
+    caption, _, head, first, second = capsys.readouterr().out.splitlines()
+    assert "shuffled rounds" in caption
+    assert head.startswith("model")
+    assert first.startswith("logistic")
+    assert second.startswith("forest")
+    assert "slower" in second
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "markdown"])
+def test_compare_in_other_forms(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "logistic.onnx", "forest.onnx", "--data", "rows.npy", "--format", form, *BRIEF]) == OK
+    text = capsys.readouterr().out
+    if form == "json":
+        results = {name: BenchmarkResult.from_dict(data) for name, data in json.loads(text).items()}
+        assert list(results) == ["logistic", "forest"]
+        assert results["forest"].metadata["system"]["cpu"]
+    elif form == "csv":
+        assert [row["model"] for row in csv.DictReader(io.StringIO(text))] == ["logistic", "forest"]
+    else:
+        assert text.startswith("| model | median")
+        assert len(text.splitlines()) == 4
+
+
+def test_compare_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--margin", "2%", *BRIEF]) == OK
+    assert "faster" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_measure_saves_for_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "baseline.json"
+    assert main(["measure", "logistic.onnx", "--data", "rows.npy", "--save", str(file), *BRIEF]) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["median", "p90", "p95", "p99"]
+    assert main(["gate", str(file), str(file), "--max-slowdown", "90%"]) == OK
+    assert "passes" in capsys.readouterr().out
+
+
+def saved(path: Path, factor: float, scatter: float = 0.01, **more: object) -> str:
+    rng = np.random.default_rng(int(factor * 100))
+    values = [float(v) for v in 0.001 * factor * rng.lognormal(0, scatter, 30)]
+    path.write_text(json.dumps(BenchmarkResult("latency", values, dict(more), unit="s").to_dict()))
+    return str(path)
+
+
+def test_gate_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = saved(tmp_path / "base.json", 1.0)
+    assert main(["gate", base, saved(tmp_path / "same.json", 1.001), "--max-slowdown", "5%"]) == OK
+    assert main(["gate", base, saved(tmp_path / "slow.json", 1.2), "--max-slowdown", "5%"]) == REGRESSION
+    assert main(["gate", base, saved(tmp_path / "wild.json", 1.05, 0.5), "--max-slowdown", "0.05"]) == UNDECIDED
+    assert "cannot tell: needs" in capsys.readouterr().out
+    assert main(["gate", base, str(tmp_path / "slow.json"), "--format", "json"]) == REGRESSION
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "fails"
+    assert answer["slowdown"] == pytest.approx(0.2, abs=0.02)
+
+
+def test_gate_refuses_other_conditions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = saved(tmp_path / "base.json", 1.0, input_shape=[1, 64])
+    other = saved(tmp_path / "other.json", 1.0, input_shape=[8, 64])
+    assert main(["gate", base, other]) == WRONG
+    assert "shape differs" in capsys.readouterr().err
+    assert main(["gate", base, other, "--max-slowdown", "20%", "--allow", "shape"]) == OK
+
+
+def test_run_writes_the_study_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "study"
+    command = ["run", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--out", str(out), "--rounds", "6"]
+    assert main([*command, "--requirements", "requirements.yaml"]) == OK
+    report = capsys.readouterr().out
+    assert "## Requirements" in report
+    assert "Met by forest." in report
+    pieces = {path.name: path.stat().st_mtime_ns for path in (out / "measurements").iterdir()}
+    (out / "measurements" / "memory.json").unlink()
+    assert main([*command, "--resume"]) == OK
+    after = {path.name: path.stat().st_mtime_ns for path in (out / "measurements").iterdir()}
+    assert {name for name in pieces if pieces[name] != after[name]} == {"memory.json", "plan.json"}
+    assert main(["run", "logistic.onnx", "--data", "digits.npz", "--out", str(out), "--resume"]) == WRONG
+    assert "another study" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_study(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "from sklearn.linear_model import LogisticRegression\nfrom sklearn.datasets import load_digits\n\ndef model():\n    X, y = load_digits(return_X_y=True)\n    return LogisticRegression(max_iter=200).fit(X[:800] / 16, y[:800])\n"
+    (files / "linear.py").write_text(source)
+    out = tmp_path / "hardware"
+    command = ["study", "linear:model", "--data", "digits.npz", "--out", str(out), "--rounds", "6", "--batches", "8"]
+    assert main(command) == OK
+    assert "INT8 dynamic" in capsys.readouterr().out
+    assert {"hardware_tradeoffs.csv", "hardware_tradeoffs_summary.json"} <= {path.name for path in out.iterdir()}
+
+
+def test_system(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["system"]) == OK
+    assert json.loads(capsys.readouterr().out)["python"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "logistic.onnx", "--data", "rows.npy"], "two or more models"),
+        (["compare", "logistic.onnx", "logistic.onnx", "--data", "rows.npy"], "named twice"),
+        (["compare", "nowhere.onnx", "logistic.onnx", "--data", "rows.npy"], "nowhere.onnx: no such file"),
+        (["compare", "broken.onnx", "logistic.onnx", "--data", "rows.npy"], "broken.onnx does not load"),
+        (["compare", "logistic", "forest", "--data", "rows.npy"], "neither an .onnx file nor module:function"),
+        (["compare", "zoo:fast", "zoo:slow", "--data", "rows.npy"], "fast"),
+        (["compare", "nozoo:fast", "zoo:slow", "--data", "rows.npy"], "nozoo"),
+        (["measure", "logistic.onnx", "--data", "nowhere.npy"], "nowhere.npy: no such file"),
+        (["measure", "logistic.onnx", "--data", "objects.npy"], "no .npy or .npz file of numbers"),
+        (["measure", "logistic.onnx", "--data", "broken.npz"], "no .npy or .npz file of numbers"),
+        (["measure", "logistic.onnx", "--data", "unnamed.npz"], "name the rows X"),
+        (["measure", "logistic.onnx", "--data", "empty.npy"], "holds no rows"),
+        (["measure", "logistic.onnx", "--data", "rows.npy", "--batch", "0"], "--batch is 0"),
+        (["measure", "logistic.onnx", "--data", "rows.npy", "--seconds", "-1"], "seconds is"),
+        (["measure", "logistic.onnx", "--data", "wide.npy"], "Got: 65 Expected: 64"),
+        (["run", "logistic.onnx", "--data", "rows.npy"], "has no labels"),
+        (
+            ["run", "logistic.onnx", "--data", "digits.npz", "--requirements", "typo.yaml"],
+            "did you mean 'latency_p95_ms'",
+        ),
+        (["run", "logistic.onnx", "--data", "digits.npz", "--out", "/proc/nowhere"], "choose another output_dir"),
+        (["gate", "nowhere.json", "nowhere.json"], "nowhere.json: no such file"),
+        (["study", "zoo:slow", "--data", "rows.npy"], "has no labels"),
+        (["study", "nowhere.onnx", "--data", "digits.npz"], "nowhere.onnx: no such file"),
+        (["gate", "broken.onnx", "broken.onnx"], "is not JSON"),
+        (["gate", "a.json", "b.json", "--max-slowdown", "quick"], "write 5% or 0.05"),
+        (["gate", "a.json", "b.json", "--max-slowdown", "500%"], "not from 0 up to 100 %"),
+        (["compare", "logistic.onnx", "forest.onnx"], "--data"),
+        (["nonsense"], "invalid choice"),
+        ([], "examples:"),
+    ],
+)
+def test_bad_input_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == WRONG
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_results_that_hold_several_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "both.json"
+    assert main(["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--save", str(file), *BRIEF]) == OK
+    capsys.readouterr()
+    assert main(["gate", str(file), str(file)]) == WRONG
+    assert "choose with --model" in capsys.readouterr().err
+    assert main(["gate", str(file), str(file), "--model", "zoo:fast"]) == WRONG
+    assert "it has zoo:slow, zoo:quick" in capsys.readouterr().err
+    assert main(["gate", str(file), str(file), "--model", "zoo:slow", "--max-slowdown", "50%"]) == OK
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == OK
+    text = capsys.readouterr().out
+    for word in ("compare", "gate", "examples:", "exit codes:", "X and, for accuracy, y"):
+        assert word in text
+    for command in ("compare", "measure", "gate", "run", "study", "system"):
+        assert main([command, "--help"]) == OK
+
+
+def test_as_a_process(files: Path) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "tinybench", "gate", "nowhere.json", "nowhere.json"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=files, env=environment)
+    assert run.returncode == WRONG
+    assert run.stderr.startswith("tinybench: nowhere.json: no such file")

@@ -1,0 +1,404 @@
+"""Module 05: known transients are seen in every run, stages in fresh processes, leaks, sizes, and systems without /proc."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import pickle
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tinybench.memory import (
+    PEAK_METHOD,
+    STAGES,
+    can_reset,
+    free_heap,
+    max_concurrent,
+    measure_memory,
+    memory_pressure,
+    memory_stages,
+    model_size,
+    peak_added,
+    python_peak,
+    read_status,
+    reset_peak,
+    resident_growth,
+    run_fresh_stages,
+    without_arena,
+)
+
+MIB = 2**20
+SIZE = 64 * MIB
+live = pytest.mark.skipif(not can_reset(), reason="this system has no /proc/self/clear_refs")
+
+
+class FakeProc:
+    """A /proc tree of plain files, in KiB; the peak is reset when a 5 has been written."""
+
+    def __init__(self, root: Path, rss: int = 50_000) -> None:
+        self.root, self.rss, self.peak = root, rss, rss
+        (root / "self").mkdir()
+        self.orders = root / "self" / "clear_refs"
+        self.orders.write_text("")
+        self.use(0)
+
+    def use(self, peak: int, kept: int = 0) -> None:
+        if self.orders.read_text() == "5":
+            self.peak = self.rss
+        self.orders.write_text("")
+        self.peak = max(self.peak, self.rss + peak)
+        self.rss += kept
+        text = f"VmPeak:\t 999999 kB\nVmHWM:\t{self.peak:8d} kB\nVmRSS:\t{self.rss:8d} kB\n"
+        (self.root / "self" / "status").write_text(text)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> FakeProc:
+    return FakeProc(tmp_path)
+
+
+def numpy_transient(_: Any) -> None:
+    np.ones(SIZE // 8).sum()
+
+
+def c_transient(milliseconds: int) -> Callable[[Any], None]:
+    """Return a function for which C takes 64 MiB, touches them, holds them for a while and frees them."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.memset.argtypes, libc.free.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t], [ctypes.c_void_p]
+
+    def call(_: Any) -> None:
+        block = libc.malloc(SIZE)
+        libc.memset(block, 1, SIZE)
+        libc.usleep(1000 * milliseconds)
+        libc.free(block)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def onnx_transient(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a graph that expands one number to 64 MiB and adds them up."""
+    onnx = pytest.importorskip("onnx")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    graph = helper.make_graph(
+        [
+            helper.make_node("Expand", ["x", "shape"], ["wide"]),
+            helper.make_node("ReduceSum", ["wide"], ["y"], keepdims=0),
+        ],
+        "transient",
+        [helper.make_tensor_value_info("x", kinds.FLOAT, [1, None])],
+        [helper.make_tensor_value_info("y", kinds.FLOAT, None)],
+        [helper.make_tensor("shape", kinds.INT64, [2], [4096, 4096])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path = tmp_path_factory.mktemp("onnx") / "transient.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def session_of(path: Path, arena: bool) -> Any:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.enable_cpu_mem_arena, options.intra_op_num_threads = arena, 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+X = np.ones((1, 1), np.float32)
+
+
+def seen_in_every_run(values: list[float], runs: int) -> bool:
+    return len(values) == runs and all(0.97 * SIZE <= value <= 1.15 * SIZE for value in values)
+
+
+@live
+@pytest.mark.parametrize("runs", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("source", ["numpy", "c", "c for 1 ms", "onnx, arena on", "onnx, arena off"])
+def test_a_known_transient_is_seen_in_every_run(source: str, runs: int, onnx_transient: Path) -> None:
+    models: dict[str, Callable[[], Any]] = {
+        "numpy": lambda: numpy_transient,
+        "c": lambda: c_transient(0),
+        "c for 1 ms": lambda: c_transient(1),
+        "onnx, arena on": lambda: session_of(onnx_transient, True),
+        "onnx, arena off": lambda: session_of(onnx_transient, False),
+    }
+    result = measure_memory(models[source](), X, measurement_runs=runs)
+    assert seen_in_every_run(result.values, runs), sorted(value / MIB for value in result.values)
+    assert result.metadata["method"] == PEAK_METHOD
+    assert result.metadata["arena"] == ("off in a twin session" if source == "onnx, arena on" else "none")
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+@live
+@pytest.mark.parametrize("repeats", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_an_arena_is_seen_in_fresh_processes(repeats: int, onnx_transient: Path) -> None:
+    def load(path: str) -> Any:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    stages = memory_stages(load, X, repeats=repeats, args=(str(onnx_transient),), steady_calls=3)
+    assert list(stages) == list(STAGES)
+    assert seen_in_every_run(stages["first_call"].values, repeats)
+    assert max(stages["steady"].values) < 8 * MIB  # kept by the arena, so no later call shows it
+    assert all(resident > SIZE for resident in stages["steady"].metadata["resident"])
+    assert min(stages["import"].values) > 10 * MIB
+
+
+@live
+def test_a_warm_arena_hides_from_the_kernel_but_not_from_a_twin(onnx_transient: Path) -> None:
+    session = session_of(onnx_transient, True)
+    call = {"x": X}
+    for _ in range(3):
+        session.run(None, call)
+    assert peak_added(lambda _: session.run(None, call), None) < 8 * MIB
+    twin, what = without_arena(session)
+    assert what == "off in a twin session"
+    assert session.get_session_options().enable_cpu_mem_arena is True
+    assert seen_in_every_run([peak_added(lambda _: twin.run(None, call), None)], 1)
+    assert without_arena(twin) == (twin, "none")
+
+    class Wrapper:
+        def __init__(self) -> None:
+            self.session = session
+
+        def predict(self, x: np.ndarray) -> Any:
+            return self.session.run(None, {"x": x})
+
+    wrapper = Wrapper()
+    assert seen_in_every_run(measure_memory(wrapper, X, measurement_runs=3).values, 3)
+    assert wrapper.session is session
+
+
+@live
+def test_small_transients_are_seen_though_the_heap_keeps_them() -> None:
+    for size in (1 * MIB, 16 * MIB, 30 * MIB):
+
+        def call(_: Any, size: int = size) -> None:
+            np.ones(size // 8).sum()
+
+        call(None)
+        values = measure_memory(call, 0, measurement_runs=5).values
+        assert all(0.9 * size <= value <= size + MIB for value in values), (size, values)
+
+
+@live
+def test_nothing_is_seen_where_nothing_is() -> None:
+    result = measure_memory(math.sqrt, 4, measurement_runs=5)
+    assert result.median < MIB / 2
+    assert peak_added(lambda _: np.empty(SIZE // 8), None) < MIB
+
+
+@live
+def test_status_of_this_process() -> None:
+    ballast = np.ones(SIZE // 8)
+    high = read_status()
+    del ballast
+    reset_peak()
+    low = read_status()
+    assert high["VmHWM"] >= high["VmRSS"] > SIZE
+    assert low["VmHWM"] <= high["VmHWM"] - 0.9 * SIZE
+
+
+def test_status_in_bytes(proc: FakeProc) -> None:
+    proc.use(2000, 500)
+    assert read_status(proc.root) == {"VmRSS": 50_500 * 1024, "VmHWM": 52_000 * 1024}
+    (proc.root / "self" / "status").write_text("VmRSS: 5 kB\n")
+    with pytest.raises(OSError, match="high-water mark"):
+        read_status(proc.root)
+    assert not can_reset(proc.root / "nowhere")
+
+
+def test_peaks_on_a_fake_process(proc: FakeProc) -> None:
+    proc.use(900_000)
+    needs = iter([7000, 10, 20, 30, 0])
+    result = measure_memory(lambda _: proc.use(next(needs)), X, warmup_runs=1, measurement_runs=3, proc=proc.root)
+    assert result.values == [10 * 1024, 20 * 1024, 30 * 1024]
+    assert result.metadata["first_call"] == 7000 * 1024
+    for name, value in [("warmup_runs", -1), ("measurement_runs", 0), ("measurement_runs", 1.5)]:
+        with pytest.raises(ValueError, match=name):
+            measure_memory(len, X, proc=proc.root, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="empty"):
+        measure_memory(len, X[:0], proc=proc.root)
+
+
+def test_python_peak() -> None:
+    assert python_peak(bytearray, 3_000_000) == pytest.approx(3_000_000, rel=0.01)
+    assert not tracemalloc.is_tracing()
+    tracemalloc.start()
+    try:
+        assert python_peak(np.ones, 100_000) == pytest.approx(800_000, rel=0.01)
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(ZeroDivisionError):
+        python_peak(lambda x: x / 0, 1)
+    assert not tracemalloc.is_tracing()
+
+
+def test_where_there_is_no_proc_a_fresh_process_measures(tmp_path: Path) -> None:
+    result = measure_memory(np.ones, SIZE // 8, measurement_runs=2, proc=tmp_path)
+    assert seen_in_every_run(result.values, 2)
+    assert result.metadata["processes"] == 2
+    with pytest.raises(TypeError, match="memory_stages"):
+        measure_memory(lambda x: x, X, proc=tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no getrusage")
+def test_where_there_is_no_proc_getrusage_serves(tmp_path: Path) -> None:
+    def load(size: int) -> Any:
+        import numpy
+
+        weights = numpy.ones(size)
+        return lambda x: weights[0]
+
+    ballast = np.ones(4 * SIZE // 8)  # a large parent must not cover its child's maximum
+    stages = memory_stages(
+        load, X, repeats=1, args=(SIZE // 8,), launch=lambda task: run_fresh_stages({**task, "proc": str(tmp_path)})
+    )
+    del ballast
+    assert seen_in_every_run(stages["load"].values, 1), stages["load"].values
+    assert "getrusage" in stages["load"].metadata["method"]
+
+
+def test_stages_of_numbers_given() -> None:
+    count = iter(range(9))
+
+    def launch(_: Any) -> dict[str, Any]:
+        n = next(count)
+        return {"method": "m", "stages": {s: {"peak": n, "retained": 10 + n, "resident": 20 + n} for s in STAGES}}
+
+    stages = memory_stages("json:loads", X, repeats=3, launch=launch)
+    assert stages["load"].values == [0, 1, 2]
+    assert stages["load"].metadata["retained"] == [10, 11, 12]
+    assert stages["load"].metadata["resident"] == [20, 21, 22]
+    for wrong in ({"repeats": 0}, {"steady_calls": 0}):
+        with pytest.raises(ValueError, match=r"repeats|steady_calls"):
+            memory_stages("json:loads", X, launch=launch, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="lambda"):
+        memory_stages(lambda: 1, X, launch=launch)
+
+
+def test_errors_of_a_fresh_process_come_back() -> None:
+    def broken() -> Any:
+        raise KeyError("no such file")
+
+    with pytest.raises(RuntimeError, match="KeyError: 'no such file'"):
+        memory_stages(broken, X, repeats=1)
+
+    def ends() -> Any:
+        import os
+
+        os._exit(7)
+
+    with pytest.raises(RuntimeError, match="code 7"):
+        memory_stages(ends, X, repeats=1)
+
+
+@given(st.lists(st.integers(-50, 90), min_size=12, max_size=12), st.sampled_from([2, 3, 4, 6]))
+def test_growth_is_the_slope_of_blocks(kept: list[int], blocks: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        fake, steps = FakeProc(Path(folder), 100_000), iter(kept)
+        result = resident_growth(lambda _: fake.use(0, next(steps)), 0, 12, blocks, 0, proc=fake.root)
+    size = 12 // blocks
+    rates = [1024 * sum(kept[i : i + size]) / size for i in range(0, 12, size)]
+    assert result.values == pytest.approx(rates)
+    assert result.mean == pytest.approx(1024 * sum(kept) / 12, abs=1e-9)
+    if len(set(rates)) > 1:
+        low, high = stats.t.interval(0.95, blocks - 1, np.mean(rates), stats.sem(rates))
+        assert (result.ci_lower, result.ci_upper) == pytest.approx((low, high), abs=1e-6)
+    assert result.metadata["growing"] == (result.ci_lower > 0)
+
+
+@live
+def test_a_real_leak_is_found_and_a_clean_model_is_not_accused() -> None:
+    hoard: list[np.ndarray] = []
+    leak = resident_growth(lambda x: hoard.append(x.copy()), np.ones(16_384), runs=100)  # 128 KiB a call
+    assert leak.metadata["growing"]
+    assert leak.mean == pytest.approx(131_072, rel=0.1)
+    clean = resident_growth(lambda x: float(np.sqrt(x).sum()), np.ones(16_384), runs=100)
+    assert abs(clean.mean) < 4096
+
+
+def test_growth_refuses(proc: FakeProc, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="do not divide"):
+        resident_growth(len, X, runs=101)
+    with pytest.raises(ValueError, match="blocks"):
+        resident_growth(len, X, blocks=1)
+    with pytest.raises(OSError):
+        resident_growth(len, X, proc=tmp_path / "nowhere")
+
+
+def test_sizes(tmp_path: Path, onnx_transient: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "a.bin").write_bytes(b"x" * 1000)
+    (tmp_path / "deep" / "b.bin").write_bytes(b"x" * 234)
+    assert model_size(tmp_path) == 1234
+    assert model_size(str(tmp_path / "a.bin")) == 1000
+    with pytest.raises(FileNotFoundError):
+        model_size(tmp_path / "nowhere.onnx")
+    size = onnx_transient.stat().st_size
+    assert model_size(onnx_transient) == size
+    assert model_size(session_of(onnx_transient, True)) == size
+    assert model_size(onnx.load(onnx_transient)) == size
+    assert model_size(onnx_transient.read_bytes()) == size
+    weights = {"w": np.arange(1000.0)}
+    assert model_size(weights) == len(pickle.dumps(weights, protocol=pickle.HIGHEST_PROTOCOL))
+    with pytest.raises(TypeError, match="pass the path"):
+        model_size(lambda x: x)
+
+
+def test_external_weights_count(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    weight = onnx.numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", kinds.FLOAT, [None, 64])],
+        [helper.make_tensor_value_info("y", kinds.FLOAT, [None, 64])],
+        [weight],
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(
+        helper.make_model(graph, ir_version=10), path, save_as_external_data=True, location="m.data", size_threshold=0
+    )
+    assert (tmp_path / "m.data").stat().st_size >= 64 * 64 * 4
+    assert model_size(path) == path.stat().st_size + (tmp_path / "m.data").stat().st_size
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(0, 10**12))
+def test_capacity(available: int, each: int, shared: int) -> None:
+    fit = max_concurrent(available, each, shared)
+    assert fit >= 0
+    assert fit == 0 or shared + fit * each <= available * (1 + 1e-12)
+    assert shared + (fit + 1) * each > available * (1 - 1e-12)
+
+
+def test_capacity_refuses() -> None:
+    for wrong in [(1, 0), (-1, 1), (1, -1), (math.inf, 1), (1, math.nan), (1, 1, -1)]:
+        with pytest.raises(ValueError, match="give bytes"):
+            max_concurrent(*wrong)
+    assert memory_pressure(2e6, 500) == 1e9
+    for bad in [(-1, 1), (1, math.nan)]:
+        with pytest.raises(ValueError, match="at least 0"):
+            memory_pressure(*bad)
+
+
+def test_free_heap_reports() -> None:
+    assert isinstance(free_heap(), bool)

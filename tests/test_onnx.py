@@ -1,0 +1,189 @@
+"""Conversion, sessions, parity, profile and breakdown against scikit-learn, made-up traces and a fake clock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KernelDensity
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tinybench import measure_accuracy, measure_latency
+from tinybench.course import cached_fit
+from tinybench.onnx import (
+    OnnxModel,
+    check_parity,
+    load_graph,
+    numpy_baseline,
+    operator_profile,
+    operator_shares,
+    operators,
+    session_options,
+    time_breakdown,
+    to_onnx,
+    weights,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 6)).astype(np.float32)
+LABELS = np.array(["ash", "elm", "oak"])[(X @ RNG.normal(size=(6, 3))).argmax(axis=1)]
+
+
+def network(**options: Any) -> MLPClassifier:
+    return MLPClassifier((12, 8), max_iter=20, random_state=0, **options)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINYBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        RandomForestClassifier(10, random_state=0),
+        network(),
+    ],
+    ids=["linear", "pipeline", "forest", "network"],
+)
+def test_classifiers_keep_probabilities_and_labels(model: Any, tmp_path: Path) -> None:
+    fitted = cached_fit(model, X, LABELS)
+    converted = OnnxModel(to_onnx(fitted, X, tmp_path / "m.onnx"))
+    assert check_parity(fitted, converted, X).label_agreement == 1
+    assert list(converted.classes_) == ["ash", "elm", "oak"]
+    assert measure_accuracy(converted, (X, LABELS)).mean == pytest.approx(fitted.score(X, LABELS))
+    assert measure_latency(converted, X[:2], 0, 2).count == 2
+
+
+def test_regressors_convert(tmp_path: Path) -> None:
+    model = LinearRegression().fit(X, X @ np.arange(6))
+    assert check_parity(model, OnnxModel(to_onnx(model, X, tmp_path / "r.onnx")), X, 1e-3).label_agreement >= 0
+
+
+def test_existing_files_stay(tmp_path: Path) -> None:
+    model = LogisticRegression().fit(X, LABELS)
+    path = to_onnx(model, X, tmp_path / "m.onnx")
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        to_onnx(model, X, path)
+    assert path.read_bytes() == before
+    to_onnx(model, X, path, overwrite=True)
+
+
+def test_bad_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="KernelDensity"):
+        to_onnx(KernelDensity().fit(X), X, tmp_path / "k.onnx")
+    model = cached_fit(network(), X, LABELS)
+    model.coefs_[1][2, 3] = np.nan
+    with pytest.raises(ValueError, match="1 of 96 values in 'coefficient1' are NaN"):
+        to_onnx(model, X, tmp_path / "nan.onnx")
+    assert not (tmp_path / "nan.onnx").exists()
+
+
+def test_bad_files_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.onnx"):
+        OnnxModel(tmp_path / "nowhere.onnx")
+    (tmp_path / "text.onnx").write_text("this is no model")
+    with pytest.raises(ValueError, match="no ONNX model"):
+        OnnxModel(tmp_path / "text.onnx")
+    path = to_onnx(LogisticRegression().fit(X, LABELS), X, tmp_path / "m.onnx")
+    graph = load_graph(path)
+    graph.ir_version = 99
+    path.write_bytes(graph.SerializeToString())
+    with pytest.raises(ValueError, match="IR version 99"):
+        OnnxModel(path)
+
+
+def test_graphs_are_inspected(tmp_path: Path) -> None:
+    model = cached_fit(network(), X, LABELS)
+    path = to_onnx(model, X, tmp_path / "m.onnx")
+    assert operators(path)["MatMul"] == operators(path.read_bytes())["MatMul"] == 3
+    shapes = [values.shape for values in weights(path).values()]
+    assert all(W.shape in shapes for W in model.coefs_)
+
+
+@pytest.mark.parametrize(("option", "value"), [("threads", 0), ("threads", 1.5), ("optimization", "fast")])
+def test_bad_conditions_are_refused(option: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=option):
+        session_options(**{option: value})
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_baseline_equals_scikit_learn(classes: int) -> None:
+    keep = np.isin(LABELS, ["ash", "elm", "oak"][:classes])
+    model = cached_fit(network(), X[keep], LABELS[keep])
+    assert np.allclose(numpy_baseline(model)(X), model.predict_proba(X), atol=1e-5)
+    regressor = cached_fit(MLPRegressor(hidden_layer_sizes=(8,), max_iter=20, random_state=0), X, X[:, 0])
+    assert np.allclose(numpy_baseline(regressor)(X), regressor.predict(X), atol=1e-4)
+    with pytest.raises(TypeError, match="no NumPy twin"):
+        numpy_baseline(LogisticRegression().fit(X, LABELS))
+
+
+def test_profile_comes_from_the_runtime(tmp_path: Path) -> None:
+    model = OnnxModel(to_onnx(cached_fit(network(), X, LABELS), X, tmp_path / "m.onnx"))
+    profile = operator_profile(model, X[:8], runs=5, warmup_runs=2, trace=tmp_path / "kept" / "trace.json")
+    assert sum(profile.shares.values()) == pytest.approx(1)
+    assert {"Softmax"} <= set(profile.shares)
+    assert profile.trace is not None
+    assert sum(e["name"] == "model_run" for e in json.loads(profile.trace.read_text())) == 7
+    assert "Softmax" in str(profile)
+    assert "<table>" in profile._repr_mimebundle_()["text/html"]
+
+
+durations = st.lists(st.integers(1, 1000), min_size=1, max_size=9)
+
+
+@given(durations, durations)
+def test_shares_are_of_medians(first: list[int], second: list[int]) -> None:
+    events = [
+        {"cat": "Node", "name": f"{op}_kernel_time", "ts": i, "dur": dur, "args": {"op_name": op}}
+        for op, values in (("Gemm", first), ("Relu", second))
+        for i, dur in enumerate(values)
+    ]
+    shares = operator_shares(events)
+    whole = np.median(first) + np.median(second)
+    assert shares["Gemm"] == pytest.approx(np.median(first) / whole)
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=5), st.integers(1, 4))
+def test_breakdown_adds_up(seconds: list[float], runs: int) -> None:
+    now = [0.0]
+
+    def stage(step: float) -> Any:
+        def work(x: int) -> int:
+            now[0] += step
+            return x + 1
+
+        return work
+
+    stages = {f"stage {i}": stage(step) for i, step in enumerate(seconds)}
+    found = time_breakdown(stages, 0, runs, warmup_runs=0, clock=lambda: now[0])
+    for name, step in zip(stages, seconds, strict=True):
+        assert found[name].values == pytest.approx([step] * runs, abs=1e-9)
+    assert found["total"].values == pytest.approx([sum(seconds)] * runs, abs=1e-9)
+
+
+def test_pipelines_break_down() -> None:
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, LABELS)
+    assert list(time_breakdown(pipeline, X, 3)) == ["preprocess", "model", "postprocess", "total"]
+    with pytest.raises(TypeError, match="predict_proba"):
+        time_breakdown(StandardScaler().fit(X), X)
+
+
+def test_module_does_not_shadow_the_library() -> None:
+    code = "import tinybench.onnx, onnx; assert onnx.helper and 'tinybench' not in onnx.__file__"
+    subprocess.run([sys.executable, "-c", code], check=True)

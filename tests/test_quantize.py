@@ -1,0 +1,241 @@
+"""Quantisation against ONNX's reference evaluator and ONNX Runtime, bad input, and the study on small models."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tinybench.course import cached_fit
+from tinybench.onnx import OnnxModel, to_onnx, weights
+from tinybench.pareto import Requirements
+from tinybench.quantize import (
+    QuantParams,
+    claim_verdict,
+    clipped_share,
+    clipping_shares,
+    dequantize,
+    int8_matmul,
+    int8_pays,
+    integer_operators,
+    quantization_params,
+    quantization_verdict,
+    quantize,
+    quantize_dynamic_int8,
+    quantize_static_int8,
+    sqnr,
+    tradeoff_study,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 20)).astype(np.float32)
+y = (X @ RNG.normal(size=(20, 3))).argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    return cached_fit(MLPClassifier((128, 64), max_iter=15, random_state=0), X[:400], y[:400])
+
+
+@pytest.fixture
+def model_path(network: Any, tmp_path: Path) -> Path:
+    return to_onnx(network, X, tmp_path / "network.onnx")
+
+
+tensors = arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=st.floats(-1e3, 1e3, width=32))
+
+
+@given(tensors, st.booleans(), st.integers(2, 12), st.sampled_from([None, 0, 1]))
+def test_rounding_moves_a_value_by_half_a_step_at_most(
+    x: np.ndarray, symmetric: bool, bits: int, axis: int | None
+) -> None:
+    grid = quantization_params(x, symmetric, bits, axis)
+    q = quantize(x, grid)
+    assert grid.limits[0] <= q.min() <= q.max() <= grid.limits[1]
+    # rounding the zero point may move an end of the grid by another half step
+    assert np.all(np.abs(dequantize(q, grid) - x) <= grid.scale * 1.0001 + 1e-12)
+    assert np.all(dequantize(quantize(np.zeros_like(x), grid), grid) == 0)
+
+
+@given(tensors, st.integers(2, 12))
+def test_quantising_twice_changes_nothing(x: np.ndarray, bits: int) -> None:
+    grid = quantization_params(x, bits=bits)
+    once = quantize(x, grid)
+    assert np.array_equal(quantize(dequantize(once, grid), grid), once)
+
+
+@given(tensors)
+def test_nothing_is_clipped_on_its_own_grid(x: np.ndarray) -> None:
+    assert clipped_share(x, quantization_params(x, symmetric=True)) == 0
+
+
+@pytest.mark.parametrize("bad", [[1.0, np.nan], [np.inf], []])
+def test_no_grid_for_what_is_not_finite(bad: list[float]) -> None:
+    with pytest.raises(ValueError, match="no range to put on a grid"):
+        quantization_params(bad)
+    with pytest.raises(ValueError, match="2 to 16 bits"):
+        quantization_params([1.0], bits=1)
+
+
+def test_six_decibels_a_bit() -> None:
+    x = RNG.uniform(-1, 1, 20_000)
+    values = [sqnr(x, quantization_params(x, symmetric=True, bits=bits)) for bits in (5, 6, 7, 8)]
+    assert np.diff(values) == pytest.approx([6.02] * 3, abs=0.4)
+
+
+@given(st.integers(1, 400), st.integers(0, 255), st.integers(0, 2**32 - 1))
+def test_products_are_exact(k: int, zero: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, w = rng.integers(0, 256, (3, k)).astype(np.uint8), rng.integers(-127, 128, (k, 2)).astype(np.int8)
+    grid = QuantParams(np.array(0.5), np.array(zero))
+    exact = (a.astype(int) - zero) @ w.astype(int) * 0.5 * 0.25
+    assert np.array_equal(int8_matmul(a, grid, w, QuantParams(np.array(0.25), np.array(0), 8, True)), exact)
+
+
+def test_by_hand_equals_the_runtime_within_a_step(network: Any, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    W = network.coefs_[0]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, k]) for n, k in zip("xy", W.shape, strict=True)]
+    node = helper.make_node("MatMul", ["x", "W"], ["y"])
+    graph = helper.make_graph([node], "one", ends[:1], ends[1:], [numpy_helper.from_array(W, "W")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (tmp_path / "one.onnx").write_bytes(model.SerializeToString())
+    made = quantize_dynamic_int8(tmp_path / "one.onnx")
+    stored = weights(made)
+    w = next(v for v in stored.values() if v.shape == W.shape)
+    scale = float(next(v for v in stored.values() if v.dtype == np.float32 and v.size == 1).ravel()[0])
+    grid = quantization_params(X)
+    ours = int8_matmul(quantize(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
+    assert np.abs(ours - OnnxModel(made).forward(X)).max() <= float(grid.scale) * scale * 127
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_int8_files_are_integer_small_and_right(kind: str, network: Any, model_path: Path) -> None:
+    made = (
+        quantize_dynamic_int8(model_path) if kind == "dynamic" else quantize_static_int8(model_path, X[:256], check=X)
+    )
+    assert made.name == f"network-int8-{kind}.onnx"
+    assert sum(integer_operators(made).values()) == 3
+    assert made.stat().st_size <= 0.45 * model_path.stat().st_size
+    assert np.mean(OnnxModel(made).forward(X).argmax(1) == network.predict(X)) >= 0.97
+    assert list(OnnxModel(made).classes_) == [0, 1, 2]
+    with pytest.raises(FileExistsError, match="overwrite"):
+        quantize_dynamic_int8(model_path, made)
+
+
+def test_fake_int8_is_called_so(tmp_path: Path) -> None:
+    path = to_onnx(RandomForestClassifier(5, random_state=0).fit(X, y), X, tmp_path / "forest.onnx")
+    with pytest.warns(UserWarning, match="no integer operators: identical graph"):
+        made = quantize_dynamic_int8(path)
+    assert quantization_verdict(path, made) == "no integer operators: identical graph"
+
+
+def test_calibration_that_does_not_fit(model_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"shape \(256, 7\).*takes \(n, 20\)"):
+        quantize_static_int8(model_path, X[:256, :7])
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        quantize_static_int8(model_path, np.full((9, 20), np.nan))
+    with pytest.raises(ValueError, match="minmax, percentile"):
+        quantize_static_int8(model_path, X, method="best")
+    with pytest.warns(UserWarning, match=r"clips \d+% of the values"):
+        made = quantize_static_int8(model_path, X[:256] * 0.1, check=X)
+    assert max(clipping_shares(made, X).values()) > 0.5
+
+
+def test_relu_is_not_taken_for_clipping(model_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = quantize_static_int8(model_path, X, check=X)
+    assert max(clipping_shares(made, X).values()) < 0.001
+
+
+def test_bad_models_are_refused(network: Any, tmp_path: Path) -> None:
+    (tmp_path / "text.onnx").write_text("no model")
+    with pytest.raises(ValueError, match="no ONNX model"):
+        quantize_dynamic_int8(tmp_path / "text.onnx")
+    with pytest.raises(FileNotFoundError):
+        quantize_dynamic_int8(tmp_path / "nowhere.onnx")
+
+
+@pytest.mark.parametrize(
+    ("loss", "ratio", "verdict"),
+    [
+        ((-0.001, 0.002), (0.5, 0.6), "pays"),
+        ((-0.001, 0.002), (0.7, 0.9), "undecided"),
+        ((-0.001, 0.02), (0.5, 0.6), "undecided"),
+        ((0.01, 0.02), (0.5, 0.6), "does not pay"),
+        ((0.0, 0.0), (0.8, 0.9), "does not pay"),
+    ],
+)
+def test_rule(loss: tuple[float, float], ratio: tuple[float, float], verdict: str) -> None:
+    assert int8_pays(loss, ratio) == verdict
+
+
+@given(st.tuples(st.floats(0, 9), st.floats(0, 9)).map(sorted))
+def test_claims(ends: list[float]) -> None:
+    verdict = claim_verdict((ends[0], ends[1]), 2, 3)
+    assert (verdict == "as claimed") == (ends[0] >= 2 and ends[1] <= 3)
+    assert (verdict == "more than claimed") == (ends[0] > 3)
+    assert (verdict == "less than claimed") == (ends[1] < 2)
+
+
+@pytest.mark.slow
+def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
+    requirements = Requirements(accuracy_min=0.5, memory_max_mb=0.001)
+    said: list[str] = []
+    study = tradeoff_study(
+        network, X[400:], y[400:], calibration=X[:256], batch_sizes=(1, 32), rounds=6, out=tmp_path,
+        requirements=requirements, progress=said.append,
+    )  # fmt: skip
+    with (tmp_path / "hardware_tradeoffs.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["variant"] for row in rows[:5]] == ["scikit-learn", "NumPy", "ONNX FP32", "INT8 dynamic", "INT8 static"]
+    assert len(rows) == 10
+    for row in study.rows:
+        assert row["throughput"] == pytest.approx(row["batch_size"] / row["latency"])
+        assert row["accuracy_ci"][0] <= row["accuracy"] <= row["accuracy_ci"][1]
+        assert set(row["recall_by_class"]) == {"0", "1", "2"}
+    summary = json.loads((tmp_path / "hardware_tradeoffs_summary.json").read_text(encoding="utf-8"))
+    assert all(gain["gain_ci"][0] <= gain["gain"] <= gain["gain_ci"][1] for gain in summary["gains"] if gain["gain"])
+    assert {c["claim"] for c in summary["claims"]} >= {"INT8 files are 75 % smaller"}
+    assert [d["batch_size"] for d in summary["decisions"]] == [1, 32]
+    assert summary["requirements"][0]["meet"] == []
+    assert "memory_max_mb" in str(summary["requirements"][0]["broken"])
+    assert "claims" in str(study)
+    assert "<table>" in study._repr_mimebundle_()["text/html"]
+    assert said[0] == "converting and quantising"
+
+
+@pytest.mark.slow
+def test_study_of_a_forest_says_that_int8_is_fake(tmp_path: Path) -> None:
+    forest = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X[:400], y[:400])
+    study = tradeoff_study(forest, X[400:], y[400:], batch_sizes=(16,), rounds=6, memory_repeats=0)
+    assert any("no integer operators" in note for note in study.notes)
+    assert any("no NumPy baseline" in note for note in study.notes)
+    rule = study.decisions[0]["rule"]
+    assert rule["INT8 dynamic"]["verdict"] == "does not pay"
+    assert "identical graph" in rule["INT8 dynamic"]["why"]
+    assert not study.decisions[0]["ship"].startswith("INT8")
+
+
+def test_study_refuses_bad_input(network: Any) -> None:
+    with pytest.raises(TypeError, match="predict_proba"):
+        tradeoff_study(Ridge().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="a label a row"):
+        tradeoff_study(network, X, y[:-1])
+    with pytest.raises(ValueError, match="6 rounds"):
+        tradeoff_study(network, X, y, rounds=2)

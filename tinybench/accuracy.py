@@ -1,0 +1,580 @@
+# Written by "autograder export" from modules/04_accuracy/04_accuracy.ipynb: edit the notebook, not this file.
+
+"""Accuracy as a measurement: how far a fraction can be trusted, per class, and whether two models really differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinybench.latency import as_callable
+from tinybench.result import BenchmarkResult
+
+__all__ = [
+    "McNemarResult",
+    "ParityResult",
+    "balanced_accuracy",
+    "checked_labels",
+    "checked_outputs",
+    "counted",
+    "difference_interval",
+    "known_classes",
+    "mcnemar",
+    "measure_accuracy",
+    "named_datasets",
+    "output_kind",
+    "parity",
+    "predicted_labels",
+    "recall_per_class",
+    "wilson_interval",
+]
+
+
+def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the Wilson score interval of a fraction.
+
+    Parameters
+    ----------
+    correct
+        How many rows are right, from 0 to `total`.
+    total
+        How many rows there are, at least 1.
+    confidence
+        Coverage, between 0 and 1.
+
+    Returns
+    -------
+    tuple of float
+        ``(lower, upper)``, within 0 and 1; exactly 0 or 1 at the end where all rows agree.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
+
+    References
+    ----------
+    Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the American
+    Statistical Association 22 (1927).
+    """
+    from scipy.special import ndtri
+
+    if total < 1 or total != int(total):
+        raise ValueError(f"total is {total}; an accuracy needs at least one row")
+    if not 0 <= correct <= total or correct != int(correct):
+        raise ValueError(f"correct is {correct} of {total}; it is a count of rows, not a share")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    z = float(ndtri(0.5 + confidence / 2))
+    share = correct / total
+    middle = share + z**2 / (2 * total)
+    reach = z * math.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
+    scale = 1 + z**2 / total
+    lower = 0.0 if correct == 0 else (middle - reach) / scale
+    upper = 1.0 if correct == total else (middle + reach) / scale
+    return lower, upper
+
+
+def output_kind(outputs: np.ndarray) -> str:
+    """Tell what a classifier's outputs are.
+
+    Parameters
+    ----------
+    outputs
+        One row of scores or one value for each row of the input; all outputs of a session together,
+        so that a few scores that happen to lie between 0 and 1 do not mislead.
+
+    Returns
+    -------
+    str
+        ``"labels"``: one value a row, not floating point or whole numbers throughout. ``"probabilities"``:
+        within 0 and 1, and rows of several columns sum to 1 (within 0.01, for low precision).
+        ``"logits"``: any other numbers.
+    """
+    columns = 1 if outputs.ndim == 1 else outputs.shape[1]
+    if columns == 1 and (outputs.dtype.kind != "f" or np.array_equal(outputs, np.round(outputs))):
+        return "labels"
+    within = bool(np.all((outputs >= 0) & (outputs <= 1)))
+    if within and (columns == 1 or np.allclose(outputs.sum(axis=1), 1, atol=0.01)):
+        return "probabilities"
+    return "logits"
+
+
+def predicted_labels(
+    outputs: np.ndarray, kind: str, classes: Sequence[Any] | np.ndarray, threshold: float | None = None
+) -> np.ndarray:
+    """Return one label for each row of a model's outputs.
+
+    Parameters
+    ----------
+    outputs
+        One row of scores, or one value, for each row of the input.
+    kind
+        ``"labels"``, ``"probabilities"`` or ``"logits"``; see `output_kind`.
+    classes
+        The label of each column; two labels for a single column of scores. Not used for labels.
+    threshold
+        The second of two classes is predicted where its score is at least this: its probability, its logit, or
+        with two columns of logits their difference. By default 0.5 for a probability, 0.0 for a logit;
+        two columns without a threshold go by the larger.
+
+    Returns
+    -------
+    numpy.ndarray
+        Labels, one a row.
+
+    Raises
+    ------
+    ValueError
+        If the number of classes does not fit the columns, or a threshold is given for more than two classes.
+    """
+    if kind == "labels":
+        return outputs.reshape(-1)
+    rows = outputs.reshape(len(outputs), -1)
+    columns, labels = rows.shape[1], np.asarray(classes)
+    if len(labels) != max(columns, 2):
+        raise ValueError(f"{columns} columns of {kind}, but {len(labels)} classes: {labels.tolist()}")
+    if columns > 2 and threshold is not None:
+        raise ValueError(f"a threshold chooses between two classes, here are {columns}; leave it out")
+    if columns > 1 and threshold is None:
+        largest: np.ndarray = np.argmax(rows, axis=1)
+        return labels.take(largest)
+    score = rows[:, -1]
+    if columns == 2 and kind == "logits":
+        score = rows[:, 1] - rows[:, 0]
+    if threshold is None:
+        threshold = 0.5 if kind == "probabilities" else 0.0
+    return labels.take((score >= threshold).astype(int))
+
+
+def named_datasets(datasets: Any) -> dict[str, tuple[Any, np.ndarray]]:
+    """Return datasets by name, checked before any model runs.
+
+    Parameters
+    ----------
+    datasets
+        One pair ``(X, y)``, a sequence of pairs (named ``dataset 0``, ``dataset 1``, …), or a mapping of names to
+        pairs.
+
+    Returns
+    -------
+    dict of str to tuple
+        Inputs and a one-dimensional array of labels for each name.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one is empty, of unequal lengths, or has labels no classifier could answer; the message
+        names it.
+    """
+    if isinstance(datasets, Mapping):
+        named = {str(name): pair for name, pair in datasets.items()}
+    elif isinstance(datasets, tuple) and len(datasets) == 2 and not isinstance(datasets[0], tuple):
+        named = {"dataset 0": datasets}
+    else:
+        named = {f"dataset {index}": pair for index, pair in enumerate(datasets if datasets is not None else ())}
+    if not named:
+        raise ValueError("no dataset: pass a pair (X, y), a list of pairs, or a dictionary of pairs by name")
+    return {name: _checked_dataset(name, pair) for name, pair in named.items()}
+
+
+def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ValueError(f"{name} is no pair (X, y) but {type(pair).__name__}")
+    inputs = np.asarray(pair[0]) if isinstance(pair[0], list | tuple) else pair[0]
+    labels = np.asarray(pair[1])
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    rows = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
+    if labels.ndim != 1:
+        raise ValueError(f"{name}: y has shape {labels.shape}; it needs one label a row (one-hot: y.argmax(axis=1))")
+    if rows != len(labels):
+        raise ValueError(f"{name}: X has {rows} rows, y has {len(labels)} labels")
+    if rows == 0:
+        raise ValueError(f"{name} is empty; an accuracy needs at least one row")
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.round(labels)):
+        odd = labels[labels != np.round(labels)][0]
+        raise ValueError(f"{name}: y holds {odd}, which is no class; accuracy is for labels, not for quantities")
+    return inputs, labels
+
+
+def known_classes(
+    model: Any, kind: str, outputs: np.ndarray, named: Mapping[str, tuple[Any, np.ndarray]]
+) -> np.ndarray:
+    """Return the label of each column of a model's outputs, which are of this kind.
+
+    ``model.classes_`` where there is one. Else columns are numbered from 0, and a single column of scores
+    stands for the two labels that occur.
+
+    Raises
+    ------
+    ValueError
+        If these labels are not those of the datasets; then `classes` has to be passed to `measure_accuracy`.
+    """
+    occurring = np.unique(np.concatenate([labels for _, labels in named.values()]))
+    if kind == "labels":
+        return occurring
+    if hasattr(model, "classes_"):
+        return np.asarray(model.classes_)
+    columns = 1 if outputs.ndim == 1 else outputs.shape[1]
+    numbered = np.arange(max(columns, 2))
+    if np.isin(occurring, numbered).all():
+        return numbered
+    if columns == 1 and len(occurring) == 2:
+        return occurring
+    some = f"{occurring[:5].tolist()}{'…' if len(occurring) > 5 else ''}"
+    raise ValueError(
+        f"y holds the labels {some}, but the model has no classes_ and its columns would be 0 to {len(numbered) - 1}; "
+        "pass classes=[…], the label of each column"
+    )
+
+
+def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
+    """Return a model's outputs as an array, or refuse them.
+
+    Parameters
+    ----------
+    outputs
+        What a model returned: one value, or one row of scores, for each row of its input.
+    rows
+        How many rows went in.
+    name
+        Name of the dataset, for messages.
+
+    Returns
+    -------
+    numpy.ndarray
+        Outputs of one or two dimensions, `rows` long.
+
+    Raises
+    ------
+    ValueError
+        If there is not one output a row, or one holds NaN; the message names the dataset, and the first such row.
+    """
+    array = np.asarray(outputs)
+    if array.ndim not in (1, 2) or len(array) != rows or array.size == 0:
+        raise ValueError(f"{name}: {rows} rows went in, outputs of shape {array.shape} came out")
+    if array.dtype.kind == "f":
+        broken = np.isnan(array.reshape(rows, -1)).any(axis=1)
+        if broken.any():
+            raise ValueError(
+                f"{name}: the output for row {int(np.argmax(broken))} is NaN ({int(broken.sum())} of {rows} rows)"
+            )
+    return array
+
+
+def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tuple[np.ndarray, np.ndarray]:
+    """Return true and predicted labels as arrays that can be compared row by row.
+
+    Raises
+    ------
+    ValueError
+        If there are none, their numbers differ, or only one of the two is text; the message has `name` in it.
+    """
+    truth, said = np.asarray(y), np.asarray(predicted)
+    if truth.ndim != 1 or said.ndim != 1 or len(truth) != len(said):
+        raise ValueError(f"{name} has shape {said.shape} and y has {truth.shape}; both need one label a row")
+    if len(truth) == 0:
+        raise ValueError(f"{name} is empty; there is nothing to compare")
+    if (truth.dtype.kind in "US") != (said.dtype.kind in "US"):
+        raise ValueError(f"{name} is {said.tolist()[0]!r} where y is {truth.tolist()[0]!r}: text never equals a number")
+    return truth, said
+
+
+def counted(correct: int, total: int, confidence: float) -> dict[str, Any]:
+    """Return counts, accuracy and Wilson interval as metadata."""
+    interval = list(wilson_interval(correct, total, confidence))
+    return {"correct": correct, "total": total, "accuracy": correct / total, "wilson_interval": interval}
+
+
+def measure_accuracy(
+    model: Any,
+    datasets: Any,
+    *,
+    outputs: str = "auto",
+    classes: Sequence[Any] | np.ndarray | None = None,
+    threshold: float | None = None,
+    confidence: float = 0.95,
+) -> BenchmarkResult:
+    """Measure which share of the rows a classifier labels correctly.
+
+    Parameters
+    ----------
+    model
+        Anything that `as_callable` takes.
+    datasets
+        A pair ``(X, y)``, a sequence of pairs, or a mapping of names to pairs.
+    outputs
+        ``"labels"``, ``"probabilities"`` or ``"logits"``; ``"auto"`` asks `output_kind`.
+    classes
+        The label of each output column; by default see `known_classes`.
+    threshold
+        For two classes; see `predicted_labels`.
+    confidence
+        Coverage of the Wilson interval.
+
+    Returns
+    -------
+    BenchmarkResult
+        One fraction for each dataset. The metadata holds ``correct``, ``total``, ``accuracy`` and
+        ``wilson_interval`` of all rows together, the same for each dataset under ``datasets``, and what the
+        ``outputs`` were taken for.
+
+    Raises
+    ------
+    ValueError
+        If there is no dataset, or one is empty, of unequal lengths, answered with NaN or with labels that cannot be
+        compared; the message names it. What the model raises is not caught.
+    """
+    if outputs not in ("auto", "labels", "probabilities", "logits"):
+        raise ValueError(f"outputs is {outputs!r}; it is 'auto', 'labels', 'probabilities' or 'logits'")
+    named = named_datasets(datasets)
+    call = as_callable(model)
+    answers = {name: checked_outputs(call(inputs), len(y), name) for name, (inputs, y) in named.items()}
+    everything = np.concatenate(list(answers.values()))
+    kind = output_kind(everything) if outputs == "auto" else outputs
+    if classes is None:
+        classes = known_classes(model, kind, everything, named)
+    per_dataset = {}
+    for name, (_, y) in named.items():
+        predicted = predicted_labels(answers[name], kind, classes, threshold)
+        y, predicted = checked_labels(y, predicted, f"{name}: the prediction")
+        per_dataset[name] = counted(int(np.sum(predicted == y)), len(y), confidence)
+    correct = sum(counts["correct"] for counts in per_dataset.values())
+    total = sum(counts["total"] for counts in per_dataset.values())
+    metadata = {
+        **counted(correct, total, confidence),
+        "datasets": per_dataset,
+        "confidence": confidence,
+        "outputs": kind,
+        "threshold": threshold,
+    }
+    values = [counts["accuracy"] for counts in per_dataset.values()]
+    return BenchmarkResult("accuracy", values, metadata, confidence=confidence)
+
+
+def recall_per_class(y: Any, predicted: Any) -> dict[Any, float]:
+    """Return for each class the share of its rows that were recognised.
+
+    Parameters
+    ----------
+    y
+        True labels.
+    predicted
+        Predicted labels, as many.
+
+    Returns
+    -------
+    dict
+        Recall by label, sorted by label; classes that do not occur in `y` have none.
+
+    Raises
+    ------
+    ValueError
+        If there are no labels, their numbers differ, or text is compared with numbers.
+    """
+    truth, said = checked_labels(y, predicted)
+    return {label: float(np.mean(said[truth == label] == label)) for label in np.unique(truth).tolist()}
+
+
+def balanced_accuracy(y: Any, predicted: Any) -> float:
+    """Return the mean of the classes' recalls: chance is 1 / number of classes, however rare some are.
+
+    Parameters
+    ----------
+    y
+        True labels.
+    predicted
+        Predicted labels, as many.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        See `recall_per_class`.
+
+    References
+    ----------
+    Brodersen, Ong, Stephan, Buhmann, "The balanced accuracy and its posterior distribution", ICPR 2010.
+    """
+    recalls = recall_per_class(y, predicted)
+    return math.fsum(recalls.values()) / len(recalls)
+
+
+@dataclass(frozen=True)
+class McNemarResult:
+    """What McNemar's test found.
+
+    Attributes
+    ----------
+    p_value : float
+        Chance of so uneven a split of the discordant rows if both models were equally good.
+    only_a, only_b : int
+        Rows that only the first, or only the second model gets right.
+    rows : int
+        Rows in all.
+    exact : bool
+        Whether the p value is the exact binomial one.
+    """
+
+    p_value: float
+    only_a: int
+    only_b: int
+    rows: int
+    exact: bool
+
+    @property
+    def difference(self) -> float:
+        """Accuracy of the first model minus accuracy of the second."""
+        return (self.only_a - self.only_b) / self.rows
+
+    def __str__(self) -> str:
+        """Return the finding as a sentence."""
+        method = "exact" if self.exact else "chi-squared"
+        return (
+            f"{self.difference:+.2%} for a over b on {self.rows} rows: only a right {self.only_a}, "
+            f"only b right {self.only_b}, p = {self.p_value:.2g} (McNemar, {method})"
+        )
+
+
+def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
+    """Test whether two models are equally accurate, from their labels on the same rows.
+
+    Parameters
+    ----------
+    y
+        True labels.
+    pred_a, pred_b
+        The labels that each model predicted.
+
+    Returns
+    -------
+    McNemarResult
+        Two-sided p value and both counts of discordant rows; exact below 25 discordant rows, else from
+        chi-squared with continuity correction.
+
+    Raises
+    ------
+    ValueError
+        If there are no labels, their numbers differ, or text is compared with numbers.
+
+    References
+    ----------
+    McNemar, "Note on the sampling error of the difference between correlated proportions or percentages",
+    Psychometrika 12 (1947). Edwards, the same journal, 13 (1948), for the correction.
+    """
+    from scipy.special import bdtr, chdtrc
+
+    truth, said_a = checked_labels(y, pred_a, "pred_a")
+    truth, said_b = checked_labels(y, pred_b, "pred_b")
+    right_a, right_b = said_a == truth, said_b == truth
+    only_a, only_b = int(np.sum(right_a & ~right_b)), int(np.sum(right_b & ~right_a))
+    discordant = only_a + only_b
+    exact = discordant < 25
+    if exact:
+        p_value = min(1.0, 2 * float(bdtr(min(only_a, only_b), discordant, 0.5)))
+    else:
+        p_value = float(chdtrc(1, (abs(only_a - only_b) - 1) ** 2 / discordant))
+    return McNemarResult(p_value, only_a, only_b, len(truth), exact)
+
+
+def difference_interval(only_a: int, only_b: int, rows: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the interval of the difference of two accuracies measured on the same rows.
+
+    Parameters
+    ----------
+    only_a, only_b
+        Rows that only the first, or only the second model gets right.
+    rows
+        Rows in all.
+    confidence
+        Coverage, between 0 and 1.
+
+    Returns
+    -------
+    tuple of float
+        ``(lower, upper)`` for the first accuracy minus the second, within −1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative, or there are more discordant rows than rows.
+
+    References
+    ----------
+    Agresti, Min, "Simple improved confidence intervals for comparing matched proportions", Statistics in
+    Medicine 24 (2005).
+    """
+    from scipy.special import ndtri
+
+    if only_a < 0 or only_b < 0 or rows < 1 or only_a + only_b > rows:
+        raise ValueError(f"{only_a} and {only_b} discordant of {rows} rows cannot be")
+    n = rows + 2
+    difference = (only_a - only_b) / n
+    spread = math.sqrt(only_a + only_b + 1 - (only_a - only_b) ** 2 / n) / n
+    reach = float(ndtri(0.5 + confidence / 2)) * spread
+    return max(-1.0, difference - reach), min(1.0, difference + reach)
+
+
+@dataclass(frozen=True)
+class ParityResult:
+    """How well the outputs of two models agree.
+
+    Attributes
+    ----------
+    max_difference, mean_difference : float or None
+        Largest and mean absolute difference of the scores; None for outputs that are labels.
+    label_agreement : float
+        Share of the rows with the same label.
+    rows : int
+        Rows compared.
+    """
+
+    max_difference: float | None
+    mean_difference: float | None
+    label_agreement: float
+    rows: int
+
+
+def parity(pred_a: Any, pred_b: Any, threshold: float | None = None) -> ParityResult:
+    """Compare the outputs of two models on the same rows.
+
+    Parameters
+    ----------
+    pred_a, pred_b
+        Probabilities, logits or labels of both models, of one shape.
+    threshold
+        For the labels of two classes; see `predicted_labels`.
+
+    Returns
+    -------
+    ParityResult
+        Differences of the scores and the agreement of the labels.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, there are no rows, one is text and the other is not, or an output is NaN.
+    """
+    a, b = np.atleast_1d(pred_a), np.atleast_1d(pred_b)
+    if a.shape != b.shape:
+        raise ValueError(f"pred_a has shape {a.shape} and pred_b has {b.shape}; give both the same rows")
+    a, b = checked_outputs(a, len(a), "pred_a"), checked_outputs(b, len(b), "pred_b")
+    kind = output_kind(np.concatenate([a, b]))
+    classes = range(max(2, a[0].size))
+    label_a, label_b = (predicted_labels(x, kind, classes, threshold) for x in (a, b))
+    label_a, label_b = checked_labels(label_a, label_b, "pred_b")
+    agreement = float(np.mean(label_a == label_b))
+    if kind == "labels":
+        return ParityResult(None, None, agreement, len(a))
+    with np.errstate(invalid="ignore"):
+        gap = np.where(a == b, 0.0, np.abs(a.astype(float) - b.astype(float)))  # equal infinities do not differ
+    return ParityResult(float(gap.max()), float(gap.mean()), agreement, len(a))

@@ -1,0 +1,474 @@
+# Written by "autograder export" from modules/08_benchmark/08_benchmark.ipynb: edit the notebook, not this file.
+
+"""Several models, every metric: fair rounds, one record of the machine, one table of comparisons."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.accuracy import measure_accuracy
+from tinybench.compare import compare, holm
+from tinybench.energy import measure_energy
+from tinybench.latency import measure_latencies
+from tinybench.memory import measure_memory
+from tinybench.result import BenchmarkResult
+
+__all__ = [
+    "Benchmark",
+    "best_throughput",
+    "cpu_info",
+    "library_versions",
+    "name_models",
+    "system_info",
+    "thread_settings",
+]
+_TELLING_FLAGS = {
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_vnni": "AVX-512 VNNI",
+    "avx_vnni": "AVX-VNNI",
+    "amx_int8": "AMX INT8",
+    "amx_bf16": "AMX BF16",
+    "asimd": "NEON",
+    "asimddp": "NEON dot product",
+    "sve": "SVE",
+}
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnx", "onnxruntime", "skl2onnx", "tinybench")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def cpu_info(text: str) -> dict[str, Any]:
+    """Return what of ``/proc/cpuinfo`` decides the speed of inference.
+
+    Parameters
+    ----------
+    text
+        Content of ``/proc/cpuinfo``; may be empty, as on other systems than Linux.
+
+    Returns
+    -------
+    dict
+        ``model``: the processor's name, ``"unknown"`` where it has none. ``flags``: names of the instruction
+        sets that matter, in the order AVX2, AVX-512, VNNI, AMX, NEON, SVE.
+    """
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            fields.setdefault(name.strip().lower(), value.strip())
+    flags = set((fields.get("flags") or fields.get("features") or "").split())
+    return {
+        "model": fields.get("model name") or fields.get("cpu part") or "unknown",
+        "flags": [name for flag, name in _TELLING_FLAGS.items() if flag in flags],
+    }
+
+
+def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
+    """Return the installed version of each distribution; those that are not installed are left out."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def thread_settings() -> dict[str, Any]:
+    """Return how many threads linear algebra may use: environment variables, and each library's own word."""
+    settings: dict[str, Any] = {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
+    try:
+        from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+    except ImportError:
+        return settings
+    pools = threadpool_info()
+    return settings | {"pools": [f"{pool['internal_api']} {pool['version']}: {pool['num_threads']}" for pool in pools]}
+
+
+def _first_line(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip().partition("\n")[0]
+    except OSError:
+        return None
+
+
+def system_info(root: Path | str = "/") -> dict[str, Any]:
+    """Return the conditions of a measurement on this machine.
+
+    Parameters
+    ----------
+    root
+        Where ``proc`` and ``sys`` are found.
+
+    Returns
+    -------
+    dict
+        ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, ``governor``
+        (None where unknown), ``memory`` in bytes, ``python``, ``libraries``, ``blas``, ``threads``, ``time``
+        (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes.
+    """
+    root = Path(root)
+    path = root / "proc" / "cpuinfo"
+    cpu = cpu_info(path.read_text(encoding="utf-8") if path.is_file() else "")
+    total = _first_line(root / "proc" / "meminfo")
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    affinity = getattr(os, "sched_getaffinity", None)
+    return {
+        "platform": platform.platform(),
+        "cpu": cpu["model"] if cpu["model"] != "unknown" else platform.processor() or platform.machine(),
+        "cpu_flags": cpu["flags"],
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "governor": _first_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memory": int(total.split()[1]) * 1024 if total and total.startswith("MemTotal") else None,
+        "python": platform.python_version(),
+        "libraries": library_versions(),
+        "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "threads": thread_settings(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+    }
+
+
+def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Return models by name.
+
+    Parameters
+    ----------
+    models
+        Models by name; or a sequence, where a model is called by its ``name`` if that is a text that is not
+        empty, else ``model_0``, ``model_1`` by its position.
+
+    Returns
+    -------
+    dict
+        In the order given.
+
+    Raises
+    ------
+    ValueError
+        If there is no model, or two have one name; the message has the name.
+    """
+    if isinstance(models, Mapping):
+        pairs = list(models.items())
+    else:
+        pairs = [(_name_of(model) or f"model_{index}", model) for index, model in enumerate(models)]
+    if not pairs:
+        raise ValueError("models is empty; pass a list of models, or a dictionary such as {'fp32': model}")
+    named: dict[str, Any] = {}
+    for name, model in pairs:
+        if name in named:
+            raise ValueError(f"two models are called {name!r}; pass a dictionary with a name for each")
+        named[name] = model
+    return named
+
+
+def _name_of(model: Any) -> str | None:
+    name = getattr(model, "name", None)
+    return name if isinstance(name, str) and name else None
+
+
+def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
+    """Return the throughput at the batch size where it is highest.
+
+    Parameters
+    ----------
+    latencies
+        Seconds per call by batch size, each at least one measurement.
+
+    Returns
+    -------
+    BenchmarkResult
+        Rows per second at the batch size of the highest median, one value for each measurement.
+        ``metadata["batch_size"]`` has that size, ``metadata["by_batch"]`` for each size the medians of
+        ``throughput`` in rows per second and of ``latency`` in seconds.
+
+    Raises
+    ------
+    ValueError
+        If there is no batch size, or one is not a positive whole number.
+    """
+    if not latencies:
+        raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
+    rates = {}
+    for size, result in latencies.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"batch size {size!r} is not a positive whole number")
+        rates[size] = [size / seconds for seconds in result.values]
+    medians = {size: float(np.median(values)) for size, values in rates.items()}
+    best = max(medians, key=lambda size: medians[size])
+    table = {str(size): {"throughput": medians[size], "latency": latencies[size].median} for size in rates}
+    metadata = {**latencies[best].metadata, "batch_size": best, "by_batch": table}
+    return BenchmarkResult("throughput", rates[best], metadata, unit="rows/s")
+
+
+class Benchmark:
+    """Measure several models by every metric, fairly.
+
+    Parameters
+    ----------
+    models
+        See `name_models`; what a model may be, `tinybench.latency.as_callable` says.
+    datasets
+        A pair ``(X, y)`` or several, see `tinybench.accuracy.measure_accuracy`; needed for accuracy only.
+    warmup_runs, measurement_runs
+        Untimed calls before, and measurements.
+    seed
+        Seed of inputs and orders; None for fresh ones.
+    clock
+        Returns seconds.
+    progress
+        Wraps what a long run iterates over, to show how far it is; None for silence, a `tqdm.auto` bar by
+        default.
+
+    Attributes
+    ----------
+    models : dict
+        Models by name.
+    results : dict
+        The latest results by metric and model name.
+
+    Raises
+    ------
+    ValueError
+        If there is no model, or two have one name.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Any] | Sequence[Any],
+        datasets: Any = None,
+        warmup_runs: int = 5,
+        measurement_runs: int = 10,
+        *,
+        seed: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        progress: Callable[..., Iterable[Any]] | str | None = "bar",
+    ) -> None:
+        self.models = name_models(models)
+        self.datasets = datasets
+        self.warmup_runs, self.measurement_runs = warmup_runs, measurement_runs
+        self.seed, self.clock = seed, clock
+        self.progress = _progress_bar if progress == "bar" else progress
+        self.results: dict[str, dict[str, BenchmarkResult]] = {}
+
+    def _each(self, items: Iterable[Any], what: str) -> Iterable[Any]:
+        return self.progress(items, what) if callable(self.progress) else items
+
+    def _inputs(self, input_shape: Sequence[int], inputs: Any) -> Any:
+        if inputs is not None:
+            return inputs
+        return np.random.default_rng(self.seed).random(tuple(input_shape), dtype=np.float32)
+
+    def _keep(self, metric: str, results: dict[str, BenchmarkResult]) -> dict[str, BenchmarkResult]:
+        system = system_info()
+        for name, result in results.items():
+            result.metadata |= {"model": name, "system": system}
+        self.results[metric] = results
+        return results
+
+    def run_latency_benchmark(
+        self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None
+    ) -> dict[str, BenchmarkResult]:
+        """Measure the latency of all models in shuffled rounds.
+
+        Parameters
+        ----------
+        input_shape
+            Shape of the random float32 input, uniform on [0, 1).
+        inputs
+            The input itself, or one for each model's name, instead of a random one.
+
+        Returns
+        -------
+        dict of str to BenchmarkResult
+            Seconds per call by model name.
+
+        Raises
+        ------
+        ValueError
+            If a number of runs is not right, or input shapes differ.
+        """
+        measured = measure_latencies(
+            self.models,
+            self._inputs(input_shape, inputs),
+            warmup_runs=self.warmup_runs,
+            measurement_runs=self.measurement_runs,
+            clock=self.clock,
+            seed=self.seed,
+            progress=lambda rounds: self._each(rounds, "latency"),
+        )
+        return self._keep("latency", measured)
+
+    def run_throughput_benchmark(
+        self, batch_sizes: Sequence[int] = (1, 8, 64), row_shape: Sequence[int] = (28, 28), *, rows: Any = None
+    ) -> dict[str, BenchmarkResult]:
+        """Measure how many rows each model answers in a second, at its best batch size.
+
+        Parameters
+        ----------
+        batch_sizes
+            Rows per call.
+        row_shape
+            Shape of one row of the random float32 input.
+        rows
+            Rows to draw the batches from instead, at least one; repeated where there are too few.
+
+        Returns
+        -------
+        dict of str to BenchmarkResult
+            See `best_throughput`.
+
+        Raises
+        ------
+        ValueError
+            If there is no batch size, or one is not a positive whole number.
+        """
+        by_model: dict[str, dict[int, BenchmarkResult]] = {name: {} for name in self.models}
+        for size in self._each(batch_sizes, "throughput"):
+            if rows is None:
+                batch = self._inputs((size, *row_shape), None)
+            else:
+                batch = np.resize(rows, (size, *np.shape(rows)[1:]))
+            measured = measure_latencies(
+                self.models,
+                batch,
+                warmup_runs=self.warmup_runs,
+                measurement_runs=self.measurement_runs,
+                clock=self.clock,
+                seed=self.seed,
+            )
+            for name, result in measured.items():
+                by_model[name][size] = result
+        return self._keep("throughput", {name: best_throughput(sizes) for name, sizes in by_model.items()})
+
+    def run_accuracy_benchmark(self, **options: Any) -> dict[str, BenchmarkResult]:
+        """Measure the accuracy of all models on the datasets.
+
+        Parameters
+        ----------
+        **options
+            For `tinybench.accuracy.measure_accuracy`.
+
+        Returns
+        -------
+        dict of str to BenchmarkResult
+            Fractions by model name, one value for each dataset.
+
+        Raises
+        ------
+        ValueError
+            If there are no datasets.
+        """
+        if self.datasets is None:
+            raise ValueError("accuracy needs data: Benchmark(models, datasets=[(X, y)])")
+        names = self._each(self.models, "accuracy")
+        return self._keep(
+            "accuracy", {name: measure_accuracy(self.models[name], self.datasets, **options) for name in names}
+        )
+
+    def run_memory_benchmark(
+        self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
+    ) -> dict[str, BenchmarkResult]:
+        """Measure the peak memory one inference adds, native allocations included, for all models.
+
+        Parameters
+        ----------
+        input_shape, inputs
+            See `run_latency_benchmark`.
+        **options
+            For `tinybench.memory.measure_memory`.
+
+        Returns
+        -------
+        dict of str to BenchmarkResult
+            Bytes by model name.
+        """
+        x = self._inputs(input_shape, inputs)
+        options.setdefault("measurement_runs", self.measurement_runs)
+        names = self._each(self.models, "memory")
+        return self._keep("memory", {name: measure_memory(self.models[name], x, **options) for name in names})
+
+    def run_energy_benchmark(
+        self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
+    ) -> dict[str, BenchmarkResult]:
+        """Measure the energy of one inference for all models; an estimate says so in its metadata.
+
+        Parameters
+        ----------
+        input_shape, inputs
+            See `run_latency_benchmark`.
+        **options
+            For `tinybench.energy.measure_energy`, such as ``meter``.
+
+        Returns
+        -------
+        dict of str to BenchmarkResult
+            Joules by model name, or CPU seconds where the watts are unknown.
+        """
+        x = self._inputs(input_shape, inputs)
+        options.setdefault("measurement_runs", self.measurement_runs)
+        names = self._each(self.models, "energy")
+        return self._keep("energy", {name: measure_energy(self.models[name], x, **options) for name in names})
+
+    def compare_models(self, metric: str = "latency") -> list[dict[str, Any]]:
+        """Return one row for each model, compared with the first.
+
+        Parameters
+        ----------
+        metric
+            ``"latency"``, ``"throughput"``, ``"accuracy"``, ``"memory"`` or ``"energy"``; measured with the
+            defaults of its method if it has not been yet.
+
+        Returns
+        -------
+        list of dict
+            ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``,
+            ``count``; for accuracy ``mean`` is the share over all rows, with Wilson's interval. For latency also
+            ``speedup``, ``speedup_lower``, ``speedup_upper`` (how many times as fast as the first model, with
+            interval) and ``p_value`` (after Holm): None for the first model, for other metrics, and for a single
+            measurement.
+
+        Raises
+        ------
+        ValueError
+            If the metric is unknown.
+        """
+        runner = getattr(self, f"run_{metric}_benchmark", None)
+        if runner is None:
+            raise ValueError(f"metric is {metric!r}; known are latency, throughput, accuracy, memory and energy")
+        results = self.results.get(metric) or runner()
+        baseline = next(iter(results.values()))
+        rows = []
+        for name, result in results.items():
+            row: dict[str, Any] = {"model": name, "metric": metric, "unit": result.unit, "measured": result.measured}
+            row |= {key: getattr(result, key) for key in ("mean", "std", "ci_lower", "ci_upper", "count")}
+            row |= dict.fromkeys(("speedup", "speedup_lower", "speedup_upper", "p_value"))
+            if "wilson_interval" in result.metadata:
+                row["mean"] = result.metadata["accuracy"]
+                row["ci_lower"], row["ci_upper"] = result.metadata["wilson_interval"]
+            if metric == "latency" and result is not baseline and result.count > 1:
+                found = compare(baseline, result)
+                row |= {"speedup": found.ratio, "p_value": found.p_value}
+                row["speedup_lower"], row["speedup_upper"] = found.ratio_ci
+            rows.append(row)
+        compared = [row for row in rows if row["p_value"] is not None]
+        for row, p in zip(compared, holm([row["p_value"] for row in compared]), strict=True):
+            row["p_value"] = p
+        return rows
+
+
+def _progress_bar(items: Iterable[Any], what: str) -> Iterable[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without ipywidgets tqdm.auto warns, and draws its bar as text
+        from tqdm.auto import tqdm
+    return tqdm(items, desc=what, leave=False)

@@ -1,0 +1,660 @@
+# Written by "autograder export" from modules/11_onnx/11_onnx.ipynb: edit the notebook, not this file.
+
+"""From scikit-learn to ONNX: conversion, sessions, parity, an honest baseline, and where the time goes."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from tinybench.accuracy import ParityResult, parity
+from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
+from tinybench.result import BenchmarkResult
+
+__all__ = [
+    "OnnxModel",
+    "OperatorProfile",
+    "check_parity",
+    "convert",
+    "load_graph",
+    "load_session",
+    "numpy_baseline",
+    "operator_profile",
+    "operator_shares",
+    "operators",
+    "pipeline_stages",
+    "refuse_bad_weights",
+    "refuse_existing",
+    "save_graph",
+    "session_options",
+    "tidy_opsets",
+    "time_breakdown",
+    "to_onnx",
+    "weights",
+]
+
+
+def load_graph(source: Any) -> Any:
+    """Return an ONNX graph for inspection.
+
+    Parameters
+    ----------
+    source
+        Path of an ``.onnx`` file, its bytes, or an ``onnx.ModelProto``.
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not an ONNX model.
+    """
+    import onnx
+
+    if isinstance(source, onnx.ModelProto):
+        return source
+    content = source if isinstance(source, bytes) else Path(source).read_bytes()
+    try:
+        model = onnx.load_from_string(content)
+    except Exception:  # of protobuf, whose errors differ between its versions
+        model = onnx.ModelProto()
+    if not model.graph.node:
+        where = "these bytes are" if isinstance(source, bytes) else f"{source} is"
+        raise ValueError(f"{where} no ONNX model; an export by to_onnx would be")
+    return model
+
+
+def operators(source: Any) -> dict[str, int]:
+    """Return how often each operator occurs in a graph, in the order of their first use.
+
+    Parameters
+    ----------
+    source
+        See `load_graph`.
+    """
+    counts: dict[str, int] = {}
+    for node in load_graph(source).graph.node:
+        counts[node.op_type] = counts.get(node.op_type, 0) + 1
+    return counts
+
+
+def weights(source: Any) -> dict[str, np.ndarray]:
+    """Return all numbers of a model by name.
+
+    Parameters
+    ----------
+    source
+        See `load_graph`.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Initializers under their names, in their shapes and dtypes; lists of floats among a node's attributes (trees
+        and linear classifiers keep theirs there) as ``"node name/attribute name"``.
+    """
+    from onnx import numpy_helper
+
+    graph = load_graph(source).graph
+    found = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.floats:
+                found[f"{node.name}/{attribute.name}"] = np.array(attribute.floats, np.float32)
+    return found
+
+
+def refuse_bad_weights(source: Any) -> None:
+    """Refuse a model whose numbers are not all finite.
+
+    Parameters
+    ----------
+    source
+        See `load_graph`.
+
+    Raises
+    ------
+    ValueError
+        Naming the tensor and how many of its values are NaN or infinite.
+    """
+    for name, values in weights(source).items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            bad = int((~np.isfinite(values)).sum())
+            raise ValueError(f"{bad} of {values.size} values in {name!r} are NaN or infinite: the training went wrong")
+
+
+def convert(model: Any, sample: Any) -> Any:
+    """Return a fitted scikit-learn model or pipeline as an ONNX graph in float32, without ZipMap.
+
+    Parameters
+    ----------
+    model
+        A fitted classifier, regressor, transformer or pipeline.
+    sample
+        At least one row of its input, of shape (n, features).
+
+    Returns
+    -------
+    onnx.ModelProto
+        A classifier's outputs are the labels, then one array of probabilities.
+
+    Raises
+    ------
+    TypeError
+        If skl2onnx cannot convert the model, with its reason.
+    """
+    import skl2onnx
+    from sklearn.base import is_classifier
+
+    row = np.asarray(sample)[:1]
+    try:
+        options = {"zipmap": False} if is_classifier(model) else None  # others do not know the option
+        return skl2onnx.to_onnx(model, row.astype(np.float32), options=options)
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TypeError(
+            f"skl2onnx cannot convert {type(model).__name__}: {reason} … Keep that step in Python, or use another model"
+        ) from None
+
+
+def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Convert a fitted scikit-learn model and save it as an ``.onnx`` file.
+
+    Parameters
+    ----------
+    model, sample
+        See `convert`.
+    path
+        Where to save it.
+    overwrite
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    Path
+        Of the file, which has the class labels, if any, in its metadata.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file and `overwrite` is not set.
+    TypeError
+        If the model cannot be converted.
+    ValueError
+        If a weight is NaN or infinite.
+    """
+    path = Path(path)
+    refuse_existing(path, overwrite)
+    graph = convert(model, sample)
+    tidy_opsets(graph)
+    refuse_bad_weights(graph)
+    if hasattr(model, "classes_"):
+        graph.metadata_props.add(key="classes", value=json.dumps(np.asarray(model.classes_).tolist()))
+    save_graph(graph, path)
+    return path
+
+
+def tidy_opsets(graph: Any) -> None:
+    """Leave one version, the largest, of each operator set of a graph, the standard one included.
+
+    skl2onnx lists the standard set twice beside trees, at which ONNX Runtime's tools stop.
+    """
+    versions: dict[str, int] = {}
+    for opset in graph.opset_import:
+        domain = "" if opset.domain == "ai.onnx" else opset.domain
+        versions[domain] = max(opset.version, versions.get(domain, 1))
+    del graph.opset_import[:]
+    for domain, version in {"": 21, **versions}.items():
+        graph.opset_import.add(domain=domain, version=version)
+
+
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """Raise FileExistsError if the file is there and must not be replaced."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it, or choose another name")
+
+
+def save_graph(graph: Any, path: Path) -> None:
+    """Write a graph so that a reader sees the old file or the new one, never half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(graph.SerializeToString())
+    os.replace(temporary, path)
+
+
+def session_options(threads: int = 1, optimization: str = "all", trace: str | Path | None = None) -> Any:
+    """Return options of an ONNX Runtime session.
+
+    Parameters
+    ----------
+    threads
+        Threads inside one operator; operators run one after another.
+    optimization
+        ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``.
+    trace
+        Where to write a profile, as the beginning of a file's path; None for no profile.
+
+    Returns
+    -------
+    onnxruntime.SessionOptions
+
+    Raises
+    ------
+    ValueError
+        If `threads` is no whole number of at least 1, or the optimization has another name.
+    """
+    import onnxruntime
+
+    levels = onnxruntime.GraphOptimizationLevel
+    known = {
+        "off": levels.ORT_DISABLE_ALL,
+        "basic": levels.ORT_ENABLE_BASIC,
+        "extended": levels.ORT_ENABLE_EXTENDED,
+        "all": levels.ORT_ENABLE_ALL,
+    }
+    check_runs("threads", threads, 1)
+    if optimization not in known:
+        raise ValueError(f"optimization is {optimization!r}; it must be one of {', '.join(known)}")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors only
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = known[optimization]
+    if trace is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(trace)
+    return options
+
+
+class OnnxModel:
+    """A loaded ``.onnx`` file under stated conditions; a model for all of tinybench.
+
+    Parameters
+    ----------
+    path
+        The file.
+    threads, optimization
+        See `session_options`.
+    profile
+        Write a trace of every run; `end_profiling` says where. It slows the model down up to six times.
+
+    Attributes
+    ----------
+    name : str
+        The file's name without ending.
+    classes_ : numpy.ndarray
+        Labels of the columns, where the file names them.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the runtime cannot load it; the message says whether its IR version or opset is too new.
+    """
+
+    def __init__(
+        self, path: str | Path, threads: int = 1, optimization: str = "all", profile: bool | str | Path = False
+    ) -> None:
+        self.path, self.threads, self.optimization = Path(path), threads, optimization
+        self.name = self.path.stem
+        trace = Path(tempfile.mkdtemp(), "trace") if profile is True else profile or None
+        self.session = load_session(self.path, session_options(threads, optimization, trace))
+        self._call = session_call(self.session)
+        labels = self.session.get_modelmeta().custom_metadata_map.get("classes")
+        if labels is not None:
+            self.classes_ = np.array(json.loads(labels))
+
+    def forward(self, X: Any) -> Any:
+        """Return the model's last output: of a classifier the probabilities.
+
+        An array of another dtype than the graph's is cast first; that takes time in every call.
+        """
+        return self._call(X)
+
+    def end_profiling(self) -> Path:
+        """Stop the profile and return the path of the trace."""
+        return Path(self.session.end_profiling())
+
+    def __repr__(self) -> str:
+        """Return path and conditions."""
+        return f"OnnxModel({str(self.path)!r}, threads={self.threads}, optimization={self.optimization!r})"
+
+
+def load_session(path: Path, options: Any) -> Any:
+    """Return an ONNX Runtime session on the processor, or say what keeps it from loading.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the runtime cannot load it.
+    """
+    import onnxruntime
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; to_onnx writes one")
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        graph = load_graph(path)
+        opsets = ", ".join(f"{o.domain or 'ai.onnx'} {o.version}" for o in graph.opset_import)
+        raise ValueError(
+            f"ONNX Runtime {onnxruntime.__version__} cannot load {path}, which has IR version {graph.ir_version} and "
+            f"opset {opsets}; if one is too new, export with IR 10 and opset 21. It says: {str(error)[-300:]}"
+        ) from None
+
+
+def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -> ParityResult:
+    """Refuse a converted model whose answers differ from the original's.
+
+    Parameters
+    ----------
+    model, onnx_model
+        The original and the converted model; see `as_callable`.
+    X
+        Rows to compare on, of shape (n, features); a few hundred that look like those in use.
+    tolerance
+        Largest difference of scores to accept.
+
+    Returns
+    -------
+    ParityResult
+        Largest and mean difference, and the share of rows with the same label.
+
+    Raises
+    ------
+    ValueError
+        If a score differs by more than `tolerance`, or a label does; the message names the row with the largest
+        difference, and the share of rows that keep their label.
+    """
+    X = np.asarray(X)
+    original, converted = np.asarray(as_callable(model)(X)), np.asarray(as_callable(onnx_model)(X))
+    found = parity(original, converted.reshape(original.shape) if converted.size == original.size else converted)
+    if found.max_difference is None:
+        agree, gaps = found.label_agreement == 1, (original != converted.reshape(original.shape)).astype(float)
+    else:
+        agree = found.max_difference <= tolerance
+        gaps = np.abs(original.astype(float) - converted.reshape(original.shape).astype(float))
+    if not agree:
+        row = int(gaps.reshape(len(X), -1).max(axis=1).argmax())
+        raise ValueError(
+            f"row {row} differs most, by {gaps[row].max():.3g} (tolerance {tolerance:g}); {found.label_agreement:.2%} "
+            f"of {found.rows} rows keep their label. Look for a missing preprocessing step or a float64 model"
+        )
+    return found
+
+
+def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
+    """Return a fitted multilayer perceptron as plain NumPy in float32.
+
+    Parameters
+    ----------
+    model
+        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units.
+
+    Returns
+    -------
+    callable
+        Function of an array of shape (n, features). Of a classifier it returns probabilities of shape (n, classes),
+        also for two classes, where scikit-learn has one logistic output; of a regressor values of shape (n,) or
+        (n, outputs).
+
+    Raises
+    ------
+    TypeError
+        If it is no such network.
+    """
+    if not hasattr(model, "coefs_") or getattr(model, "activation", "") != "relu":
+        raise TypeError(f"{type(model).__name__} is no fitted multilayer perceptron with ReLU; there is no NumPy twin")
+    layers = [
+        (np.ascontiguousarray(W, np.float32), np.asarray(b, np.float32))
+        for W, b in zip(model.coefs_, model.intercepts_, strict=True)
+    ]
+    kind = model.out_activation_  # "softmax", "logistic" for two classes, "identity" for a regressor
+    if kind == "logistic" and len(layers[-1][1]) > 1:
+        raise TypeError("a multi-label network has no NumPy twin here")
+
+    def forward(X: Any) -> np.ndarray:
+        a: np.ndarray = np.asarray(X, np.float32)
+        for W, b in layers[:-1]:
+            a = np.maximum(a @ W + b, 0)
+        a = a @ layers[-1][0] + layers[-1][1]
+        if kind == "softmax":
+            a = np.exp(a - a.max(axis=1, keepdims=True))  # the largest becomes 0, so that nothing overflows
+            a /= a.sum(axis=1, keepdims=True)
+            return a
+        if kind == "logistic":
+            p = 0.5 + 0.5 * np.tanh(a / 2)
+            return np.hstack([1 - p, p])
+        return a[:, 0] if a.shape[1] == 1 else a
+
+    return forward
+
+
+def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, float]:
+    """Return the share of each operator in the time of all operators, the largest first.
+
+    The time of a node is the median of its runs, that of an operator the sum over its nodes: a run during which another
+    program had the processor moves nothing.
+
+    Parameters
+    ----------
+    events
+        Events of an ONNX Runtime trace.
+    skip_runs
+        How many runs at the beginning not to count: operators that start before run number `skip_runs` (from 0)
+        starts are left out.
+
+    Returns
+    -------
+    dict of str to float
+        Shares that sum to 1, by operator.
+
+    Raises
+    ------
+    ValueError
+        If no operator is left.
+    """
+    starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
+    begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
+    durations: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time") and event["ts"] >= begin:
+            durations.setdefault((event["args"]["op_name"], event["name"]), []).append(event["dur"])
+    times: dict[str, float] = {}
+    for (name, _), values in durations.items():
+        times[name] = times.get(name, 0.0) + median(values)
+    total = sum(times.values())
+    if not total:
+        raise ValueError(f"no operator ran after the first {skip_runs} runs; record more runs")
+    return {name: time / total for name, time in sorted(times.items(), key=lambda item: -item[1])}
+
+
+@dataclass(frozen=True)
+class OperatorProfile:
+    """Which share of the operators' time each operator takes, from ONNX Runtime's own trace.
+
+    Attributes
+    ----------
+    shares : dict of str to float
+        By operator, the largest first. There are no times here: under the profiler they are too long.
+    batch_size : int
+        Rows in each run.
+    runs : int
+        Runs counted.
+    trace : Path or None
+        The trace, to open at https://ui.perfetto.dev, if it was kept.
+    """
+
+    shares: dict[str, float]
+    batch_size: int
+    runs: int
+    trace: Path | None
+
+    def __str__(self) -> str:
+        """Return one line for each operator."""
+        lines = [f"{name:28}{share:7.1%}" for name, share in self.shares.items()]
+        return "\n".join([f"shares of operators, batch {self.batch_size}, {self.runs} runs", *lines])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return the shares as an accessible table and as text."""
+        rows = "".join(
+            f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th><td>{share:.1%}</td></tr>'
+            for name, share in self.shares.items()
+        )
+        caption = f"share of the operators' time, batch {self.batch_size}, {self.runs} runs"
+        return {
+            "text/plain": str(self),
+            "text/html": f"<table><caption>{caption}</caption><tbody>{rows}</tbody></table>",
+        }
+
+
+def operator_profile(
+    onnx_model: OnnxModel, X: Any, runs: int = 50, warmup_runs: int = 10, trace: str | Path | None = None
+) -> OperatorProfile:
+    """Measure which operators take the time, from a trace that ONNX Runtime writes.
+
+    Parameters
+    ----------
+    onnx_model
+        The model; it is loaded a second time, under the same conditions, with profiling on.
+    X
+        One batch, of shape (n, features).
+    runs, warmup_runs
+        Runs that count, and runs before them that do not.
+    trace
+        Where to keep the trace, a ``.json`` file that opens at https://ui.perfetto.dev; None to drop it.
+
+    Returns
+    -------
+    OperatorProfile
+
+    Raises
+    ------
+    ValueError
+        If a number of runs is no whole number, or there is nothing to count.
+    """
+    check_runs("runs", runs, 1)
+    check_runs("warmup_runs", warmup_runs, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        profiled = OnnxModel(onnx_model.path, onnx_model.threads, onnx_model.optimization, Path(folder, "trace"))
+        for _ in range(warmup_runs + runs):
+            profiled.forward(X)
+        written = profiled.end_profiling()
+        shares = operator_shares(json.loads(written.read_text(encoding="utf-8")), warmup_runs)
+        if trace is not None:
+            Path(trace).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(written, trace)
+    return OperatorProfile(shares, describe_input(X)["batch_size"], runs, None if trace is None else Path(trace))
+
+
+def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
+    """Return the three stages of a fitted scikit-learn classifier pipeline as functions of one argument.
+
+    Parameters
+    ----------
+    pipeline
+        A fitted ``Pipeline`` that ends in a classifier with ``predict_proba``, or such a classifier alone.
+
+    Returns
+    -------
+    dict of str to callable
+        ``preprocess``: all steps but the last (nothing for a classifier alone). ``model``: the probabilities.
+        ``postprocess``: the label of the largest probability in each row.
+
+    Raises
+    ------
+    TypeError
+        If the last step has no ``predict_proba``.
+    """
+    steps = [step for _, step in getattr(pipeline, "steps", [("model", pipeline)])]
+    model = steps[-1]
+    if not hasattr(model, "predict_proba"):
+        raise TypeError(f"{type(model).__name__} has no predict_proba; pass three functions instead of the pipeline")
+    transformers = [step for step in steps[:-1] if step not in (None, "passthrough")]
+
+    def preprocess(X: Any) -> Any:
+        for step in transformers:
+            X = step.transform(X)
+        return X
+
+    def postprocess(scores: Any) -> Any:
+        return model.classes_[np.argmax(scores, axis=1)]
+
+    return {"preprocess": preprocess, "model": model.predict_proba, "postprocess": postprocess}
+
+
+def time_breakdown(
+    pipeline: Any, X: Any, runs: int = 50, warmup_runs: int = 5, clock: Clock = time.perf_counter
+) -> dict[str, BenchmarkResult]:
+    """Measure how long each stage of a pipeline takes, in calls of the whole pipeline.
+
+    Parameters
+    ----------
+    pipeline
+        See `pipeline_stages`; or functions of one argument by stage, each called with what the one before returned.
+    X
+        One batch, of shape (n, features).
+    runs
+        Number of measured calls.
+    warmup_runs
+        At least so many calls before, see `warm_up`; 0 for none.
+    clock
+        Returns seconds.
+
+    Returns
+    -------
+    dict of str to BenchmarkResult
+        Seconds by stage in their order, and ``total``; values of one position are of the same call, and the stages of a
+        call sum to its total. Each holds one clock read.
+
+    Raises
+    ------
+    TypeError
+        If the pipeline has no such stages.
+    ValueError
+        If a number of runs is no whole number.
+    """
+    check_runs("runs", runs, 1)
+    check_runs("warmup_runs", warmup_runs, 0)
+    stages = dict(pipeline) if isinstance(pipeline, Mapping) else pipeline_stages(pipeline)
+
+    def whole(x: Any) -> Any:
+        for stage in stages.values():
+            x = stage(x)
+        return x
+
+    if warmup_runs:
+        warm_up(whole, X, min_calls=warmup_runs, clock=clock)
+    times: dict[str, list[float]] = {name: [] for name in [*stages, "total"]}
+    for _ in range(runs):
+        value, marks = X, [clock()]
+        for stage in stages.values():
+            value = stage(value)
+            marks.append(clock())
+        for name, start, end in zip(stages, marks, marks[1:], strict=False):
+            times[name].append(end - start)
+        times["total"].append(marks[-1] - marks[0])
+    metadata = {**describe_input(X), "warmup_runs": warmup_runs, "order": "stages of one call"}
+    return {
+        name: BenchmarkResult("latency", values, {**metadata, "stage": name}, unit="s")
+        for name, values in times.items()
+    }
