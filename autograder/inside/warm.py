@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from . import linux
-from .agent import make_shell, serve
+from .desk import make_shell, serve
 
 NOBODY = 65534
 WATCH_SECONDS = 0.05

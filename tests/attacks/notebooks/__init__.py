@@ -74,7 +74,7 @@ def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
 
 
 # A student's code can always make the visible asserts pass: they run beside it. So each attack begins with that.
-VISIBLE_PASSES = "import inside.agent\ninside.agent.Desk.visible = lambda *_: ([], None)\n"
+VISIBLE_PASSES = "import inside.desk\ninside.desk.Desk.visible = lambda *_: ([], None)\n"
 
 
 def first(code: str, *, visible_passes: bool = True) -> Callable[[NotebookNode], None]:

@@ -154,8 +154,8 @@ ATTACKS = [
     Attack("settrace", first("import sys\ndef trace(frame, event, arg):\n    if event == 'line' and 'check' in frame.f_code.co_name:\n        frame.f_lineno = frame.f_code.co_firstlineno\n    return trace\nsys.settrace(trace)")),
     Attack("atexit", first("import atexit, os\natexit.register(os._exit, 0)\natexit.register(print, 'score: 27/27')")),
     # the judge
-    Attack("agent_patched", first("import inside.agent as a, inside.peer as p\np.Peer._do = lambda self, *x: ([], None)"), flagged=True),
-    Attack("agent_claims_all_passed", first("import inside.agent as a\na.run_cell = lambda *x: ([], None)\na.Desk.visible = lambda *x: ([], None)\na.Desk.graft = lambda *x: None")),
+    Attack("desk_patched", first("import inside.desk as a, inside.peer as p\np.Peer._do = lambda self, *x: ([], None)"), flagged=True),
+    Attack("desk_claims_all_passed", first("import inside.desk as a\na.run_cell = lambda *x: ([], None)\na.Desk.visible = lambda *x: ([], None)\na.Desk.graft = lambda *x: None")),
     Attack("replies_forged", first(TALK.format(act="thing.wire.send(['value', {'tuple': [[], None]}])\n        for _ in range(500): thing.wire.send(['value', None])")), flagged=True),
     Attack("replies_from_a_thread", first("import threading, time, gc\npeer = next(x for x in gc.get_objects() if type(x).__name__ == 'Student')\n"
            "def spoof():\n    while True:\n        peer.wire.send(['value', {'tuple': [[], None]}]); time.sleep(0.001)\nthreading.Thread(target=spoof, daemon=True).start()"), flagged=True),

@@ -1,0 +1,1 @@
+"""The Olympics: students enter models, the referee measures them itself, pages rank them."""

@@ -1,0 +1,92 @@
+"""What pages and exports show: the measured entries and their standings, computed once for each change."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from dataclasses import dataclass
+
+from autograder.leaderboard.events import Event, Olympics
+from autograder.leaderboard.standings import Entry, Place, Standings, entry_of, standings
+from autograder.leaderboard.store import Store
+
+COLUMNS = (
+    "place", "shared", "student", "entry", "name", "score", "score_lower", "score_upper", "latency_ratio",
+    "latency_lower", "latency_upper", "memory_ratio", "memory_lower", "memory_upper", "size_bytes",
+    "accuracy", "accuracy_lower", "accuracy_upper", "digits", "misses",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The board at one moment."""
+
+    state: tuple[int, bool]
+    entries: list[Entry]
+    standings: dict[str, Standings]
+
+    @property
+    def private(self) -> bool:
+        """Whether the deadline has passed, so that the private digits count."""
+        return self.state[1]
+
+    def place_of(self, entry_id: int) -> Place | None:
+        """Return the place that an entry holds, if it holds one."""
+        places = (place for each in self.standings.values() for place in each.places)
+        return next((place for place in places if place.entry.id == entry_id), None)
+
+
+class Board:
+    """The standings of all events, always up to date.
+
+    Parameters
+    ----------
+    store
+        The database.
+    olympics
+        Events and deadline.
+    """
+
+    def __init__(self, store: Store, olympics: Olympics) -> None:
+        self.store, self.olympics = store, olympics
+        self.lock = threading.Lock()
+        self.last: Snapshot | None = None
+        self.read: dict[int, Entry] = {}  # results never change: each is read once
+
+    def state(self) -> tuple[int, bool]:
+        """Return what the board depends on: what has happened, and whether the deadline has passed."""
+        return self.store.version(), self.store.now() >= self.olympics.deadline.timestamp()
+
+    def snapshot(self) -> Snapshot:
+        """Return the board as it is now."""
+        state = self.state()
+        with self.lock:
+            if self.last is None or self.last.state != state:
+                for row in self.store.measured():
+                    if row.id not in self.read:
+                        self.read[row.id] = entry_of(row)
+                entries = sorted(self.read.values(), key=lambda entry: entry.id)
+                ranked = {event.id: standings(event, entries, state[1]) for event in self.olympics.events}
+                self.last = Snapshot(state, entries, ranked)
+            return self.last
+
+
+def export_csv(event: Event, ranked: Standings) -> str:
+    """Return the standings of an event as CSV, those without a place at the end with the bars they miss."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    rows = [(place.place, place.shared, place.score, place.entry, "") for place in ranked.places]
+    rows += [("", "", ("", "", ""), entry, missed) for entry, missed in ranked.outside]  # type: ignore[misc]
+    digits = "private" if ranked.private else "public"
+    for place, shared, score, entry, missed in rows:
+        measured = (*entry.latency, *entry.memory, entry.size, *entry.accuracy(ranked.private))
+        text = (_plain(entry.student), entry.id, _plain(entry.name))
+        writer.writerow([place, shared, *text, *score, *measured, digits, missed])
+    return out.getvalue()
+
+
+def _plain(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" else text

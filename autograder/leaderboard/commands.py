@@ -1,0 +1,249 @@
+"""`autograder leaderboard …`: serve, work, hand out tokens, enter, rehearse, export."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autograder.leaderboard.events import Olympics
+    from autograder.leaderboard.store import Store
+
+PORT = 8017
+
+
+def add_commands(subparsers: Any) -> None:
+    """Add ``leaderboard`` and what it does to the commands of `autograder`.
+
+    Parameters
+    ----------
+    subparsers
+        What ``ArgumentParser.add_subparsers`` returned. Each command sets ``command``, a function of the course's root
+        and the options that returns an exit code.
+    """
+    summary = "The Olympics: serve the leaderboard, measure and enter models"
+    parser = subparsers.add_parser("leaderboard", help=summary, description=f"{summary}.")
+    commands = parser.add_subparsers(metavar="WHAT", required=True)
+
+    def add(name: str, function: object, summary: str, more: str = "") -> argparse.ArgumentParser:
+        command: argparse.ArgumentParser = commands.add_parser(
+            name, help=summary, description=f"{summary}. {more}".strip()
+        )
+        command.set_defaults(command=function)
+        command.add_argument("--events", help="file of the events; by default the one that comes with autograder")
+        return command
+
+    def with_database(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--database",
+            default=os.environ.get("TINYBENCH_DATABASE"),
+            help="address, such as postgresql+psycopg://user@host/name; by default course/leaderboard.db "
+            "(also from the environment: TINYBENCH_DATABASE)",
+        )
+
+    serve = add("serve", _serve, "Start the leaderboard and a worker")
+    with_database(serve)
+    serve.add_argument("--host", default="127.0.0.1")
+    serve.add_argument("--port", type=int, default=PORT)
+    serve.add_argument("--prefix", default="", help="path under which a proxy shows it")
+    serve.add_argument("--no-worker", action="store_true", help="only the pages; workers run elsewhere")
+
+    with_database(add("worker", _worker, "Measure entries", "As many as you like may run, on other machines too."))
+
+    token = add("token", _token, "Make tokens for students", "Each is shown once; a student's earlier one ends.")
+    with_database(token)
+    token.add_argument("students", nargs="+", metavar="STUDENT")
+
+    enter = add("enter", _enter, "Enter a model")
+    enter.add_argument("model", type=Path)
+    enter.add_argument("--event", default="latency")
+    enter.add_argument("--url", default=os.environ.get("TINYBENCH_LEADERBOARD", f"http://127.0.0.1:{PORT}"))
+    enter.add_argument("--token", default=os.environ.get("TINYBENCH_TOKEN", ""), help="or set TINYBENCH_TOKEN")
+
+    rehearse = add(
+        "rehearse", _rehearse, "Measure a model on this machine with the referee's code", "The public digits count."
+    )
+    rehearse.add_argument("model", type=Path)
+    rehearse.add_argument("--baseline", type=Path, help="an .onnx file; by default the baseline is trained and kept")
+    rehearse.add_argument("--unconfined", action="store_true", help="without the sandbox, for a model of your own")
+
+    check = add("check", _check, "Tell whether a file is a valid entry", "Takes milliseconds and runs nothing of it.")
+    check.add_argument("model", type=Path)
+
+    data = add("data", _data, "Write the training digits and the public ones to a file for numpy.load")
+    data.add_argument("out", type=Path)
+
+    export = add("export", _export, "Write the standings of each event as CSV")
+    with_database(export)
+    export.add_argument("--out", type=Path, default=Path(), help="the folder (default: here)")
+
+
+def _olympics(options: argparse.Namespace) -> Olympics:
+    from autograder.leaderboard.events import load
+
+    return load(Path(options.events) if options.events else None)
+
+
+def _database(root: Path, options: argparse.Namespace) -> str:
+    if options.database:
+        return str(options.database)
+    (root / "course").mkdir(exist_ok=True)
+    return f"sqlite:///{root / 'course' / 'leaderboard.db'}"
+
+
+def _store(root: Path, options: argparse.Namespace) -> Store:
+    from autograder.leaderboard.store import Store
+
+    return Store(_database(root, options))
+
+
+def _serve(root: Path, options: argparse.Namespace) -> int:
+    import uvicorn
+
+    from autograder.leaderboard.app import create_app
+    from autograder.sandbox import available
+
+    olympics, database = _olympics(options), _database(root, options)
+    app = create_app(_store(root, options), olympics, options.prefix.rstrip("/"))
+    worker = None
+    if not options.no_worker:
+        available()
+        command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "worker"]
+        command += ["--events", options.events] if options.events else []
+        # By the environment: arguments, which may hold a password, can be read by all users of a machine.
+        worker = subprocess.Popen(command, env={**os.environ, "TINYBENCH_DATABASE": database})
+    print(f"{olympics.title}: http://{options.host}:{options.port}{options.prefix}/   Ctrl+C ends it.", flush=True)
+    try:
+        uvicorn.run(app, host=options.host, port=options.port, log_level="warning", server_header=False)
+    finally:
+        if worker:
+            worker.terminate()
+            worker.wait()
+    return 0
+
+
+def _worker(root: Path, options: argparse.Namespace) -> int:
+    from autograder.leaderboard.worker import run
+
+    return run(_database(root, options), _olympics(options))
+
+
+def _token(root: Path, options: argparse.Namespace) -> int:
+    store, days = _store(root, options), _olympics(options).quota.token_days
+    for student in options.students:
+        print(f"{student}\t{store.add_token(student, days)}")
+    return 0
+
+
+def _read(model: Path) -> bytes:
+    if not model.is_file():
+        raise FileNotFoundError(f"there is no file {model}")
+    return model.read_bytes()
+
+
+def _enter(root: Path, options: argparse.Namespace) -> int:
+    event, name = urllib.parse.quote(options.event, safe=""), urllib.parse.quote(options.model.name)
+    request = urllib.request.Request(
+        f"{options.url.rstrip('/')}/api/events/{event}/entries?name={name}",
+        data=_read(options.model),
+        headers={"Authorization": f"Bearer {options.token}", "Content-Type": "application/octet-stream"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            entry = json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise ValueError(f"not entered: {_detail(error)}") from None
+    except urllib.error.URLError as error:
+        raise ValueError(
+            f"no leaderboard answers at {options.url} ({error.reason}); name its address with --url, or start it with "
+            "`autograder leaderboard serve`"
+        ) from None
+    # The server may sit behind a prefix; the entry's own path starts with it already.
+    server = urllib.parse.urlsplit(options.url)
+    page = f"{server.scheme}://{server.netloc}{entry['url']}"
+    if entry["state"] == "refused":
+        raise ValueError(f"entry {entry['id']} is refused: {entry['reason']} ({page})")
+    print(f"entry {entry['id']} is {entry['state']}: {page}")
+    return 0
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.load(error)["detail"])
+    except (ValueError, KeyError):
+        return f"{error.code} {error.reason}"
+
+
+def _check(root: Path, options: argparse.Namespace) -> int:
+    from autograder.leaderboard.entry import check
+
+    facts = check(_read(options.model), _olympics(options).limits)
+    operators = ", ".join(f"{name} {count}" for name, count in facts.operators.items())
+    print(f"valid: {facts.size} bytes, {facts.nodes} nodes, {facts.weights} weights, opset {facts.opset}; {operators}")
+    return 0
+
+
+def _rehearse(root: Path, options: argparse.Namespace) -> int:
+    from autograder.leaderboard import referee, task
+    from autograder.leaderboard.entry import check
+    from autograder.leaderboard.show import percent, quantity, times
+    from autograder.leaderboard.standings import Score
+    from tinybench.accuracy import wilson_interval
+
+    olympics, data = _olympics(options), _read(options.model)
+    check(data, olympics.limits)
+    kept = options.baseline or root / "course" / "baseline.onnx"
+    if not kept.exists() and not options.baseline:
+        print("training the baseline once ...", flush=True)
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_bytes(task.train_baseline(olympics.baseline))
+    run = referee.unconfined if options.unconfined else referee.confined
+    umpire = referee.Referee(olympics, _read(kept), None, run)
+    scores, _ = umpire.measure(data, lambda text: print(f"  {text}", flush=True))
+    right, total = scores["accuracy"]["public"]
+    latency, memory = Score(*scores["latency"]["ratio"]), Score(*scores["memory"]["ratio"])
+    reading = Score(right / total, *wilson_interval(right, total))
+    rows = [
+        ("latency", latency, times, quantity(scores["latency"]["seconds"], "s")),
+        ("memory", memory, times, quantity(scores["memory"]["bytes"], "B")),
+        ("accuracy", reading, percent, f"{right} of {total} public digits"),
+    ]
+    for name, score, form, more in rows:
+        print(f"{name:<9} {form(score.value):>8}  ({form(score.lower)} to {form(score.upper)})  {more}")
+    print(f"{'size':<9} {times(scores['size']['ratio']):>8}  {quantity(len(data), 'B')}")
+    return 0
+
+
+def _data(root: Path, options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from autograder.leaderboard import task
+
+    images, labels = task.training_split()
+    test_images, test_labels = task.public_split(_olympics(options).task.public_rows)
+    with options.out.open("wb") as file:
+        np.savez_compressed(
+            file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels
+        )
+    print(f"{options.out}: {len(labels)} training digits, {len(test_labels)} public ones")
+    return 0
+
+
+def _export(root: Path, options: argparse.Namespace) -> int:
+    from autograder.leaderboard.board import Board, export_csv
+
+    olympics = _olympics(options)
+    snapshot = Board(_store(root, options), olympics).snapshot()
+    for event in olympics.events:
+        path = options.out / f"{event.id}.csv"
+        path.write_text(export_csv(event, snapshot.standings[event.id]), encoding="utf-8")
+        print(f"{path}: {len(snapshot.standings[event.id].places)} places")
+    return 0

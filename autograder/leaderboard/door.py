@@ -1,0 +1,108 @@
+"""Where entries come in: who brings one, how much of it is read, and whether it is let in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import HTTPException, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from autograder.leaderboard.entry import Refused, check
+from autograder.leaderboard.events import Olympics
+from autograder.leaderboard.guard import RateLimit, check_declared_size, too_large
+from autograder.leaderboard.store import Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken
+
+COOKIE = "tinybench_token"
+AT_ONCE = 4  # uploads held in memory; others wait, and so do their senders
+UPLOAD_SECONDS = 60
+OVERHEAD = 64 * 1024  # what a form adds to the file it carries
+STATUS = {UnknownToken: 401, Conflict: 409, Exhausted: 429}
+
+
+class Door:
+    """Lets students and their files in.
+
+    Parameters
+    ----------
+    store
+        The database.
+    olympics
+        Limits, quota, deadline.
+    """
+
+    def __init__(self, store: Store, olympics: Olympics) -> None:
+        self.store, self.olympics = store, olympics
+        self.room = asyncio.Semaphore(AT_ONCE)
+        self.uploads, self.failures = RateLimit(20), RateLimit(30)
+
+    async def student(self, request: Request, token: str | None = None) -> Student:
+        """Return who sends a request: by the given token, the Authorization header, or the cookie.
+
+        Raises
+        ------
+        HTTPException
+            401 with the reason; 429 after many wrong tokens from one address.
+        """
+        if token is None:
+            scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+            token = bearer.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
+        try:
+            return await run_in_threadpool(self.store.student, token)
+        except UnknownToken as error:
+            # Right tokens never wait: students behind one proxy share its address.
+            self.failures.spend(request.client.host if request.client else "")
+            raise HTTPException(401, str(error), headers={"WWW-Authenticate": "Bearer"}) from None
+
+    @asynccontextmanager
+    async def _reading(self, request: Request, student: Student) -> AsyncIterator[None]:
+        self.uploads.spend(student.id)
+        check_declared_size(request, self.olympics.limits.size + OVERHEAD)
+        async with self.room:
+            try:
+                async with asyncio.timeout(UPLOAD_SECONDS):
+                    yield
+            except TimeoutError:
+                raise HTTPException(408, f"the upload took longer than {UPLOAD_SECONDS} s; try again") from None
+
+    async def take_form(self, request: Request, student: Student) -> int:
+        """Read an uploaded form and return the number of the entry, queued or refused."""
+        async with self._reading(request, student):
+            form = await request.form(max_files=1, max_fields=8)
+            upload, event = form.get("file"), str(form.get("event", ""))
+            if not isinstance(upload, UploadFile) or not upload.filename:
+                raise HTTPException(400, "no file was chosen; choose an .onnx file")
+            try:
+                data = await upload.read(self.olympics.limits.size + 1)
+                return await self._let_in(student, event, upload.filename, data)
+            finally:
+                await form.close()
+
+    async def take_body(self, request: Request, student: Student, event: str, name: str) -> int:
+        """Read a file that is the whole body and return the number of the entry, queued or refused."""
+        async with self._reading(request, student):
+            data = bytearray()
+            async for piece in request.stream():
+                data += piece
+                if len(data) > self.olympics.limits.size:
+                    raise too_large(self.olympics.limits.size)
+            return await self._let_in(student, event, name, bytes(data))
+
+    async def _let_in(self, student: Student, event: str, name: str, data: bytes) -> int:
+        return await run_in_threadpool(self._check_and_enter, student, event, name, data)
+
+    def _check_and_enter(self, student: Student, event: str, name: str, data: bytes) -> int:
+        olympics = self.olympics
+        try:
+            olympics.event(event)
+            try:
+                facts = check(data, olympics.limits)
+            except Refused as refused:
+                return self.store.refuse_at_the_door(student, event, name, data, str(refused))
+            return self.store.enter(student, event, name, data, facts, olympics.quota, olympics.deadline)
+        except NotAllowed as error:
+            raise HTTPException(STATUS.get(type(error), 403), str(error)) from None
+        except ValueError as error:
+            raise HTTPException(404, str(error)) from None

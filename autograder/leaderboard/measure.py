@@ -1,0 +1,144 @@
+"""The program that the referee runs inside the sandbox: one question as bytes in, one answer as JSON out.
+
+It sees models and digits, but no labels: answers are compared outside. Beside this file the sandbox shows `tinybench`.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+Run = Callable[[np.ndarray], np.ndarray]
+
+
+class Unfit(Exception):
+    """The entry cannot be measured; the message is the sentence its author reads."""
+
+
+def load(content: np.ndarray) -> Run:
+    """Return a model as a function from digits to scores, on one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    # The allow-list knows no custom operators; neither shall the session.
+    session = onnxruntime.InferenceSession(content.tobytes(), options, providers=["CPUExecutionProvider"])
+    feed, scores = session.get_inputs()[0].name, session.get_outputs()[-1].name
+    return lambda rows: session.run([scores], {feed: rows})[0]
+
+
+def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """Cut digits into full batches."""
+    return [np.ascontiguousarray(rows[start : start + size]) for start in range(0, len(rows) - size + 1, size)]
+
+
+def answers(packed: Any, batch: int, call_seconds: float, **_: Any) -> dict[str, Any]:
+    """Read all digits, twice: alike, and in other company."""
+    run, rows = load(packed["entry"]), packed["rows"]
+
+    def read(order: np.ndarray, size: int) -> np.ndarray:
+        parts = []
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            began = time.thread_time()
+            scores = run(rows[part])
+            took = time.thread_time() - began
+            # The first call may do what later ones need not do again.
+            if start and took > call_seconds:
+                raise Unfit(f"one call with {size} digits took {took:.2f} s; at most {call_seconds:g} s are allowed")
+            if scores.shape != (len(part), 10) or not np.isfinite(scores).all():
+                raise Unfit(f"for {len(part)} digits it gave {scores.shape} scores, or some that are no numbers")
+            parts.append(scores)
+        done = np.empty((len(rows), 10), np.float32)
+        done[order] = np.concatenate(parts)
+        return done
+
+    order = np.arange(len(rows))
+    first, second = read(order, batch), read(order, batch)
+    if not np.array_equal(first, second):
+        raise Unfit("it answers the same digits differently when asked again")
+    # Dynamic quantisation takes one scale for a whole batch: a few answers may depend on the company, not many.
+    mixed = read(np.random.default_rng().permutation(len(rows)), batch // 2 + 1)
+    agree = float((mixed.argmax(1) == first.argmax(1)).mean())
+    if agree < 0.97:
+        raise Unfit(f"its answers depend on the other digits of the batch: only {agree:.1%} stay when these change")
+    return {"labels": first.argmax(1).tolist(), "agreement": agree}
+
+
+def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
+    """Time entry and baseline in shuffled rounds, on digits that change from call to call."""
+    from tinybench.latency import measure_latencies
+
+    stock = batches(packed["rows"], batch)
+
+    def turning(run: Run, own: Iterable[np.ndarray]) -> Callable[[object], object]:
+        turn = itertools.cycle(own)
+        return lambda _: run(next(turn))
+
+    entry, baseline = load(packed["entry"]), load(packed["baseline"])
+    models = {
+        "entry": turning(entry, stock),
+        "baseline": turning(baseline, stock),
+        "repeated": turning(entry, stock[:1]),
+    }
+    # The clock of this thread's own work: on an idle machine it agrees with the wall clock, and on a busy one it still
+    # does what that one does not: by the wall clock, preemption made a model 2.6 times as fast as itself.
+    measured = measure_latencies(models, stock[0], measurement_runs=rounds, mode="hot", clock=time.thread_time)
+    values = {name: result.values for name, result in measured.items()}
+    again = statistics.median(a / b for a, b in zip(values["repeated"], values["entry"], strict=True))
+    # Caches of the processor favour repeated digits a little; a cache of answers would show far below.
+    if again < 0.2:
+        raise Unfit(f"repeated digits take it only {again:.0%} of the time of fresh ones: it remembers answers")
+    return {"entry": values["entry"], "baseline": values["baseline"], "repeated": again}
+
+
+def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
+    """Return the bytes by which each stage's peak exceeds the process before it; the process is fresh."""
+    from tinybench.memory import read_status, reset_peak
+
+    stock = batches(packed["rows"], batch)
+    load(packed["tiny"])(stock[0])  # what the runtime itself takes belongs to no model
+    before = read_status()["VmRSS"]
+    stages: dict[str, int] = {}
+
+    def stage(name: str, work: Callable[[], object]) -> Any:
+        reset_peak()
+        made = work()
+        stages[name] = max(0, read_status()["VmHWM"] - before)
+        return made
+
+    run = stage("load", lambda: load(packed["entry"]))
+    stage("first call", lambda: run(stock[0]))
+    stage("second call", lambda: run(stock[1 % len(stock)]))
+    stage("steady", lambda: [run(rows) for rows in random.choices(stock, k=20)])
+    return stages
+
+
+def main() -> None:
+    """Answer the question on standard input."""
+    packed = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
+    question = json.loads(packed["question"].tobytes())
+    stages: dict[str, Callable[..., dict[str, Any]]] = {"answers": answers, "latency": latency, "memory": memory}
+    try:
+        answer = stages[question.pop("stage")](packed, **question)
+    except Unfit as unfit:
+        answer = {"unfit": str(unfit)}
+    except MemoryError:
+        answer = {"unfit": "it needs more memory than there is for an entry"}
+    except Exception as error:  # ONNX Runtime's exceptions have no common class
+        answer = {"unfit": f"it cannot be run: {' '.join(str(error).split())[:300]}"}
+    sys.stdout.write(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The worker: takes entries from the database one by one and lets the referee measure them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from autograder.leaderboard import jobs, task
+from autograder.leaderboard.entry import Refused
+from autograder.leaderboard.events import Olympics
+from autograder.leaderboard.jobs import Job
+from autograder.leaderboard.referee import Progress, Referee
+from autograder.leaderboard.store import Store
+from autograder.sandbox import available
+
+POLL = 0.5
+HEARTBEAT = 5.0
+
+Measure = Callable[[bytes, Progress], tuple[dict[str, Any], dict[str, Any]]]
+
+
+class Lost(Exception):
+    """Another worker has this job now: the lease had lapsed."""
+
+
+def make_referee(store: Store, olympics: Olympics) -> Referee:
+    """Return the referee with the baseline and the private seed of this database."""
+    baseline = store.setting("baseline", lambda: task.train_baseline(olympics.baseline))
+    return Referee(olympics, baseline, store.private_seed())
+
+
+def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = True, name: str = "") -> int:
+    """Measure entries until told to stop.
+
+    Parameters
+    ----------
+    store
+        The database.
+    measure
+        `Referee.measure`.
+    stop
+        Set to end after the entry in hand.
+    idle
+        Wait for more when no entry is left; otherwise return.
+    name
+        Of this worker, in the history of entries; by default host and process.
+
+    Returns
+    -------
+    int
+        How many entries it ended.
+    """
+    name = name or f"{socket.gethostname()}:{os.getpid()}"
+    ended = 0
+    while not stop.is_set():
+        job = jobs.claim(store, name)
+        if job is not None:
+            ended += _attend(store, job, measure)
+        elif idle:
+            stop.wait(POLL)
+        else:
+            break
+    return ended
+
+
+def _attend(store: Store, job: Job, measure: Measure) -> bool:
+    """Measure one entry and write how it ended; False if that was for another worker to do."""
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(HEARTBEAT):
+            jobs.renew(store, job)
+
+    def progress(text: str) -> None:
+        if not jobs.renew(store, job, text):
+            raise Lost
+
+    heart = threading.Thread(target=beat, daemon=True)
+    heart.start()
+    try:
+        return jobs.finish(store, job, *measure(store.content(job.sha256), progress))
+    except Refused as refused:
+        return jobs.refuse(store, job, str(refused))
+    except Lost:
+        return False
+    except (KeyboardInterrupt, SystemExit):
+        jobs.put_back(store, job)
+        raise
+    except Exception:
+        # An error of ours, not of the entry: say so, keep it for the instructor, and go on with the next one.
+        traceback.print_exc(file=sys.stderr)
+        return jobs.refuse(store, job, "the referee failed on it; tell your instructor, whose log says more")
+    finally:
+        done.set()
+        heart.join()
+
+
+def run(database: str, olympics: Olympics) -> int:
+    """Be a worker until interrupted; an entry in hand then goes back to the queue.
+
+    Raises
+    ------
+    SandboxUnavailable
+        If this machine cannot confine entries.
+    """
+    available()
+    store = Store(database)
+
+    def leave(*_: object) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    print("worker: preparing baseline and digits ...", flush=True)
+    referee = make_referee(store, olympics)
+    print("worker: ready", flush=True)
+    work(store, referee.measure, stop=threading.Event())
+    return 0

@@ -1,0 +1,49 @@
+"""Server and worker as programs that a test can kill: ``python -m tests.leaderboard.crowd serve|work DATABASE …``.
+
+The worker measures for real, but without a fresh sandbox for each of hundreds of entries: these models are the test's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+import threading
+from contextlib import redirect_stdout
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import uvicorn
+
+from autograder.leaderboard import jobs, measure, worker
+from autograder.leaderboard.app import create_app
+from autograder.leaderboard.referee import Referee
+from autograder.leaderboard.store import Store
+from autograder.sandbox import Finished, Limits
+from tests.leaderboard.boards import small_olympics, trained
+from tinybench import latency
+
+
+def in_this_process(stdin: bytes, limits: Limits) -> Finished:
+    """Run the measuring program without starting one."""
+    out = io.StringIO()
+    with patch.object(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin))), redirect_stdout(out):
+        measure.main()
+    return Finished(0, out.getvalue().encode(), b"")
+
+
+def main(what: str, database: str, *more: str) -> None:
+    """Be a server or a worker."""
+    store, olympics = Store(database), small_olympics()
+    if what == "serve":
+        uvicorn.run(create_app(store, olympics), port=int(more[0]), log_level="error")
+        return
+    jobs.LEASE, worker.HEARTBEAT, worker.POLL = 2.0, 0.5, 0.05
+    latency.measure_latencies = functools.partial(latency.measure_latencies, warmup_runs=0)
+    referee = Referee(olympics, trained(), store.private_seed(), in_this_process)
+    print("ready", flush=True)
+    worker.work(store, referee.measure, stop=threading.Event())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,157 @@
+"""The referee: real measurements in the sandbox, on a small scale."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+
+from autograder import sandbox
+from autograder.leaderboard import task
+from autograder.leaderboard.entry import Refused, check
+from autograder.leaderboard.events import Effort
+from autograder.leaderboard.referee import Referee, host_lock, rerun_interval, unconfined
+from tests.leaderboard.boards import model, small_olympics, trained
+
+OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5))
+
+
+@pytest.fixture(scope="module")
+def referee() -> Referee:
+    return Referee(OLYMPICS, trained(64), seed=1)
+
+
+def test_the_baseline_beside_itself(referee: Referee) -> None:
+    seen: list[str] = []
+    scores, evidence = referee.measure(trained(64), seen.append)
+    ratio, lower, upper = scores["latency"]["ratio"]
+    assert lower < ratio < upper
+    assert ratio == pytest.approx(1, abs=0.3)
+    assert scores["memory"]["ratio"][0] == pytest.approx(1, abs=0.1)
+    assert scores["size"]["ratio"] == 1
+    assert list(scores["memory"]["stages"]) == ["load", "first call", "second call", "steady"]
+    assert len(evidence["latency"]) == 3
+    assert seen[:2] == ["waiting for the machine", "reading digits"]
+
+
+def test_a_smaller_network_is_faster_and_lighter(referee: Referee) -> None:
+    scores, _ = referee.measure(trained(8))
+    assert scores["latency"]["ratio"][2] < 0.9
+    assert scores["memory"]["ratio"][2] < 1
+
+
+def lookup_table(images: np.ndarray, labels: np.ndarray) -> bytes:
+    """Return a model that knows the given digits by heart: the nearest stored one answers."""
+    sharpness = 50.0
+    keys = sharpness * images.T
+    offset = -sharpness * (images**2).sum(axis=1) / 2
+    answers = np.eye(10, dtype=np.float32)[labels]
+    nodes = [
+        helper.make_node("MatMul", ["digits", "keys"], ["products"]),
+        helper.make_node("Add", ["products", "offset"], ["closeness"]),
+        helper.make_node("Softmax", ["closeness"], ["nearest"]),
+        helper.make_node("MatMul", ["nearest", "answers"], ["scores"]),
+    ]
+    arrays = {"keys": keys, "offset": offset, "answers": answers}
+    constants = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()]
+    return bytes(model(nodes, constants).SerializeToString())
+
+
+def test_a_lookup_table_of_the_public_digits_is_seen_through(referee: Referee) -> None:
+    data = lookup_table(*task.public_split(OLYMPICS.task.public_rows))
+    check(data)
+    scores, _ = referee.measure(data)
+    (public, rows), (private, _) = scores["accuracy"]["public"], scores["accuracy"]["private"]
+    assert public == rows
+    assert private < 0.9 * rows
+
+
+def test_splits_share_no_picture_and_seeds_make_fresh_ones() -> None:
+    public, private, other = (
+        split[0] for split in (task.public_split(50), task.private_split(50, 1), task.private_split(50, 2))
+    )
+    pictures = {row.tobytes() for row in np.concatenate([public, private, other])}
+    assert len(pictures) == 150
+    assert np.array_equal(private, task.distorted(np.arange(1258, 1797, 2), 50, 1)[0])
+
+
+def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> None:
+    asked: list[bytes] = []
+
+    def listening(stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
+        asked.append(stdin)
+        raise Refused("enough")
+
+    spy = Referee(OLYMPICS, trained(64), 1, listening)
+    with pytest.raises(Refused):
+        spy.measure(trained(8))
+    import io
+
+    packed = np.load(io.BytesIO(asked[0]))
+    assert set(packed.files) == {"rows", "entry", "baseline", "tiny", "question"}
+    assert all("label" not in name for name in packed.files)
+
+
+@pytest.mark.parametrize(
+    ("finished", "reason"),
+    [
+        (sandbox.Finished(0, b"not json", b""), "broke down"),
+        (sandbox.Finished(0, b"[1]", b""), "broke down"),
+        (sandbox.Finished(0, b'{"labels": [1], "agreement": 1}', b""), "no sound answer"),
+        (sandbox.Finished(139, b"", b""), "exit code 139"),
+        (sandbox.Finished(134, b"", b"std::bad_alloc"), "more memory"),
+        (sandbox.Finished(-9, b"", b"", "it ran longer than 5 s"), "stopped: it ran longer"),
+    ],
+)
+def test_whatever_the_sandbox_says_becomes_a_reason(finished: sandbox.Finished, reason: str) -> None:
+    broken = Referee(OLYMPICS, trained(64), 1, lambda stdin, limits: finished)
+    with pytest.raises(Refused, match=reason):
+        broken.measure(trained(8))
+
+
+def test_a_rehearsal_uses_the_public_digits_only() -> None:
+    scores, _ = Referee(OLYMPICS, trained(64), None, unconfined).measure(trained(8))
+    assert set(scores["accuracy"]) == {"public"}
+
+
+def _hold(path: Path, queue: multiprocessing.Queue[tuple[float, float]]) -> None:
+    with host_lock(path):
+        entered = time.monotonic()
+        time.sleep(0.3)
+        queue.put((entered, time.monotonic()))
+
+
+def test_one_measurement_at_a_time(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    processes = [context.Process(target=_hold, args=(tmp_path / "lock", queue)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    stays = sorted(queue.get(timeout=60) for _ in processes)
+    for process in processes:
+        process.join()
+    assert all(left <= entered for (_, left), (entered, _) in pairwise(stays))
+
+
+def test_a_rerun_falls_into_the_interval_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(2000):
+        first, second = (rerun_interval(np.exp(rng.normal(0, 0.05, 6)).tolist(), 0.001) for _ in range(2))
+        inside += first[1] <= second[0] <= first[2]
+    assert 0.93 < inside / 2000 < 0.97
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=20))
+def test_the_interval_holds_its_ratio(ratios: list[float]) -> None:
+    ratio, lower, upper = rerun_interval(ratios, 0.01)
+    assert lower <= ratio / 1.0099 < ratio * 1.0099 <= upper
+    assert math.isclose(ratio / lower, upper / ratio, rel_tol=1e-9)

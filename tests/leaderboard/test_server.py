@@ -1,0 +1,293 @@
+"""The server without a browser: who gets in, how much is read, what pages say, and that names stay data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from autograder.leaderboard import app, jobs
+from autograder.leaderboard.app import create_app
+from autograder.leaderboard.cache import CHECK_EVERY
+from autograder.leaderboard.events import Olympics, Quota
+from autograder.leaderboard.store import Store
+from tests.leaderboard.boards import dense, fill, made_up_scores, serving, small_olympics
+
+API = "/api/events/latency/entries"
+
+
+@contextmanager
+def client_of(store: Store, olympics: Olympics, prefix: str = "") -> Iterator[httpx.Client]:
+    with (
+        serving(create_app(store, olympics, prefix)) as address,
+        httpx.Client(base_url=address, follow_redirects=True, timeout=30) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def client(light_store: Store) -> Iterator[httpx.Client]:
+    with client_of(light_store, small_olympics()) as client:
+        yield client
+
+
+@pytest.fixture
+def token(light_store: Store) -> str:
+    return light_store.add_token("Ada", 1)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def measure_all(store: Store) -> None:
+    """Give every waiting entry made-up scores."""
+    while job := jobs.claim(store, "w"):
+        jobs.finish(store, job, made_up_scores(random.Random(3)), {})
+
+
+def test_pages_of_an_empty_board(client: httpx.Client) -> None:
+    for path in ("/", "/events/latency", "/events/all-around", "/pareto", "/rules", "/enter", "/events/latency.csv"):
+        assert client.get(path).status_code == 200, path
+
+
+def test_enter_by_api_and_follow(client: httpx.Client, light_store: Store, token: str) -> None:
+    answer = client.post(API, params={"name": "mine.onnx"}, content=dense(), headers=bearer(token))
+    assert answer.status_code == 201
+    entry = answer.json()
+    assert (entry["state"], entry["student"], entry["name"]) == ("queued", "Ada", "mine.onnx")
+    assert "It is next" in client.get(entry["url"]).text
+    measure_all(light_store)
+    assert client.get(f"/api/entries/{entry['id']}").json()["state"] == "measured"
+    assert "measured" in client.get(entry["url"]).text
+
+
+def test_an_invalid_file_becomes_a_refused_entry(client: httpx.Client, token: str) -> None:
+    entry = client.post(API, content=b"junk", headers=bearer(token)).json()
+    assert entry["state"] == "refused"
+    assert "not an .onnx file" in entry["reason"]
+    assert "not an .onnx file" in client.get(entry["url"]).text
+
+
+def test_progress_is_sent_only_when_it_changed(client: httpx.Client, light_store: Store, token: str) -> None:
+    entry = client.post(API, content=dense(), headers=bearer(token)).json()
+    page = client.get(entry["url"]).text
+    now = re.search(r'hx-get="([^"]+)"', page)
+    assert now
+    assert client.get(now[1]).status_code == 204
+    job = jobs.claim(light_store, "w")
+    assert job
+    jobs.renew(light_store, job, "timing, process 1 of 6")
+    changed = client.get(now[1])
+    assert "timing, process 1 of 6" in changed.text
+    assert "<html" not in changed.text
+
+
+@pytest.mark.parametrize("wrong", ["", "forged", "' OR ''='", "a" * 5000])
+def test_without_a_good_token_nothing_enters(client: httpx.Client, light_store: Store, token: str, wrong: str) -> None:
+    answer = client.post(API, content=dense(), headers=bearer(wrong))
+    assert answer.status_code == 401
+    assert "token" in answer.json()["detail"]
+    assert light_store.version() == 0
+
+
+def test_many_wrong_tokens_are_slowed_and_right_ones_not(client: httpx.Client, token: str) -> None:
+    answers = [client.post(API, content=b"x", headers=bearer("wrong")).status_code for _ in range(40)]
+    assert answers[0] == 401
+    assert answers[-1] == 429
+    assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
+
+
+def test_many_uploads_are_slowed(client: httpx.Client, token: str) -> None:
+    answers = [client.post(API, content=dense(1, seed), headers=bearer(token)) for seed in range(25)]
+    assert answers[0].status_code == 201
+    assert answers[-1].status_code == 429
+    assert int(answers[-1].headers["retry-after"]) > 0
+
+
+def test_quota_and_duplicates_are_said(light_store: Store, token: str) -> None:
+    with client_of(light_store, small_olympics(quota=Quota(per_day=1))) as client:
+        assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
+        again = client.post(API, content=dense(), headers=bearer(token))
+        more = client.post(API, content=dense(1, 5), headers=bearer(token))
+    assert (again.status_code, "entry 1 already" in again.json()["detail"]) == (409, True)
+    assert (more.status_code, "tomorrow" in more.json()["detail"]) == (429, True)
+
+
+def test_an_unknown_event(client: httpx.Client, token: str) -> None:
+    answer = client.post("/api/events/marathon/entries", content=dense(), headers=bearer(token))
+    assert answer.status_code == 404
+    assert "there are latency, memory" in answer.json()["detail"]
+
+
+def test_a_gigabyte_is_refused_while_it_is_read(client: httpx.Client, light_store: Store, token: str) -> None:
+    sent = 0
+
+    def gigabyte() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(1024):
+            sent += 2**20
+            yield bytes(2**20)
+
+    answer = client.post(API, content=gigabyte(), headers=bearer(token))
+    assert answer.status_code == 413
+    assert "larger than 16 MB" in answer.json()["detail"]
+    assert light_store.version() == 0
+
+
+def test_a_declared_gigabyte_is_refused_unread(client: httpx.Client, token: str) -> None:
+    address = (client.base_url.host, client.base_url.port)
+    with socket.create_connection(address) as line:  # no client library would lie about a length
+        head = f"POST {API} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {2**30}\r\n\r\n"
+        line.sendall(head.encode())
+        assert line.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def sign_in(client: httpx.Client, token: str) -> None:
+    assert client.post("/sign-in", data={"token": token}).status_code == 200
+
+
+def test_enter_by_form(client: httpx.Client, token: str) -> None:
+    assert "token" in client.get("/enter").text
+    sign_in(client, token)
+    assert "You are <strong>Ada</strong>" in client.get("/enter").text
+    answer = client.post("/enter", data={"event": "memory"}, files={"file": ("m.onnx", dense())})
+    assert answer.url.path == "/entries/1"
+    client.post("/sign-out")
+    assert "You are" not in client.get("/enter").text
+
+
+@pytest.mark.parametrize(
+    ("data", "files", "status", "words"),
+    [
+        ({"event": "memory"}, {}, 400, "no file was chosen"),
+        ({"event": "none"}, {"file": ("m.onnx", b"x")}, 404, "there is no event"),
+        ({"event": "memory"}, {"file": ("m.onnx", bytes(17 * 2**20))}, 413, "larger than 16 MB"),
+    ],
+)
+def test_forms_filled_in_wrongly(
+    client: httpx.Client, token: str, data: dict[str, str], files: dict[str, Any], status: int, words: str
+) -> None:
+    sign_in(client, token)
+    answer = client.post("/enter", data=data, files=files)
+    assert answer.status_code == status
+    assert words in answer.text
+
+
+def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(client: httpx.Client, token: str) -> None:
+    answer = client.post("/sign-in", data={"token": token}, follow_redirects=False)
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert client.post("/enter", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+
+
+def test_names_and_files_cannot_inject_html(client: httpx.Client, light_store: Store) -> None:
+    evil = '<img src=x onerror="alert(1)">'
+    token = light_store.add_token(evil, 1)
+    client.post(API, params={"name": evil}, content=dense(), headers=bearer(token))
+    client.post(API, params={"name": evil}, content=b"junk" + evil.encode(), headers=bearer(token))
+    measure_all(light_store)
+    for path in ("/", "/events/latency", "/pareto", "/entries/1", "/entries/2", "/nothing/" + evil, "/events/" + evil):
+        text = client.get(path).text
+        assert "<img" not in text, path
+    assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
+
+
+def test_a_name_is_no_formula_in_the_export(client: httpx.Client, light_store: Store) -> None:
+    token = light_store.add_token("=HYPERLINK(1)", 1)
+    client.post(API, content=dense(), headers=bearer(token))
+    measure_all(light_store)
+    rows = list(csv.DictReader(io.StringIO(client.get("/events/latency.csv").text)))
+    assert [row["student"] for row in rows] == ["'=HYPERLINK(1)"]
+
+
+def test_private_accuracy_stays_hidden_until_the_deadline(light_store: Store) -> None:
+    early = small_olympics()
+    fill(light_store, early, 8, 4)
+    row = next(row for row in light_store.measured() if row.event == "accuracy")
+    right, total = row.scores["accuracy"]["private"]
+    hidden = f"{100 * right / total:.1f}\N{NO-BREAK SPACE}%"
+    with client_of(light_store, early) as before:
+        assert "shown after the deadline" in before.get(f"/entries/{row.id}").text
+        assert hidden not in before.get(f"/entries/{row.id}").text
+        for path in (f"/api/entries/{row.id}", "/api/events/accuracy", "/events/accuracy.csv"):
+            assert str(right / total) not in before.get(path).text
+    token = light_store.add_token("Late", 1)
+    with client_of(light_store, small_olympics(deadline=datetime.now(UTC) - timedelta(hours=1))) as after:
+        assert hidden in after.get(f"/entries/{row.id}").text
+        assert "these standings are final" in after.get("/events/accuracy").text
+        late = after.post(API, content=dense(1, 77), headers=bearer(token))
+    assert (late.status_code, "deadline" in late.json()["detail"]) == (403, True)
+
+
+LINK = re.compile(r'(?:href|src|action|hx-get)="([^"]*)"')
+
+
+@pytest.mark.parametrize("how", ["option", "x-forwarded-prefix", "x-forwarded-context"])
+def test_every_link_stays_behind_the_prefix(light_store: Store, token: str, how: str) -> None:
+    prefix = "/user/ada/proxy/8017"
+    fill(light_store, small_olympics(), 4, 2)
+    headers = {} if how == "option" else {how: prefix}
+    with client_of(light_store, small_olympics(), prefix if how == "option" else "") as client:
+        client.post(API, content=dense(9, 9), headers={**bearer(token), **headers})
+        for path in ("/", "/events/latency", "/pareto", "/rules", "/enter", "/entries/1", "/entries/5"):
+            answer = client.get(path, headers=headers)
+            assert answer.status_code == 200
+            links = [link for link in LINK.findall(answer.text) if not link.startswith(("#", "data:"))]
+            assert links
+            assert all(link.startswith(prefix + "/") for link in links), (path, links)
+        style = client.get("/static/style.css", headers=headers)
+    assert style.headers["content-type"].startswith("text/css")
+
+
+def test_a_forged_prefix_is_no_way_to_inject(client: httpx.Client) -> None:
+    for forged in ('/"><script>', "//evil.example", "javascript:alert(1)", "https://evil.example/"):
+        text = client.get("/", headers={"x-forwarded-prefix": forged}).text
+        assert "evil.example" not in text
+        assert "<script>" not in text
+
+
+def test_unchanged_pages_are_not_sent_again(client: httpx.Client, light_store: Store) -> None:
+    first = client.get("/events/latency")
+    same = client.get("/events/latency", headers={"If-None-Match": first.headers["etag"]})
+    assert (same.status_code, same.content) == (304, b"")
+    fill(light_store, small_olympics(), 8, 4)
+    time.sleep(CHECK_EVERY)
+    changed = client.get("/events/latency", headers={"If-None-Match": first.headers["etag"]})
+    assert changed.status_code == 200
+    assert changed.headers["content-encoding"] == "gzip"
+    assert client.head("/events/latency").content == b""
+
+
+def test_pages_of_the_standings(client: httpx.Client, light_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "ROWS", 5)
+    fill(light_store, small_olympics(), 40, 40)
+    time.sleep(CHECK_EVERY)
+    places = len(client.get("/api/events/all-around").json())
+    assert 5 < places <= 10
+    assert "Page 1 of 2" in client.get("/events/all-around").text
+    last = client.get("/events/all-around?page=2").text
+    assert last.count('<td class="who">') >= places - 5
+    assert client.get("/events/all-around?page=99").status_code == 404
+    assert client.get("/events/all-around?page=x").status_code == 200
+
+
+def test_the_description_names_every_call(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths) == {
+        "/api/events",
+        "/api/events/{event}",
+        "/api/entries/{entry_id}",
+        API.replace("latency", "{event}"),
+    }
