@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from autograder.sandbox import Limits, Room, SandboxUnavailable, available, command
+from autograder.sandbox import PYTHON_HOMES, Limits, Room, SandboxUnavailable, available, command
 
 INSIDE = Path(__file__).parent / "inside"
 
@@ -40,6 +40,7 @@ class Warm:
         control, theirs = socket.socketpair()
         options = {
             "control": theirs.fileno(), "preload": list(preload), "folder": room.start_in, "data": list(data),
+            "kept": [str(home) for home in PYTHON_HOMES if home.is_relative_to("/tmp")],
             "wall_seconds": self.limits.wall_seconds, "call_seconds": self.limits.call_seconds,
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip

@@ -143,7 +143,9 @@ def as_callable(model: Any) -> Call:
     )
 
 
-def timed_calls(call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1) -> list[float]:
+def timed_calls(
+    call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
+) -> list[float]:
     """Time calls one by one.
 
     Parameters
@@ -158,11 +160,14 @@ def timed_calls(call: Call, x: Any, runs: int, clock: Clock = time.perf_counter,
         Returns seconds.
     loops
         Calls per measurement; more than one only for calls too short for the clock.
+    overhead
+        Seconds that an empty measurement reads (see `timer_overhead`), taken off each measurement, down to 0.
 
     Returns
     -------
     list of float
-        Seconds per call, one value for each measurement. Each holds about one clock read too, divided by `loops`.
+        Seconds per call, one value for each measurement. With `overhead` 0 each holds about one clock read too, divided
+        by `loops`.
 
     Raises
     ------
@@ -188,7 +193,7 @@ def timed_calls(call: Call, x: Any, runs: int, clock: Clock = time.perf_counter,
             f"the clock ran backwards by {-min(times):.3g} s in measurement {times.index(min(times))}; "
             "use a monotonic one such as time.perf_counter"
         )
-    return times
+    return [max(0.0, seconds - overhead / loops) for seconds in times] if overhead else times
 
 
 def runs_within(seconds: float, per_call: float) -> int:
@@ -359,7 +364,7 @@ def measure_latency(
     check_runs("measurement_runs", measurement_runs, 1)
     x = as_input(inputs)
     call, loops, metadata = prepare(model, x, warmup_runs, clock)
-    values = timed_calls(call, x, measurement_runs, clock, loops)
+    values = timed_calls(call, x, measurement_runs, clock, loops, metadata["timer_overhead"])
     return BenchmarkResult("latency", values, {**metadata, "order": "one model alone"}, unit="s")
 
 
@@ -457,7 +462,14 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
     return [[names[i] for i in rng.permutation(len(names))] for _ in range(rounds)]
 
 
-def hot_median(call: Call, x: Any, clock: Clock = time.perf_counter, loops: int = 1, seconds: float = 5e-3) -> float:
+def hot_median(
+    call: Call,
+    x: Any,
+    clock: Clock = time.perf_counter,
+    loops: int = 1,
+    seconds: float = 5e-3,
+    overhead: float = 0.0,
+) -> float:
     """Return the median latency of a block of calls with its caches hot.
 
     Parameters
@@ -465,7 +477,10 @@ def hot_median(call: Call, x: Any, clock: Clock = time.perf_counter, loops: int 
     call, x
         Function of one argument, and its argument.
     clock
-        Returns seconds.
+    overhead
+        See `timed_calls`.
+
+    Returns seconds.
     loops
         Calls per measurement, see `timed_calls`.
     seconds
@@ -477,7 +492,7 @@ def hot_median(call: Call, x: Any, clock: Clock = time.perf_counter, loops: int 
         Seconds per call. Two measurements before the block are not in it; they tell how many fit in.
     """
     lead = timed_calls(call, x, 2, clock, loops)
-    return median(timed_calls(call, x, runs_within(seconds, min(lead) * loops), clock, loops))
+    return median(timed_calls(call, x, runs_within(seconds, min(lead) * loops), clock, loops, overhead))
 
 
 def measure_latencies(
@@ -538,11 +553,11 @@ def measure_latencies(
     values: dict[str, list[float]] = {name: [] for name in models}
     for order in progress(orders):
         for name in order:
-            call, loops, _ = ready[name]
+            call, loops, notes = ready[name]
             if mode == "hot":
-                values[name].append(hot_median(call, arrays[name], clock, loops))
+                values[name].append(hot_median(call, arrays[name], clock, loops, overhead=notes["timer_overhead"]))
             else:
-                values[name] += timed_calls(call, arrays[name], 1, clock, loops)
+                values[name] += timed_calls(call, arrays[name], 1, clock, loops, notes["timer_overhead"])
     shared = {
         "order": "shuffled rounds",
         "mode": mode,
@@ -625,7 +640,7 @@ def measure_session_latency(
         if wait > 0:
             sleep(wait)
         started.append(clock() - began)
-        medians.append(hot_median(call, x, clock, loops))
+        medians.append(hot_median(call, x, clock, loops, overhead=metadata["timer_overhead"]))
     notes = {"order": "rounds spread over a session", "round_starts": started, "session_seconds": clock() - began}
     return BenchmarkResult("latency", medians, {**metadata, **notes}, unit="s")
 

@@ -251,7 +251,11 @@ def latency_is_warm_and_described(student: Any) -> None:
     close(notes["warmup"]["calls"], calls - 30, "metadata['warmup']['calls']", cause="the report of warm_up")
     close(notes["timer_overhead"], 0.0, "the overhead of a fake clock that costs nothing")
     ticking = Clock(tick=0.001)
-    notes = student.measure_latency(Model(ticking, 0.1), x, clock=ticking).metadata
+    dear = student.measure_latency(Model(ticking, 0.1), x, clock=ticking)
+    notes = dear.metadata
+    all_close(
+        dear.values, [0.1] * 10, "values by a clock that costs 1 ms", cause="take the timer's overhead off", rel=1e-6
+    )
     close(
         notes["timer_overhead"],
         0.001,
@@ -547,6 +551,17 @@ def rounds_pair(student: Any) -> None:
         "inputs of different shapes",
         mentions=["(1, 2)"],
     )
+    ticking = Clock(tick=0.001)
+    dear = {name: Model(ticking, 0.1) for name in ("a", "b")}
+    for mode in ("as_served", "hot"):
+        values = student.measure_latencies(dear, x, measurement_runs=2, clock=ticking, mode=mode)["b"].values
+        all_close(
+            values,
+            [0.1] * 2,
+            f"values by a clock that costs 1 ms, mode {mode}",
+            cause="take its overhead off",
+            rel=1e-6,
+        )
     clock = Clock()
     tiny = {name: Model(clock, 0.05, 0.05, 4e-6) for name in ("a", "b")}
     results = student.measure_latencies(tiny, x, measurement_runs=4, clock=clock)
@@ -668,6 +683,11 @@ def session_is_spread(student: Any) -> None:
         slow.count == 10 and all(wait >= 0 for wait in slept),
         "a model slower than its slot is never waited for: sleep only for positive times",
     )
+    ticking = Clock(tick=0.001)
+    dear = student.measure_session_latency(
+        Model(ticking, 0.1), x, rounds=10, seconds=1.0, clock=ticking, sleep=lambda wait: None
+    )
+    all_close(dear.values, [0.1] * 10, "medians by a clock that costs 1 ms", cause="take its overhead off", rel=1e-6)
     clock = Clock()
     slowing = Model(clock, *(0.001 + 1e-6 * i for i in range(5000)))
     rising = list(

@@ -95,8 +95,13 @@ def _confined(shell: Any, options: dict[str, Any], talk: int) -> None:
         linux.unshare(linux.NEW_MOUNTS)
         size = f"size={options['tmp_bytes']},nr_inodes=4096,mode=1777"
         folder = Path(options["folder"])
+        kept = {place: os.open(place, os.O_PATH) for place in options["kept"]}
         for target in ("/tmp", "/dev/shm", str(folder)):
             linux.mount("tmpfs", target, "tmpfs", linux.NOSUID | linux.NODEV, size)
+        for place, descriptor in kept.items():  # a Python under /tmp would be hidden by the new one
+            os.makedirs(place)
+            linux.mount(f"/proc/self/fd/{descriptor}", place, "", linux.BIND | linux.RECURSIVE)
+            os.close(descriptor)
         linux.mount("devpts", "/dev/pts", "devpts", linux.NOSUID, "newinstance,ptmxmode=0666,mode=600")
         linux.mount("proc", "/proc", "proc", linux.NOSUID | linux.NODEV)
         Path("/proc/sys/user/max_user_namespaces").write_text("0")

@@ -1,6 +1,6 @@
 """How true and how dear is the timed line? And how often does the interval of a session hold?
 
-Run ``python -m tests.benchmarks.timing`` (about three minutes on an idle machine; ``--quick`` for a few seconds). Prints Markdown tables
+Run ``python -m tests.benchmarks.timing`` (about six minutes on an idle machine; ``--quick`` for a few seconds). Prints Markdown tables
 and writes ``bench/timing.json``.
 
 Bias and cost
@@ -13,8 +13,8 @@ Bias and cost
     wait by the processor time of their thread. Tools and lengths come in rounds, in an order shuffled anew each time;
     printed are medians over rounds (of the median sample, for the bias).
 Coverage
-    Real models are called in turn, in blocks of about 5 ms, for some sessions. The truth of a session is the median of all
-    its calls, each block weighing the same. Then rounds are drawn from it as `measure_session_latency` spreads them, and
+    Real models are called in turn, in blocks of about 5 ms, for some sessions. The truth of a session is the median of
+    the medians of all its blocks, of which `measure_session_latency` reports a sample. Then rounds are drawn from it as `measure_session_latency` spreads them, and
     as many in a row. BLAS and ONNX Runtime get one thread each.
 """
 
@@ -31,6 +31,7 @@ import timeit
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -40,7 +41,7 @@ import numpy as np
 
 from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
 from tinybench.result import percentile_interval
-from tinybench.timer import precise_timer
+from tinybench.timer import precise_timer, timer_overhead
 
 Call = Callable[[Any], Any]
 Clock = Callable[[], float]
@@ -54,13 +55,9 @@ def empty(x: object) -> None:
     """Do nothing."""
 
 
-# length → seconds to wait (none: the empty call), samples a round
-LENGTHS: dict[str, tuple[float, int]] = {
-    "empty": (0.0, 1000),
-    "1 µs": (1e-6, 1000),
-    "50 µs": (50e-6, 200),
-    "1 ms": (1e-3, 40),
-}
+# length → seconds to wait (none: the empty call), and in which rounds: the longest would take all the time
+LENGTHS: dict[str, tuple[float, int]] = {"empty": (0.0, 1), "1 µs": (1e-6, 1), "50 µs": (50e-6, 1), "1 ms": (1e-3, 4)}
+SAMPLES = 1000  # of each length in a round, so that what a tool does once a measurement weighs the same
 KINDS: dict[str, Clock] = {"bias": time.perf_counter, "cost": time.thread_time}
 
 
@@ -109,8 +106,13 @@ class KnownCall:
         return median(found)
 
 
+@cache
+def known_overhead() -> float:
+    return timer_overhead()
+
+
 def with_timed_calls(call: Call, n: int) -> list[float]:
-    return timed_calls(call, None, n)
+    return timed_calls(call, None, n, overhead=known_overhead())  # as `measure_latency` does
 
 
 def with_precise_timer(call: Call, n: int) -> list[float]:
@@ -181,7 +183,7 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def measure_tools(rounds: int, seed: int = 0) -> list[dict[str, Any]]:
+def measure_tools(rounds: int, samples: int = SAMPLES, seed: int = 0) -> list[dict[str, Any]]:
     """Measure every tool at every length, interleaved and shuffled; one row for each pair."""
     order = random.Random(seed)
     known = {
@@ -192,8 +194,10 @@ def measure_tools(rounds: int, seed: int = 0) -> list[dict[str, Any]]:
     for number in range(rounds + 1):
         order.shuffle(tasks)
         for tool, length, kind in tasks:
+            if number and (number - 1) % LENGTHS[length][1]:
+                continue
             call = known[length, kind]
-            value = call.rest() if tool == "rest" else beyond_the_log(TOOLS[tool], call, LENGTHS[length][1], kind)
+            value = call.rest() if tool == "rest" else beyond_the_log(TOOLS[tool], call, samples, kind)
             if number:  # the first round warms up
                 found[tool, length, kind].append(value)
     return [
@@ -203,8 +207,8 @@ def measure_tools(rounds: int, seed: int = 0) -> list[dict[str, Any]]:
             **{
                 f"{kind}_s": middle_difference(found[tool, length, kind], found["rest", length, kind]) for kind in KINDS
             },
-            "rounds": rounds,
-            "samples_per_round": LENGTHS[length][1],
+            "rounds": len(found[tool, length, "bias"]),
+            "samples_per_round": samples,
         }
         for tool in TOOLS
         for length in LENGTHS
@@ -267,11 +271,8 @@ def record_session(streams: dict[str, tuple[Call, Any]], seconds: float, block: 
 
 
 def session_median(rounds: list[list[float]]) -> float:
-    """Return the median of all calls, each round weighing the same: fast moments have more calls, not more weight."""
-    times = np.concatenate(rounds)
-    weights = np.concatenate([np.full(len(r), 1 / len(r)) for r in rounds])
-    order = np.argsort(times)
-    return float(times[order][np.searchsorted(np.cumsum(weights[order]), len(rounds) / 2)])
+    """Return the session's latency as `measure_session_latency` defines it: the median of the medians of all rounds."""
+    return median(median(times) for times in rounds)
 
 
 def coverage_of_session(rounds: list[list[float]], k: int, tries: int, seed: int) -> tuple[float, float, float]:
@@ -375,7 +376,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     rounds, sessions, seconds, tries, block = (1, 1, 1.5, 10, 5e-4) if options.quick else (40, 3, 25.0, 200, 5e-3)
     print(f"bias and cost: {rounds} shuffled rounds …", file=sys.stderr)
-    tools = measure_tools(rounds)
+    tools = measure_tools(rounds, 50 if options.quick else SAMPLES)
     print(tool_table(tools) + "\n")
     print(f"coverage: {sessions} sessions of {seconds:g} s …", file=sys.stderr)
     coverages = measure_coverage(sessions, seconds, tries, block)

@@ -110,15 +110,18 @@ MUTANTS = [
     Mutant(
         "latency_one_run_less",
         "measure_latency",
-        "timed_calls(call, x, measurement_runs, clock, loops)",
-        "timed_calls(call, x, measurement_runs + 1, clock, loops)[1:]",
+        'measurement_runs, clock, loops, metadata["timer_overhead"])',
+        'measurement_runs + 1, clock, loops, metadata["timer_overhead"])[1:]',
     ),
     Mutant(
         "latency_constant",
         "measure_latency",
-        "timed_calls(call, x, measurement_runs, clock, loops)",
-        "timed_calls(call, x, 1, clock, loops) * measurement_runs",
+        "timed_calls(call, x, measurement_runs, clock, loops,",
+        "measurement_runs * timed_calls(call, x, 1, clock, loops,",
     ),
+    Mutant("latency_overhead_kept", "measure_latency", ', metadata["timer_overhead"])', ")"),
+    Mutant("rounds_overhead_kept", "measure_latencies", ', notes["timer_overhead"])', ")"),
+    Mutant("session_overhead_kept", "measure_session_latency", ', overhead=metadata["timer_overhead"]', ""),
     Mutant("latency_zero_runs", "measure_latency", '    check_runs("measurement_runs", measurement_runs, 1)\n', ""),
     Mutant(
         "latency_negative_warmup",
@@ -129,8 +132,8 @@ MUTANTS = [
     Mutant(
         "latency_loops_dropped",
         "measure_latency",
-        "measurement_runs, clock, loops)",
-        "measurement_runs, clock)\n    values = [v * loops for v in values]",
+        ', metadata["timer_overhead"])\n',
+        ', metadata["timer_overhead"])\n    values = [v * loops for v in values]\n',
     ),
     Mutant("p99_is_p50", "latency_summary", "result.percentile(q)\n", "result.percentile(min(q, 95))\n"),
     Mutant(
@@ -211,8 +214,8 @@ MUTANTS = [
     Mutant(
         "inputs_of_the_first",
         "measure_latencies",
-        "timed_calls(call, arrays[name], 1, clock, loops)",
-        "timed_calls(call, arrays[list(models)[0]], 1, clock, loops)",
+        "timed_calls(call, arrays[name], 1, clock, loops,",
+        "timed_calls(call, arrays[list(models)[0]], 1, clock, loops,",
     ),
     Mutant(
         "values_sorted",
@@ -246,8 +249,8 @@ MUTANTS = [
     Mutant(
         "session_one_round",
         "measure_session_latency",
-        "        medians.append(hot_median(call, x, clock, loops))\n",
-        "        medians.append(medians[0] if medians else hot_median(call, x, clock, loops))\n",
+        "        medians.append(hot_median(",
+        "        medians.append(medians[0] if medians else hot_median(",
     ),
     Mutant(
         "session_starts_unseeded",
