@@ -174,26 +174,27 @@ def timed_calls(
     RuntimeError
         If the clock runs backwards.
     """
-    times = [0.0] * runs
+    times, shift = [0.0] * runs, overhead / loops
     if loops == 1:
         for i in range(runs):
             start = clock()
             call(x)
             end = clock()
-            times[i] = end - start
+            times[i] = end - start - shift
     else:
         for i in range(runs):
             start = clock()
             for _ in repeat(None, loops):
                 call(x)
             end = clock()
-            times[i] = (end - start) / loops
-    if times and min(times) < 0:
+            times[i] = (end - start) / loops - shift
+    lowest = min(times, default=0.0)
+    if lowest < -shift:
         raise RuntimeError(
-            f"the clock ran backwards by {-min(times):.3g} s in measurement {times.index(min(times))}; "
+            f"the clock ran backwards by {-lowest - shift:.3g} s in measurement {times.index(lowest)}; "
             "use a monotonic one such as time.perf_counter"
         )
-    return [max(0.0, seconds - overhead / loops) for seconds in times] if overhead else times
+    return times if lowest >= 0 else [max(0.0, seconds) for seconds in times]
 
 
 def runs_within(seconds: float, per_call: float) -> int:
