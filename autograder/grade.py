@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from autograder.confined import Grader
 from autograder.export import write_atomically
 from autograder.gradebook import open_gradebook, record, released_checksums, score_of
 from autograder.notebook import NotebookError, parse_notebook
-from autograder.pool import run_dask, run_local
+from autograder.pool import packed, run_dask, run_local
 from autograder.sandbox import available
 from autograder.submission import Refused, read_submission
 
@@ -158,9 +158,7 @@ def grade(
 
 def _refusal(batch: Batch, refused: Refused) -> bytes:
     with Grader(batch.source) as grader:
-        graded = grader.refuse(str(refused))
-    fields = {key: value for key, value in asdict(graded).items() if key != "notebook"}
-    return json.dumps(fields | {"notebook": graded.notebook.decode()}).encode()
+        return packed(grader.refuse(str(refused)))
 
 
 class Batch:

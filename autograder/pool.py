@@ -67,8 +67,12 @@ def grade_bytes(name: str, source: bytes, content: bytes, seed: int, confine: bo
     """
     os.environ["TINYBENCH_CHECK_SEED"] = str(seed)
     graded = _grader(name, source).grade(content) if confine else unconfined(name, source, content)
-    fields = {key: value for key, value in asdict(graded).items() if key != "notebook"}
-    return json.dumps(fields | {"notebook": graded.notebook.decode()}).encode()
+    return packed(graded)
+
+
+def packed(graded: Graded) -> bytes:
+    """Return a verdict as JSON, in which it travels and is kept."""
+    return json.dumps(asdict(graded) | {"notebook": graded.notebook.decode()}).encode()
 
 
 def run_local(
