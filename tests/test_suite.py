@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playwright.sync_api import Browser, Page
 
 from tinybench import suite
 from tinybench.energy import CpuTimeMeter
@@ -25,15 +27,7 @@ from tinybench.pareto import DIRECTIONS, Requirements
 from tinybench.result import BenchmarkResult
 from tinybench.suite import BenchmarkSuite
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 NAMES = ["logistic", "logistic ONNX", "forest", "forest ONNX", "bayes", "<b>&bold"]
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-quic",
-]
 TABLES = {
     "benchmark_runs.csv": ["metric", "model", "run", "value", "unit", "measured"],
     "benchmark_summary.csv": [
@@ -220,42 +214,28 @@ def test_report_says_what_a_reader_needs(study: BenchmarkSuite) -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_report_in_a_browser(study: BenchmarkSuite, scheme: str) -> None:
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium")
-    assert chromium, "no chromium on this machine: run `bash .ci/install-system`"
+def test_report_in_a_browser(
+    study: BenchmarkSuite, browser: Browser, barriers: Callable[[Page], list[str]], scheme: Any
+) -> None:
     page_file = study.output_dir / "report.html"
     text = page_file.read_text(encoding="utf-8")
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), "the page must need no network"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
-        try:
-            page = browser.new_page(color_scheme=scheme, viewport={"width": 900, "height": 900})  # type: ignore[arg-type]
-            asked: list[str] = []
-            problems: list[str] = []
-            page.on("request", lambda request: asked.append(request.url))
-            page.on("console", lambda message: problems.append(message.text))
-            page.goto(page_file.as_uri())
-            assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-            assert problems == []
-            assert page.locator("th[scope=row]", has_text="<b>&bold").first.inner_text() == "<b>&bold"
-            assert page.locator("img").count() == 6
-            assert page.evaluate(
-                "[...document.images].every(i => i.complete && i.naturalWidth > 300 && i.alt.length > 20)"
-            )
-            page.set_viewport_size({"width": 400, "height": 800})
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
-                "tables scroll, the page does not"
-            )
-            page.locator("details").evaluate_all("all => all.forEach(d => d.open = true)")
-            page.evaluate(AXE.read_text(encoding="utf-8"))
-            found = page.evaluate(
-                "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html)]))"
-            )
-            assert [finding for finding in found if finding[0] in ("serious", "critical")] == []
-        finally:
-            browser.close()
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 900, "height": 900})
+    asked: list[str] = []
+    problems: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: problems.append(message.text))
+    page.goto(page_file.as_uri())
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert problems == []
+    assert page.locator("th[scope=row]", has_text="<b>&bold").first.inner_text() == "<b>&bold"
+    assert page.locator("img").count() == 6
+    assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 300 && i.alt.length > 20)")
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "tables scroll, the page does not"
+    page.locator("details").evaluate_all("all => all.forEach(d => d.open = true)")
+    assert barriers(page) == []
+    page.close()
 
 
 KILLED = """

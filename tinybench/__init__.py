@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from tinybench.latency import measure_session_latency as measure_session_latency
     from tinybench.latency import portable_factory as portable_factory
     from tinybench.latency import prepare as prepare
+    from tinybench.latency import ran_backwards as ran_backwards
     from tinybench.latency import round_orders as round_orders
     from tinybench.latency import run_fresh as run_fresh
     from tinybench.latency import runs_within as runs_within
@@ -372,6 +373,7 @@ _HOMES = {
     "quantize_file": "quantize",
     "quantize_static_int8": "quantize",
     "quiet_log": "quantize",
+    "ran_backwards": "latency",
     "read_counter": "energy",
     "read_status": "memory",
     "recall_per_class": "accuracy",
@@ -585,6 +587,7 @@ __all__ = [
     "quantize_file",
     "quantize_static_int8",
     "quiet_log",
+    "ran_backwards",
     "read_counter",
     "read_status",
     "recall_per_class",

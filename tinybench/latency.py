@@ -45,6 +45,7 @@ __all__ = [
     "measure_session_latency",
     "portable_factory",
     "prepare",
+    "ran_backwards",
     "round_orders",
     "run_fresh",
     "runs_within",
@@ -143,6 +144,14 @@ def as_callable(model: Any) -> Call:
     )
 
 
+def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
+    """Return the error to raise when a clock went back by `-elapsed` seconds."""
+    return RuntimeError(
+        f"the clock ran backwards by {-elapsed:.3g} s in measurement {measurement}; "
+        "use a monotonic one such as time.perf_counter"
+    )
+
+
 def timed_calls(
     call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
 ) -> list[float]:
@@ -174,27 +183,27 @@ def timed_calls(
     RuntimeError
         If the clock runs backwards.
     """
-    times, shift = [0.0] * runs, overhead / loops
+    times = [0.0] * runs
     if loops == 1:
         for i in range(runs):
             start = clock()
             call(x)
-            end = clock()
-            times[i] = end - start - shift
+            elapsed = clock() - start
+            if elapsed > overhead:
+                times[i] = elapsed - overhead
+            elif elapsed < 0:
+                raise ran_backwards(elapsed, i)
     else:
         for i in range(runs):
             start = clock()
             for _ in repeat(None, loops):
                 call(x)
-            end = clock()
-            times[i] = (end - start) / loops - shift
-    lowest = min(times, default=0.0)
-    if lowest < -shift:
-        raise RuntimeError(
-            f"the clock ran backwards by {-lowest - shift:.3g} s in measurement {times.index(lowest)}; "
-            "use a monotonic one such as time.perf_counter"
-        )
-    return times if lowest >= 0 else [max(0.0, seconds) for seconds in times]
+            elapsed = clock() - start
+            if elapsed > overhead:
+                times[i] = (elapsed - overhead) / loops
+            elif elapsed < 0:
+                raise ran_backwards(elapsed, i)
+    return times
 
 
 def runs_within(seconds: float, per_call: float) -> int:

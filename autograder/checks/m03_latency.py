@@ -143,6 +143,16 @@ def every_call_is_timed(student: Any) -> None:
         "5 calls of 1 s between two readings",
         cause="read the clock around the inner loop, not within it",
     )
+    for loops in (1, 4):
+        clock = Clock()
+        model = Model(clock, *[0.25] * 2 * loops, *[0.001] * loops)
+        got = student.timed_calls(model, None, 3, clock, loops, 0.125)
+        all_close(
+            got,
+            [0.25 - 0.125 / loops] * 2 + [0.0],
+            f"calls of 0.25 s and 1 ms, {loops} a measurement, overhead 0.125 s",
+            cause="overhead comes off each measurement once, before dividing by loops, and no time falls below 0",
+        )
     for loops in (1, 3):
         clock = Clock()
         model = Model(clock, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0)

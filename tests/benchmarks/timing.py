@@ -48,6 +48,7 @@ Clock = Callable[[], float]
 Tool = Callable[[Call, int], list[float]]
 
 OURS = "tinybench timed_calls"
+FLOOR = "bare loop (the floor)"
 GOAL_BIAS, GOAL_COST, GOAL_COVERAGE = 60e-9, 150e-9, 0.92
 
 
@@ -124,6 +125,16 @@ def with_precise_timer(call: Call, n: int) -> list[float]:
     return times
 
 
+def with_bare_loop(call: Call, n: int) -> list[float]:
+    """Do the least that Python can: two readings of the clock, a difference, a store."""
+    clock, times = time.perf_counter, [0.0] * n
+    for i in range(n):
+        start = clock()
+        call(None)
+        times[i] = clock() - start
+    return times
+
+
 def with_generator(call: Call, n: int) -> list[float]:
     times: list[float] = []
 
@@ -176,6 +187,7 @@ def with_pytest_benchmark(call: Call, n: int) -> list[float]:
 TOOLS: dict[str, Tool] = {
     OURS: with_timed_calls,
     "tinybench precise_timer": with_precise_timer,
+    FLOOR: with_bare_loop,
     "generator context manager": with_generator,
     "timeit (number=1)": with_timeit,
     "pyperf worker (loops=1)": with_pyperf,

@@ -14,19 +14,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 ROOT = Path(__file__).parents[2]
 MODULE = "01_result"
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--disable-quic",
-]
 SECOND = 1000  # Playwright counts milliseconds
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -80,16 +71,6 @@ def wait_for_addresses(server: subprocess.Popen[bytes], log: Path) -> tuple[str,
             return found[1], found[2]
         time.sleep(0.2)
     raise AssertionError(f"`autograder course` did not come up:\n{log.read_text()}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    assert chromium, "no chromium on this machine: run `bash .ci/install-system`"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
