@@ -9,12 +9,12 @@ say = @sed -n 's/^$@:.*\#\# /== $@: /p' Makefile
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help course test demo export release lint bench lock
+.PHONY: help course test demo export release lint bench bench-grade lock
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' Makefile | expand -t 18
 
-course: $(READY)  ## build the student release and open JupyterLab on it
+course: $(READY)  ## build the student release, open JupyterLab on it, start the leaderboard
 	$(say)
 	autograder course
 
@@ -23,7 +23,7 @@ test: lint  ## everything that CI runs: lint, then all tests, two files at a tim
 	pytest -n 2 --dist worksteal tests/mutants tests/notebooks/test_nbval.py tests/notebooks/test_released.py
 	pytest -n 2 --dist loadfile --ignore tests/mutants --ignore tests/notebooks/test_nbval.py --ignore tests/notebooks/test_released.py
 
-demo: $(READY)  ## grade a small class without a browser, then measure a real model
+demo: $(READY)  ## grade a small class without a browser, measure a model, enter models to the Olympics
 	$(say)
 	autograder demo
 
@@ -42,6 +42,10 @@ lint: $(READY)  ## style, types, clean notebooks, and tinybench/ in step with th
 bench: $(READY)  ## compare the timed loop with its peers
 	$(say)
 	python -m tests.benchmarks
+
+bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autograder grade
+	$(say)
+	python -m tests.benchmarks.grading
 
 lock: $(READY)  ## renew requirements.lock from pyproject.toml
 	$(say)

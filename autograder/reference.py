@@ -15,8 +15,8 @@ def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes
     return marshal.dumps(compile(without_pieces(source, pieces), f"<{module}>", "exec"))
 
 
-def without_pieces(source: str, pieces: tuple[str, ...]) -> str:
-    """Return a module's source in which the bodies of the given pieces are gone.
+def without_pieces(source: str, pieces: tuple[str, ...]) -> ast.Module:
+    """Return a module's syntax tree in which the bodies of the given pieces are gone.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def without_pieces(source: str, pieces: tuple[str, ...]) -> str:
                     _empty(member)
         elif getattr(node, "name", "") in pieces:
             _empty(node)
-    return ast.unparse(tree)
+    return ast.fix_missing_locations(tree)
 
 
 def _empty(node: ast.stmt) -> None:

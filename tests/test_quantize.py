@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,8 +39,11 @@ from tinybench.quantize import (
     quantize_dynamic_int8,
     quantize_static_int8,
     sqnr,
+    study_variants,
     tradeoff_study,
 )
+
+quantize_module = sys.modules["tinybench.quantize"]  # the attribute of this name is the function
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 20)).astype(np.float32)
@@ -171,6 +176,19 @@ def test_bad_models_are_refused(network: Any, tmp_path: Path) -> None:
         quantize_dynamic_int8(tmp_path / "nowhere.onnx")
 
 
+@pytest.mark.parametrize("quantise", [quantize_dynamic_int8, lambda path: quantize_static_int8(path, X)])
+def test_weights_that_are_not_finite_are_refused(quantise: Any, model_path: Path) -> None:
+    model = onnx.load(model_path)
+    broken = next(tensor for tensor in model.graph.initializer if len(tensor.dims) == 2)
+    values = onnx.numpy_helper.to_array(broken).copy()
+    values[1, 2] = np.nan
+    broken.CopyFrom(onnx.numpy_helper.from_array(values, broken.name))
+    onnx.save(model, model_path)
+    with pytest.raises(ValueError, match=f"1 of {values.size} values in '{broken.name}' are NaN or infinite"):
+        quantise(model_path)
+    assert [path.name for path in model_path.parent.iterdir()] == [model_path.name]
+
+
 @pytest.mark.parametrize(
     ("loss", "ratio", "verdict"),
     [
@@ -230,6 +248,16 @@ def test_study_of_a_forest_says_that_int8_is_fake(tmp_path: Path) -> None:
     assert rule["INT8 dynamic"]["verdict"] == "does not pay"
     assert "identical graph" in rule["INT8 dynamic"]["why"]
     assert not study.decisions[0]["ship"].startswith("INT8")
+
+
+@pytest.mark.parametrize(("flags", "noted"), [(["AVX2"], True), (["AVX2", "AVX-512 VNNI"], False)])
+def test_a_processor_without_integer_products_is_noted(
+    network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], noted: bool
+) -> None:
+    monkeypatch.setattr(quantize_module, "system_info", lambda: {"cpu_flags": flags})
+    notes: list[str] = []
+    study_variants(network, X, X[:64], tmp_path, 1, notes)
+    assert any("falls back" in note for note in notes) == noted
 
 
 def test_study_refuses_bad_input(network: Any) -> None:

@@ -36,6 +36,8 @@ __all__ = [
     "as_input",
     "check_runs",
     "describe_input",
+    "fresh_process",
+    "fresh_task",
     "hot_median",
     "inputs_by_model",
     "latency_summary",
@@ -322,7 +324,7 @@ def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, i
         "warmup_runs": warmup_runs,
         "warmup": warmup,
         "loops": loops,
-        "timer_overhead": timer_overhead(clock),
+        "timer_overhead": timer_overhead(clock, samples=101),
         "clock": getattr(clock, "__name__", type(clock).__name__),
         "gc_enabled": gc.isenabled(),
     }
@@ -766,31 +768,48 @@ def _self_contained_source(function: types.FunctionType) -> str:
         ) from None
 
 
-def run_fresh(task: Mapping[str, Any]) -> dict[str, float]:
-    """Run one cold start in a fresh Python process and return the seconds of each stage.
+def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> dict[str, Any]:
+    """Return all that a fresh process needs to load a model and call it: `portable_factory`, and the rest pickled."""
+    packed = {
+        name: base64.b64encode(pickle.dumps(value)).decode()
+        for name, value in {"args": tuple(args), "inputs": x}.items()
+    }
+    return {**portable_factory(factory), **packed, "steady_calls": steady_calls}
+
+
+def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[str, Any]:
+    """Run a script in a fresh Python process and return its answer.
 
     Parameters
     ----------
+    script
+        Reads its task as JSON from the file named by its first argument; writes its answer to the second.
     task
-        What `portable_factory` returned, with ``args`` and ``inputs`` (pickled, base64) and ``steady_calls``.
+        See `fresh_task`; this process's import path is added.
+    launcher
+        Command that starts the process, given as its arguments; none to start it directly.
 
     Raises
     ------
     RuntimeError
-        If the factory or the model failed there; the message has the error.
+        If the process died, or its answer is an ``error``; the message has the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
         question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-c", _CHILD, question, answer], capture_output=True, text=True, check=False
-        )
-        if not answer.is_file():
+        command = [*launcher, sys.executable, "-c", script, str(question), str(answer)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not answer.is_file() or not answer.stat().st_size:
             raise RuntimeError(f"the fresh process ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
-        stages: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    if "error" in stages:
-        raise RuntimeError(f"the cold start failed in a fresh process: {stages['error']}")
-    return stages
+        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    if "error" in found:
+        raise RuntimeError(f"the model failed in a fresh process: {found['error']}")
+    return found
+
+
+def run_fresh(task: Mapping[str, Any]) -> dict[str, float]:
+    """Run one cold start (see `fresh_task`) in a fresh process and return the seconds of each stage."""
+    return fresh_process(_CHILD, task)
 
 
 def measure_cold_start(
@@ -840,11 +859,7 @@ def measure_cold_start(
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)
     x = as_input(inputs)
-    packed = {
-        name: base64.b64encode(pickle.dumps(value)).decode()
-        for name, value in {"args": tuple(args), "inputs": x}.items()
-    }
-    task = {**portable_factory(factory), **packed, "steady_calls": steady_calls}
+    task = fresh_task(factory, x, args, steady_calls)
     starts = [launch(task) for _ in range(repeats)]
     metadata = {**describe_input(x), "processes": repeats, "steady_calls": steady_calls, "disk": "cached"}
     return {

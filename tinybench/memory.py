@@ -4,16 +4,12 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import ctypes
 import gc
-import json
 import math
 import pickle
-import subprocess
 import sys
-import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input, portable_factory
+from tinybench.latency import as_callable, as_input, check_runs, describe_input, fresh_process, fresh_task
 from tinybench.result import BenchmarkResult
 
 __all__ = [
@@ -420,7 +416,7 @@ def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     task
-        What `portable_factory` returned, with ``args`` and ``inputs`` (pickled, base64) and ``steady_calls``.
+        See `tinybench.latency.fresh_task`.
 
     Returns
     -------
@@ -432,20 +428,9 @@ def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
     RuntimeError
         If the factory or the model failed there; the message has the error.
     """
-    defaults = {"proc": "/proc", "method": PEAK_METHOD, "path": sys.path}
-    with tempfile.TemporaryDirectory() as folder:
-        question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
-        question.write_text(json.dumps({**defaults, **task}), encoding="utf-8")
-        # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
-        small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
-        command = [sys.executable, "-c", small, sys.executable, "-c", _CHILD, str(question), str(answer)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not answer.is_file() or not answer.stat().st_size:
-            raise RuntimeError(f"the fresh process ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
-        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    if "error" in found:
-        raise RuntimeError(f"the stages failed in a fresh process: {found['error']}")
-    return found
+    # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
+    small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+    return fresh_process(_CHILD, {"proc": "/proc", "method": PEAK_METHOD, **task}, sys.executable, "-c", small)
 
 
 def memory_stages(
@@ -461,7 +446,7 @@ def memory_stages(
     Parameters
     ----------
     factory
-        Loads and returns the model: a function, or ``"module:function"``; see `portable_factory`.
+        Loads and returns the model: a function, or ``"module:function"``; see `tinybench.latency.portable_factory`.
     inputs
         The input of each call.
     repeats
@@ -492,11 +477,7 @@ def memory_stages(
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)
     x = as_input(inputs)
-    packed = {
-        name: base64.b64encode(pickle.dumps(value)).decode()
-        for name, value in {"args": tuple(args), "inputs": x}.items()
-    }
-    task = {**portable_factory(factory), **packed, "steady_calls": steady_calls}
+    task = fresh_task(factory, x, args, steady_calls)
     answers = [launch(task) for _ in range(repeats)]
     results = {}
     for stage in STAGES:

@@ -71,6 +71,27 @@ def judge(name: str, student: Callable[[str, tuple[str, ...]], Any]) -> None:
         raise CheckFailed(f"{what}{type(error).__name__}: {error}") from None
 
 
+class FakeClock:
+    """A clock that stands still until something of the check moves `now`.
+
+    Attributes
+    ----------
+    standing
+        What it shows until then, or None if its readings cannot be known beforehand. It goes along with each message
+        to the sandbox, where reading it then costs no message of its own.
+    """
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    @property
+    def standing(self) -> float | None:
+        return self.now
+
+
 def draw() -> np.random.Generator:
     """Return the generator from which a check draws its inputs; the grader may set its seed."""
     return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")))

@@ -9,19 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises
 from tinybench.result import BenchmarkResult
 
 
-class FakeClock:
+class Clock(FakeClock):
     """A clock that only its models move."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        """Return the time."""
-        return self.now
 
     def model(self, seconds: float, per_row: float = 0.0, seen: list[Any] | None = None) -> Callable[[Any], None]:
         """Return a model that takes this long, and notes the inputs it sees."""
@@ -127,7 +120,7 @@ def throughput_is_measured(student: Any) -> None:
 @judges("Benchmark.run_latency_benchmark", "Benchmark.run_throughput_benchmark")
 def latency_runs_in_rounds(student: Any) -> None:
     """All models in the same shuffled rounds, on the input asked for, as many times as asked for."""
-    clock, seen = FakeClock(), list[Any]()
+    clock, seen = Clock(), list[Any]()
     models = {"b": clock.model(0.3, seen=seen), "a": clock.model(0.1), "c": clock.model(0.2)}
     bench = student.Benchmark(models, warmup_runs=4, measurement_runs=17, clock=clock, progress=None, seed=3)
     results = bench.run_latency_benchmark(input_shape=(2, 5))
@@ -166,7 +159,7 @@ def latency_runs_in_rounds(student: Any) -> None:
 
 def throughput_in_rounds(student: Any) -> None:
     """Batches of the sizes asked for, made of the rows given."""
-    clock, seen = FakeClock(), list[Any]()
+    clock, seen = Clock(), list[Any]()
     models = {"x": clock.model(1.0, per_row=0.1, seen=seen), "y": clock.model(0.0, per_row=0.2)}
     bench = student.Benchmark(models, measurement_runs=6, clock=clock, progress=None, seed=1)
     found = bench.run_throughput_benchmark(batch_sizes=(1, 4, 50), row_shape=(2, 3))
@@ -260,7 +253,7 @@ def energy_options() -> dict[str, Any]:
 @judges("Benchmark.compare_models")
 def comparison_is_with_the_first(student: Any) -> None:
     """Rows in order; speed-ups of known size with the first as baseline; what has no speed-up has none."""
-    clock = FakeClock()
+    clock = Clock()
     models = {"base": clock.model(0.6), "slow": clock.model(0.9), "fast": clock.model(0.15)}
     bench = student.Benchmark(models, clock=clock, measurement_runs=20, progress=None, seed=0)
     rows = bench.compare_models()

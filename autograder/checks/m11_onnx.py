@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import all_close, close, draw, expect, judges, number, raises
+from autograder.checks import FakeClock, all_close, close, draw, expect, judges, number, raises
 
 
 def _model(nodes: list[Any], tensors: dict[str, np.ndarray], inputs: int, outputs: int) -> bytes:
@@ -278,14 +278,8 @@ def shares_come_from_the_trace(student: Any) -> None:
     raises(ValueError, lambda: student.operator_shares([], 0), "an empty trace")
 
 
-class _Clock:
+class _Clock(FakeClock):
     """A clock that only stages move."""
-
-    def __init__(self) -> None:
-        self.now = 5.0
-
-    def __call__(self) -> float:
-        return self.now
 
     def stage(self, seconds: float) -> Any:
         step = {"n": 0}
@@ -317,7 +311,7 @@ def stages_are_timed(student: Any) -> None:
         expect([str(label) for label in got] == truth, "the stages together should give the pipeline's labels")
     raises(TypeError, lambda: student.pipeline_stages(StandardScaler().fit(X)), "a step without predict_proba")
     for counted in (1, 5):
-        clock = _Clock()
+        clock = _Clock(5.0)
         seconds = {"first": 0.25, "second": 1.0, "third": 0.5, "fourth": 2.0}
         outputs: list[Any] = []
         pieces = {name: clock.stage(value) for name, value in seconds.items()}

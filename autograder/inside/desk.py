@@ -29,6 +29,7 @@ from .peer import Peer
 from .wire import Wire
 
 MAX_TEXT = 100_000
+COMPILED = course._compiled
 
 
 class Outputs:
@@ -225,10 +226,9 @@ def _install(module: str, reference: bytes) -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(module))
     code = marshal.loads(reference)
-    own = course._compiled
 
     def compiled(origin: str) -> types.CodeType:
-        return code if origin == f"<{module}>" else own(origin)
+        return code if origin == f"<{module}>" else COMPILED(origin)
 
     course._compiled = compiled  # type: ignore[assignment]
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.inside.peer import Peer
+from autograder.checks import FakeClock
+from autograder.inside.peer import MAX_CLOCKS, Peer
 from autograder.inside.wire import Foul, Wire, WireError
 from autograder.judge import stays_here
 
@@ -28,6 +29,20 @@ class Clock:
 
     def fail(self) -> None:
         raise ZeroDivisionError("by the fake")
+
+
+class Standing(FakeClock):
+    """A clock whose readings are counted."""
+
+    readings, known = 0, True
+
+    def __call__(self) -> float:
+        self.readings += 1
+        return super().__call__()
+
+    @property
+    def standing(self) -> float | None:
+        return self.now if self.known else None
 
 
 class Box:
@@ -79,6 +94,10 @@ class Work:
     @staticmethod
     def time(clock: Any, times: int) -> list[float]:
         return [clock() for _ in range(times)]
+
+    @staticmethod
+    def around(clock: Any, work: Any) -> list[float]:
+        return [clock(), clock(), work(), clock(), clock()]
 
     @staticmethod
     def call(function: Any, *args: Any) -> Any:
@@ -172,6 +191,26 @@ def test_fakes_stay_with_the_judge(student: Any) -> None:
     assert seen == [[1]]
     assert student.echo(clock) is clock
     assert student.call(np.mean, [1.0, 3.0]) == 2.0
+
+
+def test_a_clock_that_stands_is_read_without_a_message(student: Any) -> None:
+    clock = Standing(3.0)
+
+    def work() -> float:
+        clock.now += 1.5
+        return 0.0
+
+    assert student.around(clock, work) == [3.0, 3.0, 0.0, 4.5, 4.5]
+    assert clock.readings == 0
+    clock.known = False
+    assert student.around(clock, work) == [4.5, 4.5, 0.0, 6.0, 6.0]
+    assert clock.readings == 4
+    clocks = [Standing(float(i)) for i in range(2 * MAX_CLOCKS)]
+    assert [student.call(each) for each in (*clocks, *clocks)] == [each.now for each in (*clocks, *clocks)]
+    assert [clock.readings for clock in clocks] == [0] * 2 * MAX_CLOCKS
+    assert student.echo(clocks)[0] is clocks[0]
+    clocks[0].now = 9.0
+    assert student.call(clocks[0]) == 9.0
 
 
 def test_errors_keep_their_kind(student: Any) -> None:

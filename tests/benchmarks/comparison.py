@@ -45,8 +45,8 @@ def busy_cores(number: int) -> Iterator[None]:
             burner.wait()
 
 
-def tools(effort: Effort) -> dict[str, Callable[[], list[Record]]]:
-    """Return what to call for the records of each tool."""
+def tools(effort: Effort, only: str = "") -> dict[str, Callable[[], list[Record]]]:
+    """Return what to call for the records of each tool whose name begins with `only`."""
     found: dict[str, Callable[[], list[Record]]] = {
         name: lambda name=name: run_peer(name, effort)  # type: ignore[misc]
         for name in PEERS
@@ -54,7 +54,7 @@ def tools(effort: Effort) -> dict[str, Callable[[], list[Record]]]:
     for seconds in effort.tinybench_seconds:
         found[f"tinybench, {seconds:g} s"] = lambda seconds=seconds: run_tinybench(seconds)  # type: ignore[misc]
     found[LIVE] = lambda: run_live(effort)
-    return found
+    return {name: run for name, run in found.items() if name.startswith(only)}
 
 
 def measure(
@@ -62,6 +62,7 @@ def measure(
     repetitions: int,
     conditions: dict[str, int],
     seed: int | None,
+    only: str = "",
     report: Callable[[str], None] = print,
     keep: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
@@ -69,7 +70,7 @@ def measure(
     rng, records, began = random.Random(seed), [], time.perf_counter()
     for repetition in range(repetitions):
         for condition, busy in conditions.items():
-            order = list(tools(effort).items())
+            order = list(tools(effort, only).items())
             rng.shuffle(order)
             with busy_cores(busy):
                 for tool, run in order:
@@ -240,24 +241,24 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     )
     parser.add_argument("--quick", action="store_true", help="the same as --effort quick: to see whether it works")
     parser.add_argument("--busy", type=int, default=os.cpu_count(), help="busy processes under load; 0 for quiet only")
+    parser.add_argument("--only", default="", help="only tools whose name begins so, such as 'tinybench, 1 s'")
     parser.add_argument("--seed", type=int, help="seed of the order of the tools")
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="folder for the results (bench)")
-    parser.add_argument(
-        "--publish", action="store_true", help="also write tests/benchmarks/results/comparison.md and .svg"
-    )
+    parser.add_argument("--publish", metavar="NAME", help="also write tests/benchmarks/results/NAME.md and .svg")
     options = parser.parse_args(arguments)
     effort = "quick" if options.quick else options.effort
     repetitions = options.repetitions or (2 if effort == "quick" else 30)
     conditions = {"quiet": 0, **({"under load": options.busy} if options.busy else {})}
     options.out.mkdir(parents=True, exist_ok=True)
-    command = " ".join(["python -m tests.benchmarks.comparison", f"--effort {effort} --repetitions {repetitions}"])
+    command = f"python -m tests.benchmarks.comparison --effort {effort} --repetitions {repetitions}"
+    command += f' --only "{options.only}"' if options.only else ""
     facts = machine()
 
     def keep(records: list[Record]) -> None:
         document = {"machine": facts, "command": command, "summary": summarise(records), "records": records}
         (options.out / "comparison.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
 
-    records = measure(EFFORTS[effort], repetitions, conditions, options.seed, keep=keep)
+    records = measure(EFFORTS[effort], repetitions, conditions, options.seed, options.only, keep=keep)
     rows = summarise(records)
     table = markdown(rows, facts, command)
     (options.out / "comparison.md").write_text(table, encoding="utf-8")
@@ -265,8 +266,8 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     if options.publish:
         docs = ROOT / "tests" / "benchmarks" / "results"
         docs.mkdir(parents=True, exist_ok=True)
-        (docs / "comparison.md").write_text(table, encoding="utf-8")
-        figures.append(docs / "comparison.svg")
+        (docs / f"{options.publish}.md").write_text(table, encoding="utf-8")
+        figures.append(docs / f"{options.publish}.svg")
     draw(rows, figures)
     print(table)
     return options.out  # type: ignore[no-any-return]

@@ -1,0 +1,232 @@
+"""How many submissions a minute? `autograder grade` beside stock nbgrader: ``python -m tests.benchmarks.grading`` (``make bench-grade``).
+
+A class of forty on each module, every second one with one wrong solution, each with an extra comment of its own. The same
+submissions go in turn to stock ``nbgrader autograde`` (one process for all, every cell run in one kernel a submission,
+hidden checks beside the student's code) and to `autograder grade` (sandbox, checks judged from outside). A stock run of a
+whole class takes an hour: it gets the first few of the class, and its start-up is taken off by a run on one.
+Then the same class on a local Dask cluster of one and of two workers, and a simulation on the measured times: submissions
+to free workers in order, each verdict then entered by the one writer of the gradebook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import nbformat
+
+from autograder.config import MODULES
+from autograder.confined import Grader
+from autograder.demo import solve
+from autograder.grade import Outcome, grade
+from autograder.notebook import read_notebook
+from autograder.release import release_all
+from tests.benchmarks.timing import table
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "tests" / "benchmarks" / "results" / "grading.md"
+OUT = ROOT / "bench"
+STOCK = """
+from autograder.config import configure
+from pathlib import Path
+c = get_config()
+configure(c, Path.cwd())
+del c.Autograde.autograde_preprocessors
+c.Execute.timeout = 300
+"""
+Row = dict[str, Any]
+
+
+def make_course(root: Path, module: str, students: int) -> None:
+    """Make a course of one released module, and a class that handed it in."""
+    shutil.copytree(ROOT / MODULES / module, root / MODULES / module)
+    shutil.copytree(ROOT / "tinybench", root / "tinybench", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "nbgrader_config.py").write_text(STOCK, encoding="utf-8")
+    release_all(root, [module])
+    released = read_notebook(root / "course" / "release" / module / f"{module}.ipynb")
+    source = read_notebook(root / MODULES / module / f"{module}.ipynb")
+    mutants = import_module(f"tests.mutants.m{module}").MUTANTS
+    rng = random.Random(0)
+    for number in range(students):
+        wrong = nbformat.from_dict(source)
+        if number % 2:
+            rng.choice(mutants).apply(wrong)
+        notebook = solve(released, wrong)
+        notebook.cells[1].source += f"\n\nHanded in as number {number}."
+        folder = root / "course" / "submitted" / f"student_{number:02}" / module
+        folder.mkdir(parents=True)
+        nbformat.write(notebook, folder / f"{module}.ipynb")
+
+
+def stock_seconds(root: Path, module: str, students: Sequence[str]) -> float:
+    """Return the wall time of `nbgrader autograde` on these students."""
+    shutil.rmtree(root / "course" / "autograded", ignore_errors=True)
+    shutil.copy(root / "course" / "gradebook.db", root / "before.db")
+    hidden = root / "not_yet"
+    hidden.mkdir()
+    for folder in (root / "course" / "submitted").iterdir():
+        if folder.name not in students:
+            folder.rename(hidden / folder.name)
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", "autograde", module, "--force"],
+        cwd=root, capture_output=True, text=True, check=False,
+        env=os.environ | {"JUPYTER_PREFER_ENV_PATH": "1"},
+    )  # fmt: skip
+    seconds = time.perf_counter() - started
+    graded = len(list((root / "course" / "autograded").glob("*/*/*.ipynb")))
+    for folder in hidden.iterdir():
+        folder.rename(root / "course" / "submitted" / folder.name)
+    hidden.rmdir()
+    shutil.move(root / "before.db", root / "course" / "gradebook.db")
+    if graded != len(students):
+        raise RuntimeError(f"nbgrader graded {graded} of {len(students)}:\n{done.stderr[-2000:]}")
+    return seconds
+
+
+def our_seconds(root: Path, module: str, **options: Any) -> tuple[float, list[Outcome]]:
+    """Return the wall time of `autograder grade` on the whole class, and the outcomes."""
+    shutil.rmtree(root / "course" / "verdicts", ignore_errors=True)
+    shutil.rmtree(root / "course" / "autograded", ignore_errors=True)
+    started = time.perf_counter()
+    outcomes = grade(root, module, progress=False, **options)
+    seconds = time.perf_counter() - started
+    failed = [outcome for outcome in outcomes if outcome.note or outcome.evidence]
+    if failed:
+        raise RuntimeError(f"an honest submission was not graded: {failed[0]}")
+    return seconds, outcomes
+
+
+def dask_seconds(root: Path, module: str, workers: int) -> float:
+    """Return the wall time on a Dask cluster of this machine, its start apart."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        return our_seconds(root, module, scheduler=cluster.scheduler_address)[0]
+
+
+def sandbox_seconds(module: str, times: int = 30) -> float:
+    """Return what a fresh sandbox costs a submission: made, asked for its names, and ended."""
+    with Grader(ROOT / MODULES / module / f"{module}.ipynb") as grader:
+        found = []
+        for _ in range(times):
+            started = time.perf_counter()
+            submission = grader.warm.submission()
+            submission.end()
+            found.append(time.perf_counter() - started)
+    return median(found)
+
+
+def simulate(seconds: Sequence[float], write: float, submissions: int, workers: int, seed: int = 0) -> float:
+    """Return the time of a class on so many workers: each takes the next submission, one writer enters the verdicts."""
+    rng = random.Random(seed)
+    free, done = [0.0] * workers, []
+    for _ in range(submissions):
+        ready = heapq.heappop(free) + rng.choice(seconds)
+        heapq.heappush(free, ready)
+        done.append(ready)
+    writer = 0.0
+    for ready in sorted(done):
+        writer = max(writer, ready) + write
+    return writer
+
+
+def bench(module: str, students: int, stock: int) -> Row:
+    """Measure one module, stock and ours in turn."""
+    with tempfile.TemporaryDirectory(prefix="bench-grade-") as folder:
+        root = Path(folder)
+        make_course(root, module, students)
+        names = [f"student_{number:02}" for number in range(stock + 1)]
+        parts = [stock_seconds(root, module, names[:1])]
+        ours, outcomes = our_seconds(root, module)
+        parts.append(stock_seconds(root, module, names))
+        again, _ = our_seconds(root, module)
+        kept = time.perf_counter()
+        grade(root, module, progress=False)
+        kept = time.perf_counter() - kept
+        entered = time.perf_counter()
+        for mark in (root / "course" / "verdicts" / module).glob("*.entered"):
+            mark.unlink()
+        grade(root, module, progress=False)
+        write = (time.perf_counter() - entered - kept) / students
+        return {
+            "module": module, "students": students, "stock_students": stock,
+            "stock_start_s": parts[0], "stock_s": (parts[1] - parts[0]) / stock,
+            "ours_s": fmean([ours, again]) / students, "ours_total_s": [ours, again],
+            "seconds": [outcome.seconds for outcome in outcomes], "write_s": max(0.0, write),
+            "sandbox_s": sandbox_seconds(module), "dask_s": {n: dask_seconds(root, module, n) for n in (1, 2)},
+        }  # fmt: skip
+
+
+def markdown(rows: Sequence[Row], command: str) -> str:
+    """Return the tables."""
+    speed = [
+        [
+            row["module"], f"{60 / row['stock_s']:.1f}", f"{60 / row['ours_s']:.0f}", f"{row['stock_s'] / row['ours_s']:.0f}×",
+            f"{median(row['seconds']):.2f}", f"{1e3 * row['sandbox_s']:.0f}", f"{1e3 * row['write_s']:.0f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    head = ["module", "stock, a minute", "ours, a minute", "ratio", "s a submission in its worker", "sandbox, ms", "entering, ms"]  # fmt: skip
+    scaling = [
+        [row["module"], *[f"{row['dask_s'][n]:.1f}" for n in (1, 2)], f"{row['dask_s'][1] / row['dask_s'][2]:.2f}×"]
+        for row in rows
+    ]
+    crowds = [
+        [row["module"], f"{crowd:,}", *[f"{simulate(row['seconds'], row['write_s'], crowd, n) / 60:.1f}" for n in WORKERS]]
+        for row in rows for crowd in (500, 10_000)
+    ]  # fmt: skip
+    return "\n\n".join(
+        [
+            "# Grading speed",
+            f"`{command}`, {os.cpu_count()} cores, {rows[0]['students']} submissions a module; stock nbgrader on "
+            f"{rows[0]['stock_students']} of them, its start-up taken off. Our rates include the start-up of the pool and of the sandboxes.",
+            table(head, speed),
+            "Seconds for the class on a local Dask cluster, by workers:",
+            table(["module", "1", "2", "gain"], scaling),
+            "Simulated minutes on the measured times, by workers (one writer of the gradebook):",
+            table(["module", "submissions", *map(str, WORKERS)], crowds),
+        ]
+    )
+
+
+WORKERS = (1, 2, 8, 64)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark and print its tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.grading", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("modules", nargs="*", default=["03_latency", "12_quantize"])
+    parser.add_argument("--students", type=int, default=40)
+    parser.add_argument("--stock", type=int, default=4, help="students of whom stock nbgrader gets the work (4)")
+    parser.add_argument("--publish", action="store_true", help=f"also write {RESULTS.relative_to(ROOT)}")
+    options = parser.parse_args(arguments)
+    rows = [bench(module, options.students, options.stock) for module in options.modules]
+    command = f"python -m tests.benchmarks.grading {' '.join(options.modules)} --students {options.students} --stock {options.stock}"
+    text = markdown(rows, command)
+    OUT.mkdir(exist_ok=True)
+    (OUT / "grading.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    if options.publish:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
