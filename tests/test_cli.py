@@ -10,8 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from tinybench.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.result import BenchmarkResult
@@ -25,7 +27,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from skl2onnx import to_onnx
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
 
     folder = tmp_path_factory.mktemp("models")
     X, y = load_digits(return_X_y=True)
@@ -149,6 +150,29 @@ def test_study(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert {"hardware_tradeoffs.csv", "hardware_tradeoffs_summary.json"} <= {path.name for path in out.iterdir()}
 
 
+@pytest.mark.slow
+def test_study_without_a_model_takes_the_course_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "--out", str(tmp_path), "--rounds", "6", "--batches", "8"]) == OK
+    assert "INT8 static" in capsys.readouterr().out
+
+
+def test_a_model_saved_by_joblib(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    joblib.dump(LogisticRegression().fit(np.eye(64), np.arange(64) % 10), files / "saved.joblib")
+    command = [
+        "compare",
+        "saved.joblib",
+        "logistic.onnx",
+        "--data",
+        "digits.npz",
+        "--seconds",
+        "0.2",
+        "--format",
+        "csv",
+    ]
+    assert main(command) == OK
+    assert "saved" in capsys.readouterr().out
+
+
 def test_system(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["system"]) == OK
     assert json.loads(capsys.readouterr().out)["python"]
@@ -161,7 +185,10 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         (["compare", "logistic.onnx", "logistic.onnx", "--data", "rows.npy"], "named twice"),
         (["compare", "nowhere.onnx", "logistic.onnx", "--data", "rows.npy"], "nowhere.onnx: no such file"),
         (["compare", "broken.onnx", "logistic.onnx", "--data", "rows.npy"], "broken.onnx does not load"),
-        (["compare", "logistic", "forest", "--data", "rows.npy"], "neither an .onnx file nor module:function"),
+        (
+            ["compare", "logistic", "forest", "--data", "rows.npy"],
+            "neither an .onnx or .joblib file nor module:function",
+        ),
         (["compare", "zoo:fast", "zoo:slow", "--data", "rows.npy"], "fast"),
         (["compare", "nozoo:fast", "zoo:slow", "--data", "rows.npy"], "nozoo"),
         (["measure", "logistic.onnx", "--data", "nowhere.npy"], "nowhere.npy: no such file"),
@@ -180,6 +207,9 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "logistic.onnx", "--data", "digits.npz", "--out", "/proc/nowhere"], "choose another output_dir"),
         (["gate", "nowhere.json", "nowhere.json"], "nowhere.json: no such file"),
         (["study", "zoo:slow", "--data", "rows.npy"], "has no labels"),
+        (["study", "zoo:slow"], "on which data?"),
+        (["study", "--data", "digits.npz"], "a model of yours"),
+        (["study", "nowhere.joblib", "--data", "digits.npz"], "nowhere.joblib"),
         (["study", "nowhere.onnx", "--data", "digits.npz"], "nowhere.onnx: no such file"),
         (["gate", "broken.onnx", "broken.onnx"], "is not JSON"),
         (["gate", "a.json", "b.json", "--max-slowdown", "quick"], "write 5% or 0.05"),

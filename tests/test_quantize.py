@@ -250,6 +250,19 @@ def test_study_of_a_forest_says_that_int8_is_fake(tmp_path: Path) -> None:
     assert not study.decisions[0]["ship"].startswith("INT8")
 
 
+def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
+    pipeline = make_pipeline(StandardScaler(), MLPClassifier((64, 32), max_iter=5, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # five iterations do not converge
+        path = to_onnx(pipeline.fit(X, y), X, tmp_path / "pipeline.onnx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = quantize_static_int8(path, X[:256], check=X)
+    assert sum(integer_operators(made).values()) == 3
+    same = OnnxModel(made).forward(X).argmax(1) == OnnxModel(path).forward(X).argmax(1)
+    assert same.mean() > 0.95
+
+
 @pytest.mark.parametrize(("flags", "noted"), [(["AVX2"], True), (["AVX2", "AVX-512 VNNI"], False)])
 def test_a_processor_without_integer_products_is_noted(
     network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], noted: bool

@@ -26,8 +26,9 @@ EXAMPLES = """examples:
   tinybench run a.onnx b.onnx --data digits.npz --out study
   tinybench study app.models:classifier --data digits.npz --out hardware
 
-A model is an .onnx file, or module:function where the function returns a model (anything with predict_proba, predict,
-forward, run or a call). Data is an .npy array of rows, or an .npz with X and, for accuracy, y.
+A model is an .onnx file, a .joblib file of scikit-learn (loading one runs code from it), or module:function where the
+function returns a model (anything with predict_proba, predict, forward, run or a call). Data is an .npy array of rows,
+or an .npz with X and, for accuracy, y.
 
 exit codes: 0 done or gate passed, 1 regression, 2 the gate cannot tell yet, 3 wrong use or bad input"""
 
@@ -136,10 +137,10 @@ def _parser() -> argparse.ArgumentParser:
         "One scikit-learn classifier as it is, in NumPy, in ONNX FP32 and in INT8 (dynamic and static), "
         "every gain with its interval. Writes hardware_tradeoffs.csv and hardware_tradeoffs_summary.json.",
     )
-    study.add_argument("models", nargs=1, metavar="MODEL", help="module:function that returns the fitted classifier")
     study.add_argument(
-        "--data", type=Path, required=True, metavar="FILE", help=".npz with X and y that the fit has not seen"
+        "model", nargs="?", metavar="MODEL", help="the fitted classifier (default: the course's network on digits)"
     )
+    study.add_argument("--data", type=Path, metavar="FILE", help=".npz with X and y that the fit has not seen")
     study.add_argument("--out", type=Path, default=Path("hardware_study"), help="default: hardware_study")
     study.add_argument("--batches", type=int, nargs="+", default=(1, 32, 256), help="rows per call (default: 1 32 256)")
     study.add_argument("--rounds", type=int, default=25, help="rounds for each batch size (default: 25)")
@@ -195,9 +196,13 @@ def load_model(spec: str, threads: int = 1) -> Any:
             return onnxruntime.InferenceSession(spec, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's errors share no base class of their own
             raise ValueError(f"{spec} does not load: {str(error).splitlines()[0]}") from None
+    if spec.endswith(".joblib"):
+        import joblib  # type: ignore[import-untyped]
+
+        return joblib.load(spec)
     module, colon, function = spec.partition(":")
     if not colon:
-        raise ValueError(f"{spec!r} is neither an .onnx file nor module:function")
+        raise ValueError(f"{spec!r} is neither an .onnx or .joblib file nor module:function")
     if "" not in sys.path:
         sys.path.insert(0, "")
     return getattr(importlib.import_module(module), function)()
@@ -224,7 +229,7 @@ def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _models(options: argparse.Namespace) -> dict[str, Any]:
-    names = [Path(spec).stem if spec.endswith(".onnx") else spec for spec in options.models]
+    names = [Path(spec).stem if spec.endswith((".onnx", ".joblib")) else spec for spec in options.models]
     if len(set(names)) < len(names):
         names = list(options.models)
     if len(set(names)) < len(names):
@@ -362,12 +367,22 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _study(options: argparse.Namespace) -> int:
+    from tinybench.course import case_study
     from tinybench.quantize import tradeoff_study
 
     requirements = _requirements(options)
-    _, rows, labels = _labelled(options)
+    if options.model is None:
+        if options.data is not None:
+            raise ValueError("--data belongs to a model of yours; name it: tinybench study MODEL --data FILE")
+        case = case_study("small")
+        model, rows, labels = case.model, case.X, case.y
+    else:
+        if options.data is None:
+            raise ValueError(f"on which data? tinybench study {options.model} --data FILE, an .npz with X and y")
+        model = load_model(options.model)
+        _, rows, labels = _labelled(options)
     study = tradeoff_study(
-        load_model(options.models[0]),
+        model,
         rows,
         labels,
         batch_sizes=options.batches,

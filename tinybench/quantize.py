@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,7 @@ __all__ = [
     "QuantParams",
     "TradeoffStudy",
     "Variant",
+    "add_types",
     "calibration_input",
     "check_tensor",
     "claim_verdict",
@@ -62,6 +63,7 @@ __all__ = [
     "int8_pays",
     "integer_operators",
     "load_variant",
+    "probe",
     "quantization_params",
     "quantization_verdict",
     "quantize",
@@ -477,6 +479,7 @@ def quantize_static_int8(
             quant_pre_process(source, merged, skip_symbolic_shape=True)
         except Exception:
             merged = source
+        add_types(merged)
         quantize_static(
             merged,
             target,
@@ -515,6 +518,34 @@ def calibration_input(path: str | Path, calibration: Any) -> tuple[str, np.ndarr
     return str(node.name), rows
 
 
+def probe(model: Any, tensors: Iterable[str]) -> Any:
+    """Return a session of a graph that also gives out the named inner tensors."""
+    probed = load_graph(model.SerializeToString())
+    for tensor in {*tensors} - {output.name for output in probed.graph.output}:
+        probed.graph.output.add(name=tensor)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "probe.onnx")
+        save_graph(probed, file)
+        return load_session(file, session_options(optimization="off"))
+
+
+def add_types(path: Path) -> None:
+    """Write the type of each inner tensor of floats into a file.
+
+    ONNX Runtime quantises no activation whose type it cannot infer, and that is all that comes behind an operator from
+    outside ONNX's own domain, such as the scaler of scikit-learn.
+    """
+    from onnx import TensorProto, helper
+
+    model = load_graph(path)
+    known = {value.name for value in [*model.graph.value_info, *model.graph.output]}
+    inner = [name for node in model.graph.node for name in node.output if name and name not in known]
+    for found in probe(model, inner).get_outputs():
+        if found.name in inner and found.type == "tensor(float)":
+            model.graph.value_info.append(helper.make_tensor_value_info(found.name, TensorProto.FLOAT, None))
+    save_graph(model, path)
+
+
 def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
     """Return for each activation that a static model quantises, which share of its values the grid clips.
 
@@ -538,17 +569,9 @@ def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
     inner = [n.input[0] for n in nodes if n.input[0] not in {i.name for i in model.graph.input}]
     if not nodes:
         return {}
-    probe = load_graph(model.SerializeToString())
-    for tensor in inner:
-        if tensor not in {o.name for o in probe.graph.output}:
-            probe.graph.output.add(name=tensor)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "probe.onnx")
-        save_graph(probe, file)
-        session = load_session(file, session_options(optimization="off"))
-        feed = session.get_inputs()[0].name
-        rows = np.asarray(X, np.float32)
-        values = dict(zip(inner, session.run(inner, {feed: rows}) if inner else [], strict=True)) | {feed: rows}
+    session, rows = probe(model, inner), np.asarray(X, np.float32)
+    feed = session.get_inputs()[0].name
+    values = dict(zip(inner, session.run(inner, {feed: rows}) if inner else [], strict=True)) | {feed: rows}
     shares = {}
     for node in nodes:
         scale, zero = numbers[node.input[1]], numbers[node.input[2]]

@@ -194,6 +194,7 @@ def draw(rows: Sequence[Record], files: Sequence[Path]) -> None:
     import matplotlib.pyplot as plt
 
     conditions = list(dict.fromkeys(row["condition"] for row in rows))
+    errors = [row["rms"] for row in rows if "rms" in row]
     names = list(dict.fromkeys(row["tool"] for row in rows))[::-1]
     height = (0.42 * len(names) + 0.7) * len(conditions) + 0.6
     figure, panels = plt.subplots(len(conditions), 2, figsize=(8, height), sharex="col", squeeze=False)
@@ -202,15 +203,15 @@ def draw(rows: Sequence[Record], files: Sequence[Path]) -> None:
         for row in (row for row in rows if row["condition"] == condition):
             y = names.index(row["tool"])
             if "rms" in row:
-                left.barh(y, 100 * row["rms"], color="#0072B2" if "tinybench" in row["tool"] else "#999999")
-                left.text(100 * row["rms"] * 1.1, y, f"{100 * row['rms']:.2g} %", va="center", fontsize=9)
+                left.plot(100 * row["rms"], y, "o", color="#0072B2" if "tinybench" in row["tool"] else "#777777")
+                left.text(100 * row["rms"] * 1.3, y, f"{100 * row['rms']:.2g} %", va="center", fontsize=9)
             for offset, (subject, (mark, color)) in zip((0.22, 0, -0.22), marks.items(), strict=True):
                 share = row["flagged"][subject]
                 middle, ends = 100 * share["share"], [100 * end for end in share["interval"]]
                 bars = [[max(0.0, middle - ends[0])], [max(0.0, ends[1] - middle)]]
                 right.errorbar(middle, y + offset, xerr=bars, fmt=mark, color=color, markersize=6, capsize=2)
         left.set(xscale="log", yticks=range(len(names)), yticklabels=names, title=f"{condition}: error of the ratio")
-        left.set_xlim(0.05, 300)
+        left.set_xlim(50 * min(errors), 500 * max(errors))
         right.set(yticks=range(len(names)), yticklabels=[], xlim=(-3, 103), title=f"{condition}: called different")
         right.axvline(5, color="black", linewidth=0.8, linestyle="--")
         for axes in (left, right):
