@@ -94,12 +94,16 @@ def _parser() -> argparse.ArgumentParser:
         "Each runs in a sandbox and is judged from outside; what is broken costs its author only, with the reason in "
         "the feedback. Killed at any point, the same command goes on.",
     )
-    grade.add_argument("assignment", metavar="NN_name")
-    grade.add_argument("--student", help="only this student")
-    grade.add_argument("--regrade", action="store_true", help="grade again what has been graded")
+    _assignment(grade)
+    grade.add_argument("--student", metavar="ID", help="only this student")
+    grade.add_argument(
+        "--regrade",
+        action="store_true",
+        help="forget the verdicts and grade again; killed in between, the command without it goes on",
+    )
     grade.add_argument("--dry-run", action="store_true", help="only say what would be done")
     grade.add_argument("--workers", type=int, help="local processes (default: one for each core)")
-    grade.add_argument("--scheduler", metavar="tcp://…", help="grade on a Dask cluster instead")
+    grade.add_argument("--scheduler", metavar="tcp://…", help="grade on a Dask cluster instead, one thread a worker")
     grade.add_argument(
         "--unsafe",
         action="store_true",
@@ -116,14 +120,45 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     feedback = add("feedback", _feedback, "Write the students' feedback pages of an assignment")
-    feedback.add_argument("assignment", metavar="NN_name")
-    feedback.add_argument("--student", help="only this student")
+    _assignment(feedback)
+    feedback.add_argument("--student", metavar="ID", help="only this student")
+
+    package = add(
+        "package",
+        _package,
+        "Run the public tests on a student's whole package, as handed in",
+        "Each module is built from the student's notebook as `autograder build` does, in the sandbox; what was not "
+        "handed in or cannot be built is the reference's. The tests run beside the student's code, which could forge "
+        "what they say: information, never a mark.",
+    )
+    package.add_argument("--student", metavar="ID", required=True)
+    package.add_argument("--json", action="store_true", help="print the report as JSON")
+
+    similarity = add(
+        "similarity",
+        _similarity,
+        "List the submissions of an assignment whose solutions are most alike",
+        "Compares what students wrote, whatever its names, comments and layout, without the given code and without "
+        "what most of the class writes. A hint where to look, never a mark.",
+    )
+    _assignment(similarity)
+    similarity.add_argument("--top", type=int, default=10, metavar="N", help="how many pairs (default: 10)")
+    form = similarity.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the pairs as JSON")
+    form.add_argument("--csv", action="store_true", help="print the pairs as CSV")
 
     demo = add("demo", _demo, "Grade a small class and benchmark a model, headless, in a folder of its own")
     demo.add_argument("--out", default="demo", help="the folder (default: demo)")
 
     add_commands(commands)
     return parser
+
+
+def _assignment(command: argparse.ArgumentParser) -> None:
+    """Let an assignment be named as here, or as in nbgrader's commands."""
+    group = command.add_mutually_exclusive_group(required=True)
+    group.add_argument("assignment", metavar="NN_name", nargs="?", help="such as 03_latency")
+    group.add_argument("--assignment", metavar="NN_name", dest="named", help="the same, as nbgrader writes it")
 
 
 def _export(root: Path, options: argparse.Namespace) -> int:
@@ -197,7 +232,7 @@ def _grade(root: Path, options: argparse.Namespace) -> int:
         print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
     outcomes = grade(
         root,
-        options.assignment,
+        options.assignment or options.named,
         student=options.student,
         regrade=options.regrade,
         dry_run=options.dry_run,
@@ -210,6 +245,31 @@ def _grade(root: Path, options: argparse.Namespace) -> int:
         print(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
     else:
         print_grades(outcomes)
+    lost = [outcome for outcome in outcomes if outcome.score is None and not options.dry_run]
+    return FAILED if lost else OK
+
+
+def _package(root: Path, options: argparse.Namespace) -> int:
+    from autograder.package import package, table
+
+    modules = package(root, options.student, progress=not options.json)
+    if options.json:
+        print(json.dumps([asdict(module) for module in modules], indent=1))
+    else:
+        print("\n".join(table(modules)))
+    return OK
+
+
+def _similarity(root: Path, options: argparse.Namespace) -> int:
+    from autograder.similarity import as_csv, similarity, table
+
+    report = similarity(root, options.assignment or options.named, options.top)
+    if options.json:
+        print(json.dumps(asdict(report), indent=1))
+    elif options.csv:
+        print(as_csv(report), end="")
+    else:
+        print("\n".join(table(report)))
     return OK
 
 
@@ -230,7 +290,7 @@ def _doctor(root: Path, options: argparse.Namespace) -> int:
 def _feedback(root: Path, options: argparse.Namespace) -> int:
     from autograder.grade import feedback
 
-    pages = feedback(root, options.assignment, student=options.student)
+    pages = feedback(root, options.assignment or options.named, student=options.student)
     print(f"{len(pages)} pages under {root / 'course' / 'feedback'}")
     return OK
 

@@ -1,7 +1,8 @@
 """Where things lie, and the nbgrader configuration: one place for both.
 
 The instructor's data (gradebook, releases, submissions, feedback, exchange) stay together in `course/`, the student's
-working copy is `student/`; git ignores both.
+working copy is `student/`; git ignores both. Only the gradebook may lie elsewhere: the environment variable
+``TINYBENCH_GRADEBOOK`` names its database, such as ``postgresql+psycopg://grader@db.example/tinybench``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from traitlets.config import Config
 
 COURSE_ID = "tinybench"
+GRADEBOOK = "TINYBENCH_GRADEBOOK"
 MODULES = "modules"
 STUDENT = "student"
 
@@ -52,7 +54,7 @@ def configure(config: Config, root: Path) -> Config:
     directory.solution_directory = "course/solution"
     directory.source_with_tests_directory = "course/source_with_tests"
     directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb"]
-    directory.db_url = f"sqlite:///{root / 'course' / 'gradebook.db'}"
+    directory.db_url = gradebook_url(root)
     config.Exchange.root = str(root / "course" / "exchange")
     config.Exchange.path_includes_course = False
     config.Exchange.assignment_dir = str(root / STUDENT)
@@ -80,6 +82,20 @@ def configure(config: Config, root: Path) -> Config:
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     return config
+
+
+def gradebook_url(root: Path) -> str:
+    """Return the address of the gradebook's database: SQLite in the course, unless the environment names another.
+
+    Raises
+    ------
+    ValueError
+        If what it names is no address.
+    """
+    url = os.environ.get(GRADEBOOK) or f"sqlite:///{root / 'course' / 'gradebook.db'}"
+    if "://" not in url:
+        raise ValueError(f"{GRADEBOOK} is {url!r}; it should be an address such as postgresql+psycopg://user@host/name")
+    return url
 
 
 def _put_environment_on_path() -> None:

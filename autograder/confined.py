@@ -15,7 +15,7 @@ import autograder
 import tinybench
 from autograder.execute import error_output
 from autograder.judge import Bench, Ended, schedule
-from autograder.notebook import grading, is_check, label, module_name, read_notebook
+from autograder.notebook import grading, is_check, label, module_name, parse_notebook, read_notebook
 from autograder.reference import ABSENT
 from autograder.sandbox import PYTHON_HOMES, Limits, Room
 from autograder.sanitize import safe_outputs, safe_text
@@ -49,19 +49,40 @@ class Graded:
     seconds: float = 0.0
 
 
+def refused(source: NotebookNode, reason: str) -> Graded:
+    """Return the result of a submission that cannot be read: nothing for any cell, and the reason.
+
+    Parameters
+    ----------
+    source
+        The instructor's notebook.
+    reason
+        For the feedback.
+    """
+    prepared = prepare([], source)
+    verdicts = {}
+    for index, cell in enumerate(prepared.notebook.cells):
+        if is_check(cell):
+            verdicts[label(cell, index)] = reason
+            cell.outputs = [error_output("NotRun", reason)]
+    return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
+
+
 class Grader:
     """Grades submissions of one assignment; its warm parent starts once.
 
     Parameters
     ----------
     source
-        The instructor's notebook.
+        The instructor's notebook, with the assignment's data files beside it.
     limits
         What one submission may use.
+    content
+        The notebook itself where there is no such file; it has no data then.
     """
 
-    def __init__(self, source: Path, *, limits: Limits | None = None) -> None:
-        self.source = read_notebook(source)
+    def __init__(self, source: Path, *, limits: Limits | None = None, content: bytes | None = None) -> None:
+        self.source = read_notebook(source) if content is None else parse_notebook(content, source)
         self.module = f"tinybench.{module_name(source)}"
         self.plan = schedule(self.source)
         package, own = Path(str(tinybench.__file__)).parent, f"{module_name(source)}.py"
@@ -69,7 +90,8 @@ class Grader:
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
         folder = f"/course/{source.stem}"
         shown = {f"/course/tinybench/{p.name}": p for p in package.glob("*.py") if p.name != own}
-        data = {f"/course/data/{p.name}": p for p in source.parent.iterdir() if _is_data(p)}
+        siblings = source.parent.iterdir() if content is None else ()
+        data = {f"/course/data/{p.name}": p for p in siblings if _is_data(p)}
         places = (package, Path(str(autograder.__file__)).parent)
         hidden = [str(place) for place in places if any(place.is_relative_to(home) for home in PYTHON_HOMES)]
         room = Room({**shown, **data}, hidden, [folder], folder)
@@ -81,7 +103,7 @@ class Grader:
         try:
             prepared = prepare(parse_submission(content), self.source)
         except Refused as refusal:
-            return self.refuse(str(refusal))
+            return refused(self.source, str(refusal))
         skip, lost = prepared.demonstrations, dict[str, str]()
         while True:
             verdicts, ending, missing = self._run(prepared, skip, lost)
@@ -98,16 +120,6 @@ class Grader:
         failure = "; ".join(lost.values()) or (ending[1] if ending else "")
         content = nbformat.writes(prepared.notebook).encode()
         return Graded(content, verdicts, prepared.evidence, failure, time.monotonic() - started)
-
-    def refuse(self, reason: str) -> Graded:
-        """Return the result of a submission that cannot be read: nothing for any cell, and the reason."""
-        prepared = prepare([], self.source)
-        verdicts = {}
-        for index, cell in enumerate(prepared.notebook.cells):
-            if is_check(cell):
-                verdicts[label(cell, index)] = reason
-                cell.outputs = [error_output("NotRun", reason)]
-        return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
 
     def _run(
         self, prepared: Prepared, skip: set[str], lost: dict[str, str]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import secrets
+import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +15,13 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from tqdm import tqdm
 from traitlets.config import Config
 
+from autograder.batch import Batch, Outcome
 from autograder.config import MODULES, configure, project_root
 from autograder.confined import Grader
-from autograder.export import write_atomically
-from autograder.gradebook import open_gradebook, record, released_checksums, score_of
+from autograder.gradebook import open_gradebook
 from autograder.notebook import NotebookError, parse_notebook
-from autograder.pool import packed, run_dask, run_local
+from autograder.pool import Lost, run_dask, run_local
 from autograder.sandbox import available
-from autograder.submission import Refused, read_submission
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one submission.
-
-    Attributes
-    ----------
-    note
-        Why it could not be graded as it was, or ended early.
-    evidence
-        What an honest submission does not hold, for the instructor to look at.
-    """
-
-    student: str
-    assignment: str
-    score: float
-    max_score: float
-    seconds: float = 0.0
-    note: str = ""
-    evidence: tuple[str, ...] = ()
 
 
 class ExecuteSubmission(NbGraderPreprocessor):
@@ -94,7 +69,7 @@ def grade(
     student
         Grade this one only.
     regrade
-        Grade again what has been graded.
+        Grade again what has been graded. Killed in between, a call without it goes on.
     dry_run
         Only say what would be done.
     scheduler
@@ -114,131 +89,42 @@ def grade(
     Raises
     ------
     NotebookError
-        If the assignment has not been released, or nothing was submitted.
+        If the assignment has not been released, nothing was submitted, or it is being graded already.
+    ValueError
+        If the gradebook cannot be opened, or no scheduler answers.
     SandboxUnavailable
         If this machine cannot confine untrusted code.
     """
     batch = Batch(root, assignment, student)
     if dry_run:
-        return [
-            Outcome(name, assignment, 0, 0, note=f"would be {batch.state(name, regrade)}") for name in batch.students
-        ]
+        return [Outcome(name, assignment, note=f"would be {batch.state(name, regrade)}") for name in batch.contents]
     if scheduler is None and not unsafe:
         available()
-    pending = {}
-    for name in batch.students:
-        if batch.state(name, regrade) == "graded":
-            content = batch.contents[name]
-            if isinstance(content, Refused):
-                batch.keep(name, _refusal(batch, content))
-            else:
-                pending[name] = content
-    source = batch.source.read_bytes()
-    if scheduler:
-        results = run_dask(pending.items(), assignment, source, batch.seed, scheduler)
-    else:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        size = min(workers or cores, max(1, len(pending)))
-        results = run_local(pending.items(), assignment, source, batch.seed, size, not unsafe)
-    outcomes = []
-    with open_gradebook(batch.config) as gradebook:
-        waiting = set(pending)
-        bar = tqdm(total=len(batch.students), desc=assignment, unit="submission", disable=not progress)
-        for name in batch.students:
-            if name not in waiting:
-                outcomes.append(batch.enter(gradebook, name))
+    with batch.alone(), open_gradebook(batch.config, assignment) as gradebook:
+        if regrade:
+            batch.forget()
+        pending = batch.pending()
+        if scheduler:
+            results = run_dask(pending, assignment, batch.source, batch.seed, scheduler)
+        else:
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            size = min(workers or cores, max(1, len(pending)))
+            results = run_local(pending, assignment, batch.source, batch.seed, size, not unsafe)
+        outcomes = []
+        with tqdm(total=len(batch.contents), desc=assignment, unit="submission", disable=not progress) as bar:
+            waiting = {name for name, _ in pending}
+            for name in batch.contents:
+                if name not in waiting:
+                    outcomes.append(batch.enter(gradebook, name))
+                    bar.update()
+            for name, result in results if pending else ():
+                if isinstance(result, Lost):
+                    outcomes.append(Outcome(name, assignment, note=f"not graded, run the command again: {result.why}"))
+                else:
+                    batch.keep(name, result)
+                    outcomes.append(batch.enter(gradebook, name))
                 bar.update()
-        for name, result in results if pending else ():
-            batch.keep(name, result)
-            outcomes.append(batch.enter(gradebook, name))
-            bar.update()
-        bar.close()
     return sorted(outcomes, key=lambda outcome: outcome.student)
-
-
-def _refusal(batch: Batch, refused: Refused) -> bytes:
-    with Grader(batch.source) as grader:
-        return packed(grader.refuse(str(refused)))
-
-
-class Batch:
-    """The submissions of one assignment, and what is known about each.
-
-    A verdict is a file of its own, named by student and holding a digest of the submission, the instructor's notebook
-    and the seed: what has been judged is not judged twice, and a changed submission is.
-    """
-
-    def __init__(self, root: Path, assignment: str, student: str | None = None) -> None:
-        self.assignment, self.course = assignment, root / "course"
-        self.config = configure(Config(), root)
-        self.source = root / MODULES / assignment / f"{assignment}.ipynb"
-        released = self.course / "release" / assignment / f"{assignment}.ipynb"
-        if not released.is_file():
-            raise NotebookError(assignment, None, f"not released yet; run `autograder release {assignment}`")
-        self.checksums = released_checksums(released)
-        submitted = self.course / "submitted"
-        folders = sorted(submitted.glob(f"{student or '*'}/{assignment}"))
-        if not folders:
-            who = f"by {student} " if student else ""
-            raise NotebookError(assignment, None, f"nothing submitted {who}in {submitted}; collect first")
-        self.students = [folder.parent.name for folder in folders]
-        self.contents = {folder.parent.name: _content(folder / released.name, submitted) for folder in folders}
-        self.verdicts = self.course / "verdicts" / assignment
-        self.seed = self._seed()
-
-    def _seed(self) -> int:
-        """Return the seed of this assignment's checks: drawn once, so that all students get the same inputs."""
-        file = self.verdicts / "seed"
-        if not file.is_file():
-            write_atomically(file, str(secrets.randbelow(2**31)))
-        return int(file.read_text(encoding="utf-8"))
-
-    def _key(self, name: str) -> str:
-        content = self.contents[name]
-        submitted = str(content).encode() if isinstance(content, Refused) else content
-        parts = (self.source.read_bytes(), str(self.seed).encode(), submitted)
-        return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
-
-    def _verdict(self, name: str) -> dict[str, Any] | None:
-        file = self.verdicts / f"{name}.json"
-        try:
-            verdict: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            return None
-        return verdict if verdict.get("key") == self._key(name) else None
-
-    def state(self, name: str, regrade: bool = False) -> str:
-        """Return ``"graded"`` if the submission has to be run, else ``"kept"``."""
-        return "graded" if regrade or self._verdict(name) is None else "kept"
-
-    def keep(self, name: str, result: bytes) -> None:
-        """Keep a verdict on disk."""
-        verdict = json.loads(result) | {"key": self._key(name)}
-        write_atomically(self.verdicts / f"{name}.json", json.dumps(verdict))
-
-    def enter(self, gradebook: Any, name: str) -> Outcome:
-        """Write a kept verdict into the gradebook, unless it is there, and return its outcome."""
-        verdict = self._verdict(name)
-        if verdict is None:
-            raise RuntimeError(f"the verdict on {name} vanished while it was being graded; run the command again")
-        entered = self.verdicts / f"{name}.entered"
-        score = score_of(gradebook, name, self.assignment)
-        if score is None or not entered.is_file() or entered.read_text(encoding="utf-8") != verdict["key"]:
-            notebook = parse_notebook(verdict["notebook"].encode(), name)
-            if verdict["failure"]:
-                notice = f"## This submission could not be graded to its end\n\n{verdict['failure']}"
-                notebook.cells.insert(0, nbformat.v4.new_markdown_cell(notice))
-            score = record(gradebook, name, self.assignment, notebook, self.checksums, self.config)
-            write_atomically(entered, verdict["key"])
-        evidence = tuple(f"{item['cell']}: {item['what']}" for item in verdict["evidence"])
-        return Outcome(name, self.assignment, *score, verdict["seconds"], verdict["failure"], evidence)
-
-
-def _content(path: Path, submitted: Path) -> bytes | Refused:
-    try:
-        return read_submission(path, submitted)
-    except Refused as refused:
-        return refused
 
 
 def feedback(root: Path, assignment: str, *, student: str | None = None) -> list[Path]:
@@ -246,17 +132,23 @@ def feedback(root: Path, assignment: str, *, student: str | None = None) -> list
     api = NbGraderAPI(config=configure(Config(), root))
     result = api.generate_feedback(assignment, student, force=True)
     if not result["success"]:
-        raise NotebookError(assignment, None, f"no feedback: {result['log'].splitlines()[-1]}; grade it first")
+        why = (result.get("log") or result.get("error") or "nothing is graded").strip().splitlines()[-1]
+        raise NotebookError(assignment, None, f"no feedback: {why}; grade it first")
     return sorted((root / "course" / "feedback").glob(f"{student or '*'}/{assignment}/*.html"))
 
 
 def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the lines of a table of outcomes, and below it what to look at."""
+    """Yield the lines of a table of outcomes, and below it a summary and what to look at."""
     width = max([len(outcome.student) for outcome in outcomes], default=7)
     yield f"{'student':<{width}}  {'score':>7}  {'of':>5}  {'seconds':>7}  note"
+    graded = [outcome for outcome in outcomes if outcome.score is not None]
     for outcome in outcomes:
-        points = f"{outcome.score:>7g}  {outcome.max_score:>5g}  {outcome.seconds:>7.2f}"
-        yield f"{outcome.student:<{width}}  {points}  {outcome.note}".rstrip()
+        points = f"{outcome.score:>7g}  {outcome.max_score:>5g}" if outcome in graded else f"{'–':>7}  {'–':>5}"
+        yield f"{outcome.student:<{width}}  {points}  {outcome.seconds:>7.2f}  {outcome.note}".rstrip()
+    if graded:
+        scores = [outcome.score or 0 for outcome in graded]
+        centre = f"mean {statistics.fmean(scores):.3g}, median {statistics.median(scores):g}"
+        yield f"\n{len(graded)} of {len(outcomes)} have a grade: {centre}, of {graded[0].max_score:g}"
     flagged = [outcome for outcome in outcomes if outcome.evidence]
     if flagged:
         yield f"\n{len(flagged)} to look at: they hold what an honest submission does not"

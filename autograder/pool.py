@@ -6,31 +6,42 @@ import hashlib
 import json
 import multiprocessing
 import os
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import nbformat
 
-from autograder.confined import Graded, Grader
+from autograder.confined import Graded, Grader, refused
 from autograder.execute import execute
+from autograder.inside import linux
 from autograder.notebook import is_check, label, parse_notebook
 from autograder.submission import Refused, parse_submission, prepare
 
 Task = tuple[str, bytes]
 
 
+@dataclass(frozen=True)
+class Lost:
+    """In place of a verdict, why there is none; that is never the student's fault."""
+
+    why: str
+
+
+Result = tuple[str, bytes | Lost]
+
+
 @lru_cache(maxsize=4)
 def _grader(name: str, source: bytes) -> Grader:
     """Return this process's grader of an assignment; its warm parent lives as long as the process."""
-    folder = Path(tempfile.mkdtemp(prefix="autograder-")) / name
-    folder.mkdir()
-    (folder / f"{name}.ipynb").write_bytes(source)
-    return Grader(folder / f"{name}.ipynb")
+    return Grader(Path(name) / f"{name}.ipynb", content=source)
 
 
 def unconfined(name: str, source: bytes, content: bytes) -> Graded:
@@ -38,8 +49,8 @@ def unconfined(name: str, source: bytes, content: bytes) -> Graded:
     instructors = parse_notebook(source, name)
     try:
         prepared = prepare(parse_submission(content), instructors)
-    except Refused as refused:
-        return _grader(name, source).refuse(str(refused))
+    except Refused as refusal:
+        return refused(instructors, str(refusal))
     whole = {label(cell, index): cell.source for index, cell in enumerate(instructors.cells)}
     for index, cell in enumerate(prepared.notebook.cells):
         if is_check(cell):
@@ -66,8 +77,20 @@ def grade_bytes(name: str, source: bytes, content: bytes, seed: int, confine: bo
         In the sandbox; else see `unconfined`.
     """
     os.environ["TINYBENCH_CHECK_SEED"] = str(seed)
-    graded = _grader(name, source).grade(content) if confine else unconfined(name, source, content)
-    return packed(graded)
+    return packed(_confined(name, source, content) if confine else unconfined(name, source, content))
+
+
+def _confined(name: str, source: bytes, content: bytes) -> Graded:
+    """Grade in the sandbox; what ended because the warm parent was killed is no verdict."""
+    for _ in range(2):
+        grader = _grader(name, source)
+        with suppress(OSError):
+            graded = grader.grade(content)
+            if grader.warm.process.poll() is None:
+                return graded
+        _grader.cache_clear()
+        grader.close()
+    raise RuntimeError("the parent of its sandbox died twice")
 
 
 def packed(graded: Graded) -> bytes:
@@ -77,39 +100,84 @@ def packed(graded: Graded) -> bytes:
 
 def run_local(
     tasks: Iterable[Task], name: str, source: bytes, seed: int, workers: int, confine: bool = True
-) -> Iterator[tuple[str, bytes]]:
+) -> Iterator[Result]:
     """Grade on local processes; yield key and result as they come.
 
-    A process of the pool that dies takes none of the others' work along: what it had is tried once more, alone.
+    A process of the pool that dies takes none of the others' work along: what it may have had in hand is tried once
+    more, each submission alone.
     """
-    remaining = dict(tasks)
-    for attempt in range(2):
-        size = workers if attempt == 0 else 1
-        with ProcessPoolExecutor(max(1, size), mp_context=multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(grade_bytes, name, source, remaining[key], seed, confine): key for key in remaining}
+    waiting = deque(tasks)
+    while waiting:
+        for task in (yield from _pool(waiting, workers, name, source, seed, confine)):
+            for key, _ in (yield from _pool(deque([task]), 1, name, source, seed, confine)):
+                yield key, Lost("the process that graded it died twice")
+
+
+def _pool(
+    waiting: deque[Task], workers: int, name: str, source: bytes, seed: int, confine: bool
+) -> Generator[Result, None, list[Task]]:
+    """Grade until nothing waits or a process dies; return what was in hand when it did."""
+    running: dict[Future[bytes], Task] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _end_with, (os.getpid(),)) as pool:
+        while waiting or running:
             try:
-                for future in as_completed(futures):
-                    key = futures[future]
-                    result = future.result()
-                    del remaining[key]
-                    yield key, result
+                while waiting and len(running) < 2 * workers:
+                    running[pool.submit(grade_bytes, name, source, waiting[0][1], seed, confine)] = waiting[0]
+                    waiting.popleft()
             except BrokenProcessPool:
-                continue
-        return
-    raise RuntimeError(f"the grading process died twice, lastly on one of: {', '.join(sorted(remaining))}")
+                return list(running.values())
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    return list(running.values())
+                key, _ = running.pop(future)
+                yield key, _lost(error) if error else future.result()
+    return []
 
 
-def run_dask(tasks: Iterable[Task], name: str, source: bytes, seed: int, scheduler: str) -> Iterator[tuple[str, bytes]]:
-    """Grade on a Dask cluster, whose workers have this package; a lost worker's tasks run on another."""
+def _end_with(parent: int) -> None:
+    """Let this process of a pool end when the command that started it is killed."""
+    if sys.platform == "linux":
+        linux.die_with_parent()
+        if os.getppid() != parent:
+            os._exit(1)  # it was killed before
+
+
+def _lost(error: BaseException) -> Lost:
+    return Lost(f"{type(error).__name__}: {error}")
+
+
+def run_dask(tasks: Iterable[Task], name: str, source: bytes, seed: int, scheduler: str) -> Iterator[Result]:
+    """Grade on a Dask cluster, whose workers have this package; yield key and result as they come.
+
+    A lost worker's tasks run on another. What has been yielded does not run again, whoever is lost later.
+
+    Raises
+    ------
+    ValueError
+        If no scheduler answers.
+    """
     from distributed import Client, as_completed
 
-    digest = hashlib.sha256(source).hexdigest()[:16]
-    with Client(scheduler, set_as_default=False) as client:
-        [shared] = client.scatter([source], broadcast=True)
+    digest = hashlib.sha256(source + str(seed).encode()).hexdigest()[:16]
+    try:
+        client = Client(scheduler, set_as_default=False)
+    except OSError as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {scheduler} ({error}); start one, or leave --scheduler out"
+        ) from None
+    with client:
+        shared = client.submit(bytes, source, key=f"source-{digest}")  # scattered, it would be lost with its workers
         futures = {}
         for key, content in tasks:
             task = f"grade-{name}-{digest}-{hashlib.sha256(content).hexdigest()[:16]}-{key}"
             future = client.submit(grade_bytes, name, shared, content, seed, key=task, pure=False, retries=2)
             futures[future] = key
         for future in as_completed(list(futures)):
-            yield futures[future], future.result()
+            try:
+                result = future.result()
+            except Exception as error:  # the last of its workers', or the scheduler's
+                result = _lost(error)
+            yield futures.pop(future), result
+            future.release()

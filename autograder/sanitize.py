@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import re
 from typing import Any
 
@@ -21,6 +22,8 @@ CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 ODD_MARKDOWN = re.compile(
     r"<[A-Za-z/!?]|&[#\w]+;|\]\(\s*(?!https?://|#)|^[ >]*\[[^\]]+\]:\s*(?!https?://|#)|attachment:", re.M | re.I
 )
+# MathJax, which the pages load, makes these links and elements of its own
+TEX = re.compile(r"\\(?:href|require|style|cssId|class|data|unicode)\b")
 
 
 def _attribute(tag: str, name: str, value: str) -> bool:
@@ -45,9 +48,9 @@ def safe_text(value: object, most: int = MAX_TEXT) -> str:
 
 
 def safe_markdown(text: str) -> str:
-    """Return Markdown unchanged if it is plain, and as literal text if it holds HTML or an unusual link."""
+    """Return Markdown unchanged if it is plain, and as literal text if it holds HTML, or an unusual link or formula."""
     text = safe_text(text)
-    if not ODD_MARKDOWN.search(text):
+    if not ODD_MARKDOWN.search(text) and not TEX.search(text):
         return text
     fence = "~" * (3 + max((len(run) for run in re.findall("~+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
@@ -78,7 +81,7 @@ def _safe_data(data: dict[str, Any]) -> dict[str, str]:
         if 0 < len(picture) <= MAX_PICTURE and _starts(picture, start):
             safe[kind] = picture
     markup = data.get("text/html")
-    if isinstance(markup, str) and len(markup) <= MAX_PICTURE:
+    if isinstance(markup, str) and len(markup) <= MAX_PICTURE and not TEX.search(html.unescape(markup)):
         safe["text/html"] = _cleaner.clean(markup)
     return safe
 

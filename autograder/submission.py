@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.notebook import MAX_BYTES, grading, is_check, without_hidden
+from autograder.notebook import MAX_BYTES, grading, is_check, is_solution, without_hidden
 from autograder.sanitize import safe_markdown
 
 MAX_CELLS = 2000
@@ -142,13 +142,19 @@ def prepare(cells: list[dict[str, Any]], source: NotebookNode) -> Prepared:
                 )
             continue
         if name in theirs:
-            evidence.append(Evidence(name, "the cell is there twice; the first one counts"))
+            if is_solution(known[name]):  # split in two, or kept as a first attempt: both run, as by nbgrader
+                after.setdefault(anchor, []).append(cell)
+            else:
+                evidence.append(Evidence(name, "the cell is there twice; the first one counts"))
             continue
         theirs[name], anchor = cell, name
         order.append(name)
         evidence += [Evidence(name, what) for what in _oddities(cell, known[name])]
     missing = [name for name in known if name not in theirs]
-    evidence += [Evidence(name, "the cell was deleted; the instructor's is used") for name in missing]
+    evidence += [
+        Evidence(name, "the cell was deleted; the instructor's is used")
+        for name in missing if not grading(known[name]).get("solution")
+    ]  # fmt: skip
     if order != [name for name in known if name in theirs]:
         evidence.append(Evidence("", "the assignment's cells are in another order; the instructor's is used"))
     prepared = Prepared(nbformat.v4.new_notebook(metadata=source.metadata), evidence=evidence)

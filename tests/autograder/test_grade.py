@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import nbformat
@@ -12,47 +11,14 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from traitlets.config import Config
 
-from autograder.config import configure
+from autograder.config import GRADEBOOK, configure
 from autograder.demo import solve, submit, the_class
 from autograder.execute import execute
 from autograder.grade import feedback, grade
 from autograder.notebook import NotebookError, read_notebook
 from autograder.release import release_all
 from autograder.sandbox import SandboxUnavailable
-from tests.autograder.conftest import ROOT, Write, small_cells
-
-NAME = "01_result"
-RIGHT = {
-    "check_values": "def check_values(values):\n    out = []\n    for i, v in enumerate(values):\n        if type(v) is bool or not isinstance(v, Real) or not math.isfinite(v):\n            raise ValueError(f'{i}')\n        out.append(float(v))\n    if not out:\n        raise ValueError('empty')\n    return out",
-    "mean_and_std": "def mean_and_std(v):\n    m = math.fsum(v) / len(v)\n    if len(v) == 1:\n        return m, 0.0\n    r = [x - m for x in v]\n    return m, math.sqrt((math.fsum(x * x for x in r) - math.fsum(r) ** 2 / len(v)) / (len(v) - 1))",
-}
-
-
-@pytest.fixture
-def released(course: Path, module: Write) -> Path:
-    """Return a course whose one small module is released."""
-    module(*small_cells(), name=NAME)
-    shutil.copytree(ROOT / "tinybench", course / "tinybench", dirs_exist_ok=True)
-    release_all(course, verify=False, report=lambda line: None)
-    return course
-
-
-def hand_in(course: Path, student: str, content: bytes, name: str = NAME) -> Path:
-    folder = course / "course" / "submitted" / student / name
-    folder.mkdir(parents=True)
-    path = folder / f"{name}.ipynb"
-    path.write_bytes(content)
-    return path
-
-
-def solved(course: Path, extra: str = "", **sources: str) -> bytes:
-    notebook = read_notebook(course / "course" / "release" / NAME / f"{NAME}.ipynb")
-    for cell in notebook.cells:
-        if cell.id in RIGHT:
-            cell.source = sources.get(cell.id, RIGHT[cell.id])
-        if cell.id == "mean_and_std":
-            cell.source += extra
-    return nbformat.writes(notebook).encode()
+from tests.autograder.conftest import NAME, RIGHT, ROOT, hand_in, solved
 
 
 def test_points_are_what_was_written(released: Path) -> None:
@@ -140,8 +106,10 @@ def test_a_trailing_number_is_no_partial_credit() -> None:
 
 
 @pytest.mark.slow
-def test_round_trip_through_the_exchange(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Release, submit, collect, autograde with the stock preprocessors, and read the gradebook."""
+def test_round_trip_through_the_exchange(database: str, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Release, submit, collect, grade, write feedback, autograde with the stock steps: on SQLite and PostgreSQL."""
+    monkeypatch.setenv(GRADEBOOK, database)
+    release_all(released, verify=False, report=lambda line: None)
     config = configure(Config(), released)
     config.ExchangeCollect.check_owner = False
     api = NbGraderAPI(config=config)
@@ -152,8 +120,12 @@ def test_round_trip_through_the_exchange(released: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("autograder.demo.ASSIGNMENT", NAME)
     submit(released, "ada", desk.parent)
     assert api.collect(NAME)["success"]
-    [outcome] = grade(released, NAME)
-    assert (outcome.student, outcome.score, outcome.max_score) == ("ada", 4, 4)
+    hand_in(released, "ben", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
+    outcomes = grade(released, NAME, progress=False)
+    assert [(o.student, o.score, o.max_score) for o in outcomes] == [("ada", 4, 4), ("ben", 2, 4)]
+    assert grade(released, NAME, progress=False) == outcomes
+    assert len(feedback(released, NAME)) == 2
+    assert config.CourseDirectory.db_url == database
     with Gradebook(config.CourseDirectory.db_url) as gradebook:
         assert gradebook.find_submission(NAME, "ada").score == 4
     stock = configure(Config(), released)
