@@ -56,6 +56,31 @@ if TYPE_CHECKING:
     from tinybench.compare import welch_intervals as welch_intervals
     from tinybench.compare import welch_test as welch_test
     from tinybench.compare import wilcoxon_test as wilcoxon_test
+    from tinybench.compress import VERDICTS as VERDICTS
+    from tinybench.compress import AccuracyChange as AccuracyChange
+    from tinybench.compress import Entry as Entry
+    from tinybench.compress import Journal as Journal
+    from tinybench.compress import Layer as Layer
+    from tinybench.compress import accuracy_change as accuracy_change
+    from tinybench.compress import activations as activations
+    from tinybench.compress import adam_step as adam_step
+    from tinybench.compress import changes as changes
+    from tinybench.compress import check_layers as check_layers
+    from tinybench.compress import decided as decided
+    from tinybench.compress import distillation_gradient as distillation_gradient
+    from tinybench.compress import distillation_loss as distillation_loss
+    from tinybench.compress import factorise as factorise
+    from tinybench.compress import initial_layers as initial_layers
+    from tinybench.compress import layers_of as layers_of
+    from tinybench.compress import low_rank as low_rank
+    from tinybench.compress import parameters as parameters
+    from tinybench.compress import prune_units as prune_units
+    from tinybench.compress import prune_weights as prune_weights
+    from tinybench.compress import save_layers as save_layers
+    from tinybench.compress import seed_verdict as seed_verdict
+    from tinybench.compress import softmax as softmax
+    from tinybench.compress import train as train
+    from tinybench.compress import zipped_size as zipped_size
     from tinybench.energy import CpuTimeMeter as CpuTimeMeter
     from tinybench.energy import RaplMeter as RaplMeter
     from tinybench.energy import best_meter as best_meter
@@ -72,6 +97,8 @@ if TYPE_CHECKING:
     from tinybench.latency import as_input as as_input
     from tinybench.latency import check_runs as check_runs
     from tinybench.latency import describe_input as describe_input
+    from tinybench.latency import fresh_process as fresh_process
+    from tinybench.latency import fresh_task as fresh_task
     from tinybench.latency import hot_median as hot_median
     from tinybench.latency import inputs_by_model as inputs_by_model
     from tinybench.latency import latency_summary as latency_summary
@@ -156,6 +183,7 @@ if TYPE_CHECKING:
     from tinybench.quantize import QuantParams as QuantParams
     from tinybench.quantize import TradeoffStudy as TradeoffStudy
     from tinybench.quantize import Variant as Variant
+    from tinybench.quantize import add_types as add_types
     from tinybench.quantize import calibration_input as calibration_input
     from tinybench.quantize import check_tensor as check_tensor
     from tinybench.quantize import claim_verdict as claim_verdict
@@ -166,6 +194,7 @@ if TYPE_CHECKING:
     from tinybench.quantize import int8_pays as int8_pays
     from tinybench.quantize import integer_operators as integer_operators
     from tinybench.quantize import load_variant as load_variant
+    from tinybench.quantize import probe as probe
     from tinybench.quantize import quantization_params as quantization_params
     from tinybench.quantize import quantization_verdict as quantization_verdict
     from tinybench.quantize import quantize as quantize
@@ -223,6 +252,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AccuracyChange": "compress",
     "Benchmark": "benchmark",
     "BenchmarkResult": "result",
     "BenchmarkSuite": "suite",
@@ -234,8 +264,11 @@ _HOMES = {
     "CpuTimeMeter": "energy",
     "DEFAULT_WEIGHTS": "pareto",
     "DIRECTIONS": "pareto",
+    "Entry": "compress",
     "Gate": "compare",
+    "Journal": "compress",
     "LATENCY_ACCURACY": "pareto",
+    "Layer": "compress",
     "McNemarResult": "accuracy",
     "OnnxModel": "onnx",
     "OperatorProfile": "onnx",
@@ -248,7 +281,12 @@ _HOMES = {
     "STAGES": "memory",
     "Section": "suite",
     "TradeoffStudy": "quantize",
+    "VERDICTS": "compress",
     "Variant": "quantize",
+    "accuracy_change": "compress",
+    "activations": "compress",
+    "adam_step": "compress",
+    "add_types": "quantize",
     "anova": "compare",
     "anytime_interval": "compare",
     "as_callable": "latency",
@@ -264,7 +302,9 @@ _HOMES = {
     "calibration_input": "quantize",
     "can_reset": "memory",
     "central": "pareto",
+    "changes": "compress",
     "check_comparable": "compare",
+    "check_layers": "compress",
     "check_parity": "onnx",
     "check_runs": "latency",
     "check_tensor": "quantize",
@@ -293,15 +333,21 @@ _HOMES = {
     "csv_text": "suite",
     "dashboard_rows": "suite",
     "decide": "compare",
+    "decided": "compress",
     "dequantize": "quantize",
     "describe_input": "latency",
     "difference_interval": "accuracy",
+    "distillation_gradient": "compress",
+    "distillation_loss": "compress",
     "dominates": "pareto",
     "draw_frontier": "suite",
     "energy_reading": "energy",
     "external_files": "memory",
+    "factorise": "compress",
     "format_measurement": "result",
     "free_heap": "memory",
+    "fresh_process": "latency",
+    "fresh_task": "latency",
     "frontier_2d": "pareto",
     "frontier_nd": "pareto",
     "gc_paused": "timer",
@@ -311,6 +357,7 @@ _HOMES = {
     "hypervolume_2d": "pareto",
     "idle_power": "energy",
     "in_fresh_processes": "memory",
+    "initial_layers": "compress",
     "inputs_by_model": "latency",
     "int8_matmul": "quantize",
     "int8_pays": "quantize",
@@ -319,11 +366,13 @@ _HOMES = {
     "json_safe": "result",
     "known_classes": "accuracy",
     "latency_summary": "latency",
+    "layers_of": "compress",
     "library_versions": "benchmark",
     "load_graph": "onnx",
     "load_ipython_extension": "magic",
     "load_session": "onnx",
     "load_variant": "quantize",
+    "low_rank": "compress",
     "max_concurrent": "memory",
     "mcnemar": "accuracy",
     "mean_and_std": "result",
@@ -353,6 +402,7 @@ _HOMES = {
     "operators": "onnx",
     "output_kind": "accuracy",
     "package_domains": "energy",
+    "parameters": "compress",
     "pareto_frontier": "pareto",
     "parity": "accuracy",
     "peak_added": "memory",
@@ -365,6 +415,9 @@ _HOMES = {
     "precise_timer": "timer",
     "predicted_labels": "accuracy",
     "prepare": "latency",
+    "probe": "quantize",
+    "prune_units": "compress",
+    "prune_weights": "compress",
     "python_peak": "memory",
     "quantization_params": "quantize",
     "quantization_verdict": "quantize",
@@ -396,12 +449,15 @@ _HOMES = {
     "runs_to_decide": "compare",
     "runs_within": "latency",
     "save_graph": "onnx",
+    "save_layers": "compress",
     "scale_unit": "result",
+    "seed_verdict": "compress",
     "session_call": "latency",
     "session_options": "onnx",
     "session_starts": "latency",
     "sign_e_value": "compare",
     "sign_test": "compare",
+    "softmax": "compress",
     "sqnr": "quantize",
     "staircase": "pareto",
     "study_accuracy": "quantize",
@@ -424,6 +480,7 @@ _HOMES = {
     "timer_overhead": "timer",
     "to_onnx": "onnx",
     "tradeoff_study": "quantize",
+    "train": "compress",
     "tukey_outliers": "result",
     "vargha_delaney_a12": "compare",
     "warm_up": "latency",
@@ -435,6 +492,7 @@ _HOMES = {
     "without_arena": "memory",
     "write_text": "suite",
     "young_heap": "memory",
+    "zipped_size": "compress",
 }
 
 __all__ = [
@@ -443,6 +501,8 @@ __all__ = [
     "LATENCY_ACCURACY",
     "PEAK_METHOD",
     "STAGES",
+    "VERDICTS",
+    "AccuracyChange",
     "Benchmark",
     "BenchmarkResult",
     "BenchmarkSuite",
@@ -452,7 +512,10 @@ __all__ = [
     "Clock",
     "Comparison",
     "CpuTimeMeter",
+    "Entry",
     "Gate",
+    "Journal",
+    "Layer",
     "McNemarResult",
     "OnnxModel",
     "OperatorProfile",
@@ -464,6 +527,10 @@ __all__ = [
     "Section",
     "TradeoffStudy",
     "Variant",
+    "accuracy_change",
+    "activations",
+    "adam_step",
+    "add_types",
     "anova",
     "anytime_interval",
     "as_callable",
@@ -479,7 +546,9 @@ __all__ = [
     "calibration_input",
     "can_reset",
     "central",
+    "changes",
     "check_comparable",
+    "check_layers",
     "check_parity",
     "check_runs",
     "check_tensor",
@@ -508,15 +577,21 @@ __all__ = [
     "csv_text",
     "dashboard_rows",
     "decide",
+    "decided",
     "dequantize",
     "describe_input",
     "difference_interval",
+    "distillation_gradient",
+    "distillation_loss",
     "dominates",
     "draw_frontier",
     "energy_reading",
     "external_files",
+    "factorise",
     "format_measurement",
     "free_heap",
+    "fresh_process",
+    "fresh_task",
     "frontier_2d",
     "frontier_nd",
     "gc_paused",
@@ -526,6 +601,7 @@ __all__ = [
     "hypervolume_2d",
     "idle_power",
     "in_fresh_processes",
+    "initial_layers",
     "inputs_by_model",
     "int8_matmul",
     "int8_pays",
@@ -534,10 +610,12 @@ __all__ = [
     "json_safe",
     "known_classes",
     "latency_summary",
+    "layers_of",
     "library_versions",
     "load_graph",
     "load_session",
     "load_variant",
+    "low_rank",
     "max_concurrent",
     "mcnemar",
     "mean_and_std",
@@ -567,6 +645,7 @@ __all__ = [
     "operators",
     "output_kind",
     "package_domains",
+    "parameters",
     "pareto_frontier",
     "parity",
     "peak_added",
@@ -579,6 +658,9 @@ __all__ = [
     "precise_timer",
     "predicted_labels",
     "prepare",
+    "probe",
+    "prune_units",
+    "prune_weights",
     "python_peak",
     "quantization_params",
     "quantization_verdict",
@@ -610,12 +692,15 @@ __all__ = [
     "runs_to_decide",
     "runs_within",
     "save_graph",
+    "save_layers",
     "scale_unit",
+    "seed_verdict",
     "session_call",
     "session_options",
     "session_starts",
     "sign_e_value",
     "sign_test",
+    "softmax",
     "sqnr",
     "staircase",
     "study_accuracy",
@@ -638,6 +723,7 @@ __all__ = [
     "timer_overhead",
     "to_onnx",
     "tradeoff_study",
+    "train",
     "tukey_outliers",
     "vargha_delaney_a12",
     "warm_up",
@@ -649,6 +735,7 @@ __all__ = [
     "without_arena",
     "write_text",
     "young_heap",
+    "zipped_size",
 ]
 
 
