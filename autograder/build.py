@@ -82,10 +82,13 @@ def build(notebook: Path, package: Path) -> str:
     NotebookError
         If a check fails or the notebook cannot be exported; the file in the package stays as it was.
     """
-    failures = {name: why for name, why in run_checks(read_notebook(notebook), notebook).items() if why}
+    cells = read_notebook(notebook)
+    failures = {name: why for name, why in run_checks(cells, notebook).items() if why}
     if failures:
         listed = "\n".join(f"  {name}: {why}" for name, why in failures.items())
         raise NotebookError(notebook, None, f"{len(failures)} checks do not pass yet, nothing was built\n{listed}")
+    if not any(map(is_export, cells.cells)):
+        return f"every visible check of {notebook.stem} passes; it adds no file to {package.name}/"
     name = module_name(notebook)
     stamp = time.strftime("%Y-%m-%d %H:%M")
     source = export_source(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")

@@ -1,7 +1,8 @@
-"""`autograder demo`: a small class from release to feedback, and the package at work, in a folder of its own."""
+"""`autograder demo`: a small class from release to feedback, a benchmark, and the Olympics, in a folder of its own."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -61,7 +62,7 @@ def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[st
 
 
 def demo(root: Path, out: Path) -> int:
-    """Run the whole way of a student's work for a class of six, then benchmark a model.
+    """Run the whole way of a student's work for a class of six, benchmark a model, and enter models to the Olympics.
 
     Parameters
     ----------
@@ -88,6 +89,7 @@ def demo(root: Path, out: Path) -> int:
     shutil.copy(root / "nbgrader_config.py", out)
     grade_a_class(out)
     benchmark_a_model(out)
+    hold_olympics(out)
     return 0
 
 
@@ -229,3 +231,68 @@ def as_onnx_session(model: object, sample: object) -> object:
     options.intra_op_num_threads = 1
     content = to_onnx(model, sample, options={"zipmap": False}).SerializeToString()
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def hold_olympics(out: Path) -> None:
+    """Start a leaderboard of its own, enter four models to one event, and print its standings."""
+    from autograder.leaderboard import client, task
+    from autograder.leaderboard.beside import database, running
+    from autograder.leaderboard.events import Baseline, load
+    from autograder.leaderboard.show import interval_of, percent, times
+    from autograder.leaderboard.store import Store
+
+    rules = out / "events.toml"
+    rules.write_text(with_little_effort(), encoding="utf-8")
+    olympics = load(rules)
+    store = Store(database(out))
+    with _step("Olympics: a baseline to measure beside, and models that are to be faster"):
+        baseline = store.setting("baseline", lambda: task.train_baseline(olympics.baseline))
+        narrow = task.train_baseline(Baseline((32,), 12))
+        entries = {
+            ("ada", "the baseline itself"): baseline,
+            ("ben", "in 8 bits"): as_int8(baseline, out),
+            ("cleo", "32 hidden units"): narrow,
+            ("finn", "half a file"): narrow[: len(narrow) // 2],
+        }
+    with _step("Enter: each is measured beside the baseline, in the sandbox"), running(out, rules) as server:
+        for (student, name), data in entries.items():
+            token = store.add_token(student, days=1)
+            entry = client.follow(server, client.enter(server, token, "latency", name, data), lambda step: None)
+            verdict = f"refused: {entry['reason']}" if entry["state"] == "refused" else "measured"
+            print(f"   {student:<5} {name:<20} {verdict}", flush=True)
+        places = client.standings(server, "latency")
+    store.close()
+    print(f"\nThe standings of the {olympics.event('latency').title}, latency as a multiple of the baseline's:\n")
+    for place in places:
+        score, accuracy = place["score"], place["measured"]["accuracy"]["value"]
+        print(
+            f"  {place['place']}  {place['student']:<5} {place['name']:<20} {times(score['value']):>7} "
+            f"(95 % CI {interval_of(score, times)}), accuracy {percent(accuracy)}"
+        )
+    shown = f"autograder --root {out.name} leaderboard serve --events {out.name}/{rules.name}"
+    print(f"\n  to look at it in a browser: {shown}")
+
+
+def with_little_effort() -> str:
+    """Return the file of the events, changed to a small baseline, brief measuring, low bars, no deadline."""
+    import autograder.leaderboard
+
+    text = Path(str(autograder.leaderboard.__file__)).with_name("events.toml").read_text(encoding="utf-8")
+    changes = {
+        "deadline": "2999-01-01T00:00:00Z", "public_rows": 1080, "private_rows": 1080,
+        "hidden": [256, 128], "iterations": 8, "processes": 3, "rounds": 10, "accuracy_min": 0.8,
+    }  # fmt: skip
+    for key, value in changes.items():
+        text, found = re.subn(rf"(?m)^{key} = [^#\n]*", f"{key} = {value} ", text)
+        if not found:
+            raise ValueError(f"events.toml has no line that begins with {key!r}; the demo changes it")
+    return text
+
+
+def as_int8(content: bytes, folder: Path) -> bytes:
+    """Return a network with integer products, by way of a file in a folder."""
+    from tinybench.quantize import quantize_dynamic_int8
+
+    path = folder / "baseline.onnx"
+    path.write_bytes(content)
+    return quantize_dynamic_int8(path).read_bytes()

@@ -295,7 +295,8 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     root
         The course.
     only
-        Notebooks to export, such as ``03_latency``; the others' files are taken as they are. All when empty.
+        Notebooks to export, such as ``03_latency``; the others' files are taken as they are. All when empty. One
+        without export cells, such as ``17_olympics``, has no file.
 
     Raises
     ------
@@ -303,10 +304,11 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
         See `export_source` and `targets`.
     """
     package = root / "tinybench"
-    found = targets(course_notebooks(root))
+    notebooks = list(course_notebooks(root))
+    found = targets(notebooks)
     for name in only:
-        if name not in {notebook.stem for notebook in found.values()}:
-            raise NotebookError(name, None, f"no such notebook; there are {', '.join(n.stem for n in found.values())}")
+        if name not in {notebook.stem for notebook in notebooks}:
+            raise NotebookError(name, None, f"no such notebook; there are {', '.join(n.stem for n in notebooks)}")
     sources = {}
     for name, notebook in found.items():
         if not only or notebook.stem in only:

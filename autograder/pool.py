@@ -174,7 +174,7 @@ def run_dask(tasks: Iterable[Task], name: str, source: bytes, seed: int, schedul
             task = f"grade-{name}-{digest}-{hashlib.sha256(content).hexdigest()[:16]}-{key}"
             future = client.submit(grade_bytes, name, shared, content, seed, key=task, pure=False, retries=2)
             futures[future] = key
-        for future in as_completed(list(futures)):
+        for future in as_completed(list(futures), loop=client.loop):
             try:
                 result = future.result()
             except Exception as error:  # the last of its workers', or the scheduler's

@@ -1,9 +1,11 @@
-"""`autograder course`: the released course in JupyterLab, with nbgrader's extensions and a local exchange."""
+"""`autograder course`: the released course in JupyterLab, with nbgrader's pages, a local exchange, the leaderboard."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ TinyBench is running; Ctrl+C ends it.
   Assignment List  in JupyterLab, menu Nbgrader; Create Assignment is the tab at the right edge
   Validate         in JupyterLab, the button above every notebook
   Exchange         {exchange}
+  Leaderboard      {leaderboard}
 """
 
 
@@ -58,8 +61,43 @@ def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
         print("Building the student release ...", flush=True)
         release_all(root, outdated, verify=False)  # `autograder release` proves it; a newcomer need not wait
     publish(root, names)
-    run_jupyterlab(root, f"{STUDENT}/{names[0]}/{names[0]}.ipynb", browser, port)
+    with ExitStack() as beside:
+        leaderboard = start_leaderboard(root, beside)
+        run_jupyterlab(root, f"{STUDENT}/{names[0]}/{names[0]}.ipynb", browser, port, leaderboard)
     return 0
+
+
+def start_leaderboard(root: Path, beside: ExitStack) -> str:
+    """Start the leaderboard, to be ended with `beside`, and hand the notebooks its address and a token.
+
+    Returns
+    -------
+    str
+        Where it is, for people; or why there is none: the course goes on without.
+    """
+    try:
+        from autograder.leaderboard.beside import database, running
+        from autograder.leaderboard.events import load
+        from autograder.leaderboard.store import Store
+
+        address = beside.enter_context(running(root))
+        student = _user()
+        store = Store(database(root))
+        token = store.add_token(student, load().quota.token_days)
+        store.close()
+    except Exception as error:  # such as a missing package, no sandbox, or no room on the disk
+        beside.close()
+        return f"not running: {error}"
+    os.environ.update(TINYBENCH_LEADERBOARD=address, TINYBENCH_TOKEN=token)  # kernels inherit them
+    return f"{address}  (you are {student}; its pages ask for your token {token})"
+
+
+def _user() -> str:
+    """Return the name under which whoever started the course enters models."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return "student"
 
 
 def use_configuration(root: Path) -> None:
@@ -96,7 +134,7 @@ def publish(root: Path, names: list[str]) -> None:
             raise NotebookError(name, None, f"nbgrader could not put it into the exchange: {reason}")
 
 
-def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None) -> None:
+def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, leaderboard: str) -> None:
     """Run JupyterLab in this process; its options hold for this one server and are written nowhere."""
     from jupyterlab.labapp import LabApp
 
@@ -117,10 +155,11 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None) -> N
         options["ServerApp.port"] = port
     server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
     server.web_app.settings["page_config_hook"] = without_news
-    print(
-        ADDRESSES.format(url=server.connection_url, token=token, first=first, exchange=root / "course" / "exchange"),
-        flush=True,
+    exchange = root / "course" / "exchange"
+    text = ADDRESSES.format(
+        url=server.connection_url, token=token, first=first, exchange=exchange, leaderboard=leaderboard
     )
+    print(text, flush=True)
     server.start()
 
 

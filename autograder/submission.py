@@ -142,7 +142,7 @@ def prepare(cells: list[dict[str, Any]], source: NotebookNode) -> Prepared:
                 )
             continue
         if name in theirs:
-            if is_solution(known[name]):  # split in two, or kept as a first attempt: both run, as by nbgrader
+            if is_solution(known[name]):  # split in two, or kept as a first attempt: both run
                 after.setdefault(anchor, []).append(cell)
             else:
                 evidence.append(Evidence(name, "the cell is there twice; the first one counts"))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
+import dataclasses
 import os
+import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from autograder.leaderboard.beside import PORT, database
 
 if TYPE_CHECKING:
     from autograder.leaderboard.events import Olympics
     from autograder.leaderboard.store import Store
-
-PORT = 8017
 
 
 def add_commands(subparsers: Any) -> None:
@@ -44,7 +42,6 @@ def add_commands(subparsers: Any) -> None:
     def with_database(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--database",
-            default=os.environ.get("TINYBENCH_DATABASE"),
             help="address, such as postgresql+psycopg://user@host/name; by default course/leaderboard.db "
             "(also from the environment: TINYBENCH_DATABASE)",
         )
@@ -67,12 +64,14 @@ def add_commands(subparsers: Any) -> None:
     enter.add_argument("--event", default="latency")
     enter.add_argument("--url", default=os.environ.get("TINYBENCH_LEADERBOARD", f"http://127.0.0.1:{PORT}"))
     enter.add_argument("--token", default=os.environ.get("TINYBENCH_TOKEN", ""), help="or set TINYBENCH_TOKEN")
+    enter.add_argument("--wait", action="store_true", help="until it has been measured")
 
     rehearse = add(
         "rehearse", _rehearse, "Measure a model on this machine with the referee's code", "The public digits count."
     )
     rehearse.add_argument("model", type=Path)
     rehearse.add_argument("--baseline", type=Path, help="an .onnx file; by default the baseline is trained and kept")
+    rehearse.add_argument("--quick", action="store_true", help="in three processes: sooner, with wider intervals")
     rehearse.add_argument("--unconfined", action="store_true", help="without the sandbox, for a model of your own")
 
     check = add("check", _check, "Tell whether a file is a valid entry", "Takes milliseconds and runs nothing of it.")
@@ -93,10 +92,7 @@ def _olympics(options: argparse.Namespace) -> Olympics:
 
 
 def _database(root: Path, options: argparse.Namespace) -> str:
-    if options.database:
-        return str(options.database)
-    (root / "course").mkdir(exist_ok=True)
-    return f"sqlite:///{root / 'course' / 'leaderboard.db'}"
+    return options.database or database(root)
 
 
 def _store(root: Path, options: argparse.Namespace) -> Store:
@@ -121,6 +117,8 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
         # By the environment: arguments, which may hold a password, can be read by all users of a machine.
         worker = subprocess.Popen(command, env={**os.environ, "TINYBENCH_DATABASE": database})
     print(f"{olympics.title}: http://{options.host}:{options.port}{options.prefix}/   Ctrl+C ends it.", flush=True)
+    # After a signal uvicorn ends by sending it again: without this the worker would outlive the pages.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         uvicorn.run(app, host=options.host, port=options.port, log_level="warning", server_header=False)
     finally:
@@ -150,36 +148,20 @@ def _read(model: Path) -> bytes:
 
 
 def _enter(root: Path, options: argparse.Namespace) -> int:
-    event, name = urllib.parse.quote(options.event, safe=""), urllib.parse.quote(options.model.name)
-    request = urllib.request.Request(
-        f"{options.url.rstrip('/')}/api/events/{event}/entries?name={name}",
-        data=_read(options.model),
-        headers={"Authorization": f"Bearer {options.token}", "Content-Type": "application/octet-stream"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            entry = json.load(answer)
-    except urllib.error.HTTPError as error:
-        raise ValueError(f"not entered: {_detail(error)}") from None
-    except urllib.error.URLError as error:
-        raise ValueError(
-            f"no leaderboard answers at {options.url} ({error.reason}); name its address with --url, or start it with "
-            "`autograder leaderboard serve`"
-        ) from None
-    # The server may sit behind a prefix; the entry's own path starts with it already.
-    server = urllib.parse.urlsplit(options.url)
-    page = f"{server.scheme}://{server.netloc}{entry['url']}"
+    from autograder.leaderboard import client
+
+    entry = client.enter(options.url, options.token, options.event, options.model.name, _read(options.model))
+    page = client.page(options.url, entry)
+    if options.wait and entry["state"] != "refused":
+        print(f"entry {entry['id']}: {page}", flush=True)
+        entry = client.follow(options.url, entry, lambda step: print(f"  {step}", flush=True))
     if entry["state"] == "refused":
         raise ValueError(f"entry {entry['id']} is refused: {entry['reason']} ({page})")
     print(f"entry {entry['id']} is {entry['state']}: {page}")
+    if entry["measured"]:
+        print(f"  {client.in_words(entry['measured'])}")
+        print(f"  place {entry['place'] or 'none: a better entry of yours counts, or it misses a bar'}")
     return 0
-
-
-def _detail(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.load(error)["detail"])
-    except (ValueError, KeyError):
-        return f"{error.code} {error.reason}"
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
@@ -200,11 +182,15 @@ def _rehearse(root: Path, options: argparse.Namespace) -> int:
 
     olympics, data = _olympics(options), _read(options.model)
     check(data, olympics.limits)
-    kept = options.baseline or root / "course" / "baseline.onnx"
+    if options.quick:
+        olympics = dataclasses.replace(olympics, referee=dataclasses.replace(olympics.referee, processes=3))
+    recipe = olympics.baseline
+    trained = "-".join(map(str, ("baseline", *recipe.hidden, recipe.iterations, recipe.seed)))
+    kept = options.baseline or root / "course" / f"{trained}.onnx"
     if not kept.exists() and not options.baseline:
         print("training the baseline once ...", flush=True)
         kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes(task.train_baseline(olympics.baseline))
+        kept.write_bytes(task.train_baseline(recipe))
     run = referee.unconfined if options.unconfined else referee.confined
     umpire = referee.Referee(olympics, _read(kept), None, run)
     scores, _ = umpire.measure(data, lambda text: print(f"  {text}", flush=True))
@@ -230,9 +216,7 @@ def _data(root: Path, options: argparse.Namespace) -> int:
     images, labels = task.training_split()
     test_images, test_labels = task.public_split(_olympics(options).task.public_rows)
     with options.out.open("wb") as file:
-        np.savez_compressed(
-            file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels
-        )
+        np.savez(file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels)
     print(f"{options.out}: {len(labels)} training digits, {len(test_labels)} public ones")
     return 0
 

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -153,10 +153,10 @@ class Referee:
             for number in range(1, processes + 1):
                 # Weighing in between spreads the timing over more of what else happens on this machine.
                 progress(f"timing, process {number} of {processes}")
-                timed.append(self._ask("latency", data, rounds=effort.rounds))
+                timed.append(self.race(data))
                 progress(f"weighing, process {number} of {processes}")
                 peaks.append(self._weigh_both(data))
-        speeds = [_median_ratio(each["entry"], each["baseline"]) for each in timed]
+        speeds = [median_ratio(each) for each in timed]
         heights = [{name: max(stages.values()) for name, stages in pair.items()} for pair in peaks]
         weights = [pair["entry"] / max(1, pair["baseline"]) for pair in heights]
         middle = {name: statistics.median(pair[name] for pair in heights) for name in ("entry", "baseline")}
@@ -180,10 +180,28 @@ class Referee:
         }
         return scores, {"latency": timed, "memory": peaks, "agreement": agreement}
 
-    def _read(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
-        """Count correct answers on both splits; the sandbox sees digits in mixed order and no labels."""
-        splits = {"public": self.public} | ({"private": self.private} if self.private else {})
-        rows = np.concatenate([images for images, _ in splits.values()])
+    def answers(self, data: bytes, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        """Let an entry read digits, which the sandbox sees in mixed order and without labels.
+
+        Parameters
+        ----------
+        data
+            Its bytes, which `entry.check` has passed.
+        rows
+            Digits of shape ``(n, 784)``, float32.
+
+        Returns
+        -------
+        labels : ndarray
+            Its answers, of shape ``(n,)``.
+        agreement : float
+            The fraction of answers that stay when the digits come in other company.
+
+        Raises
+        ------
+        Refused
+            If it cannot be run, or its answers change or are none; the message is for its author.
+        """
         order = np.random.default_rng().permutation(len(rows))
         answer = self._ask("answers", data, rows=rows[order], call_seconds=self.olympics.limits.call_seconds)
         given = np.asarray(answer["labels"])
@@ -191,12 +209,29 @@ class Referee:
             raise Refused("the measuring program gave no sound answer; tell your instructor")
         labels = np.empty(len(rows), np.int64)
         labels[order] = given
+        return labels, float(answer["agreement"])
+
+    def race(self, data: bytes) -> dict[str, Any]:
+        """Time an entry and the baseline in shuffled rounds of one fresh process.
+
+        Returns
+        -------
+        dict
+            Seconds of each round of ``"entry"`` and ``"baseline"``, and what fraction of its time the entry took on
+            ``"repeated"`` digits.
+        """
+        return self._ask("latency", data, rounds=self.olympics.referee.rounds)
+
+    def _read(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
+        """Count correct answers on both splits."""
+        splits = {"public": self.public} | ({"private": self.private} if self.private else {})
+        labels, agreement = self.answers(data, np.concatenate([images for images, _ in splits.values()]))
         counted, start = {}, 0
         for name, (images, truth) in splits.items():
             right = int((labels[start : start + len(images)] == truth).sum())
             counted[name] = (right, len(images))
             start += len(images)
-        return counted, float(answer["agreement"])
+        return counted, agreement
 
     def _weigh_both(self, data: bytes) -> dict[str, dict[str, int]]:
         """Measure the memory of entry and baseline, each in a process of its own, in random order."""
@@ -246,5 +281,6 @@ def _answer(finished: sandbox.Finished, allowed: int) -> dict[str, Any]:
     raise Refused(f"the runtime broke down on it (exit code {finished.code})")
 
 
-def _median_ratio(entry: Sequence[float], baseline: Sequence[float]) -> float:
-    return statistics.median(a / b for a, b in zip(entry, baseline, strict=True))
+def median_ratio(race: Mapping[str, Sequence[float]]) -> float:
+    """Return the median over the rounds of a `Referee.race` of entry to baseline."""
+    return statistics.median(a / b for a, b in zip(race["entry"], race["baseline"], strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from autograder.leaderboard.events import Event
@@ -32,6 +33,11 @@ def scored(value: float, event: Event) -> str:
     if event.measure in ("latency", "memory"):
         return times(value)
     return percent(value) if event.measure == "accuracy" else f"{value:.3f}"
+
+
+def interval_of(score: Mapping[str, float], form: Callable[[float], str]) -> str:
+    """Return the ends of an interval that came as JSON, the unit once."""
+    return f"{form(score['lower']).split(SPACE)[0]} – {form(score['upper'])}"
 
 
 def interval(score: Score, event: Event) -> str:

@@ -116,8 +116,14 @@ def run(database: str, olympics: Olympics) -> int:
         raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, leave)
-    print("worker: preparing baseline and digits ...", flush=True)
-    referee = make_referee(store, olympics)
-    print("worker: ready", flush=True)
-    work(store, referee.measure, stop=threading.Event())
+    hired: list[Referee] = []
+
+    def measure(data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
+        if not hired:  # with the first entry: who only looks at the pages need not wait for a baseline to be trained
+            progress("preparing baseline and digits")
+            hired.append(make_referee(store, olympics))
+        return hired[0].measure(data, progress)
+
+    print("worker: waiting for entries", flush=True)
+    work(store, measure, stop=threading.Event())
     return 0

@@ -43,7 +43,7 @@ def test_a_worker_is_killed(workers: int, released: Path, monkeypatch: pytest.Mo
 
     with LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
-    ) as cluster, Client(cluster) as client:  # fmt: skip
+    ) as cluster, Client(cluster, set_as_default=False) as client:  # fmt: skip
         pids = list(client.run(os.getpid).values())
 
         def kill_at_the_first(batch: Batch, name: str, result: bytes) -> None:
@@ -71,7 +71,7 @@ def test_a_submission_whose_workers_are_lost_has_no_verdict(released: Path, monk
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         pids = list(client.run(os.getpid).values())
 

@@ -119,7 +119,20 @@ def test_check_tells_and_export_mends(course: Path, module: Write) -> None:
 
 
 def test_every_command_explains_itself() -> None:
-    for command in ("export", "lint", "release", "build", "status", "grade", "feedback", "course", "demo", "doctor"):
+    for command in (
+        "export",
+        "lint",
+        "release",
+        "build",
+        "status",
+        "grade",
+        "feedback",
+        "course",
+        "demo",
+        "doctor",
+        "package",
+        "similarity",
+    ):
         run = subprocess.run(
             [sys.executable, "-m", "autograder", command, "--help"],
             capture_output=True,

@@ -1,6 +1,6 @@
 """How many submissions a minute? `autograder grade` beside stock nbgrader: ``python -m tests.benchmarks.grading`` (``make bench-grade``).
 
-A class of forty on each module, every second one with one wrong solution, each with an extra comment of its own. The same
+A class of forty on each module, every second one with one wrong solution, each with a note of its own. The same
 submissions go in turn to stock ``nbgrader autograde`` (one process for all, every cell run in one kernel a submission,
 hidden checks beside the student's code) and to `autograder grade` (sandbox, checks judged from outside). A stock run of a
 whole class takes an hour: it gets the first few of the class, and its start-up is taken off by a run on one.
@@ -65,7 +65,7 @@ def make_course(root: Path, module: str, students: int) -> None:
         if number % 2:
             rng.choice(mutants).apply(wrong)
         notebook = solve(released, wrong)
-        notebook.cells[1].source += f"\n\nHanded in as number {number}."
+        notebook.cells.append(nbformat.v4.new_markdown_cell(f"Handed in as number {number}.", id="number"))
         folder = root / "course" / "submitted" / f"student_{number:02}" / module
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{module}.ipynb")

@@ -116,6 +116,7 @@ def serving(app: Any) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", server_header=False, lifespan="off"))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # who connects before the server runs waits for it
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -231,6 +231,27 @@ def test_private_accuracy_stays_hidden_until_the_deadline(light_store: Store) ->
     assert (late.status_code, "deadline" in late.json()["detail"]) == (403, True)
 
 
+def test_a_deadline_passes_while_the_server_runs(light_store: Store, token: str) -> None:
+    now = time.time()
+    light_store.clock = lambda: now
+    olympics = small_olympics(deadline=datetime.fromtimestamp(now + 100, UTC))
+    fill(light_store, olympics, 8, 4)
+    with client_of(light_store, olympics) as client:
+        before = client.get("/events/accuracy").text
+        assert client.post(API, content=dense(1, 70), headers=bearer(token)).status_code == 201
+        measure_all(light_store)
+        now += 200
+        time.sleep(2 * CHECK_EVERY)
+        after = client.get("/events/accuracy").text
+        late = client.post(API, content=dense(1, 71), headers=bearer(token))
+        assert "these standings are final" not in before
+        assert "these standings are final" in after
+        assert all(event["final"] for event in client.get("/api/events").json())
+        assert (late.status_code, "deadline" in late.json()["detail"]) == (403, True)
+        rows = list(csv.DictReader(io.StringIO(client.get("/events/accuracy.csv").text)))
+        assert {row["digits"] for row in rows} == {"private"}
+
+
 LINK = re.compile(r'(?:href|src|action|hx-get)="([^"]*)"')
 
 

@@ -25,25 +25,39 @@ class Attack:
     Attributes
     ----------
     name
-        What it tries.
+        A short name.
+    tries
+        What it tries, for the table.
     build
         Changes a released notebook in place, or returns the bytes to hand in.
     flagged
         Whether the instructor must be told of evidence.
     reason
         Words that the reason must hold when the submission is refused or ended.
+    arrange
+        Changes the folder that was handed in, given the instructor's notebook.
     """
 
     name: str
-    build: Callable[[NotebookNode], bytes | None]
+    tries: str
+    build: Callable[[NotebookNode], bytes | None] = lambda notebook: None
     flagged: bool = False
     reason: str = ""
+    arrange: Callable[[Path, Path], None] = lambda folder, source: None
 
-    def content(self) -> bytes:
-        """Return the submission."""
+    def content(self, *, demonstrations: bool = True) -> bytes:
+        """Return the submission, with the module's demonstrations or, to save time, without."""
         notebook = released(SOURCE)
+        if not demonstrations:
+            notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "code" or grading(cell)]
         content = self.build(notebook)
         return nbformat.writes(notebook).encode() if content is None else content
+
+    def hand_in(self, folder: Path, source: Path, *, demonstrations: bool = True) -> None:
+        """Lay the submission out in a folder; `source` is the instructor's notebook there."""
+        folder.mkdir(parents=True)
+        (folder / SOURCE.name).write_bytes(self.content(demonstrations=demonstrations))
+        self.arrange(folder, source)
 
 
 def released(path: Path) -> NotebookNode:
@@ -74,7 +88,12 @@ def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
 
 
 # A student's code can always make the visible asserts pass: they run beside it. So each attack begins with that.
-VISIBLE_PASSES = "import inside.desk\ninside.desk.Desk.visible = lambda *_: ([], None)\n"
+VISIBLE_PASSES = """try:
+    import inside.desk
+    inside.desk.Desk.visible = lambda *_: ([], None)
+except ImportError:
+    pass  # stock nbgrader
+"""
 
 
 def first(code: str, *, visible_passes: bool = True) -> Callable[[NotebookNode], None]:

@@ -18,9 +18,11 @@ from autograder.notebook import is_check
 from autograder.sandbox import Limits
 from autograder.submission import Refused, read_submission
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, first, released
+from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE
 from tests.attacks.notebooks.inside import SMUGGLE
 from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
+from tests.attacks.page import part
 
 LIMITS = Limits(call_seconds=1.5, wall_seconds=12, memory=2**30)
 MOST_SECONDS = 30.0  # of which two restarts, and a machine that is busy with other things
@@ -72,9 +74,35 @@ def assert_still_fair(grader: Grader) -> None:
     assert process.poll() is None, "the warm parent must outlive every submission"
 
 
-def test_there_are_forty() -> None:
-    names = [attack.name for attack in [*INSIDE, *OUTSIDE]]
+@pytest.mark.parametrize("attack", FOLDER, ids=lambda attack: attack.name)
+def test_attack_by_the_folder(attack: Attack, grader: Grader, tmp_path: Path) -> None:
+    source = tmp_path / "source" / "01_result" / SOURCE.name
+    source.parent.mkdir(parents=True)
+    source.write_bytes(SOURCE.read_bytes())
+    submitted = tmp_path / "submitted"
+    attack.hand_in(submitted / "eve" / "01_result", source)
+    read = _read(submitted / "eve" / "01_result" / SOURCE.name, submitted)
+    if attack.reason:
+        assert isinstance(read, str)
+        assert re.search(attack.reason, read)
+    else:
+        assert isinstance(read, bytes)
+        assert all(grader.grade(read).verdicts.values())
+
+
+def _read(path: Path, submitted: Path) -> bytes | str:
+    try:
+        return read_submission(path, submitted)
+    except Refused as refused:
+        return str(refused)
+
+
+def test_the_table_has_every_attack() -> None:
+    names = [attack.name for attack in [*INSIDE, *OUTSIDE, *FOLDER]]
     assert len(set(names)) == len(names) >= 40
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in part("versus_stock").splitlines()]
+    missing = [name for name in names if name.replace("_", " ") not in rows]
+    assert not missing, "run `python -m tests.attacks.notebooks.versus_stock`"
 
 
 def test_untouched_earns_nothing_and_is_not_flagged(grader: Grader) -> None:

@@ -1,0 +1,94 @@
+"""The leaderboard beside another program: started with it, ended with it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PORT = 8017
+STARTS_WITHIN = 60.0  # seconds
+
+
+class NotRunning(Exception):
+    """The leaderboard did not come up; the message says why."""
+
+
+def database(root: Path) -> str:
+    """Return the address of a course's database: what TINYBENCH_DATABASE says, or a file in ``course/``."""
+    (root / "course").mkdir(exist_ok=True)
+    return os.environ.get("TINYBENCH_DATABASE") or f"sqlite:///{root / 'course' / 'leaderboard.db'}"
+
+
+@contextmanager
+def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITHIN) -> Iterator[str]:
+    """Run `autograder leaderboard serve`, pages and a worker, for the time of the block.
+
+    Parameters
+    ----------
+    root
+        The course; what the leaderboard says goes to ``course/leaderboard.log``.
+    events
+        File of the events; by default the one that comes with autograder.
+    seconds
+        How long it may take to come up.
+
+    Yields
+    ------
+    str
+        Its address; the port is the usual one, or a free one where another program has that.
+
+    Raises
+    ------
+    NotRunning
+        If it ends, or does not answer in time.
+    """
+    port, log = _port(), root / "course" / "leaderboard.log"
+    command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve", "--port", str(port)]
+    command += ["--events", str(events)] if events else []
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as output:
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        _await(server, address, log, time.monotonic() + seconds)
+        yield address
+    finally:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _port() -> int:
+    for port in (PORT, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server itself does
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise NotRunning("there is no free port on this machine")
+
+
+def _await(server: subprocess.Popen[bytes], address: str, log: Path, deadline: float) -> None:
+    while server.poll() is None:
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise NotRunning(f"it does not answer; {log} says more") from None
+            time.sleep(0.1)
+        else:
+            return
+    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    raise NotRunning(said[-1].removeprefix("autograder: ") if said else f"it ended with exit code {server.returncode}")

@@ -1,0 +1,54 @@
+"""The leaderboard that starts with the course: reached, told to the notebooks, ended; and what happens when it fails."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from autograder import serve
+from autograder.leaderboard.store import Store
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what the course sets end with the test."""
+    monkeypatch.delenv("TINYBENCH_DATABASE", raising=False)
+    for name in ("TINYBENCH_LEADERBOARD", "TINYBENCH_TOKEN"):
+        monkeypatch.setenv(name, "")
+
+
+def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) -> None:
+    with ExitStack() as beside:
+        said = serve.start_leaderboard(tmp_path, beside)
+        address, token = os.environ["TINYBENCH_LEADERBOARD"], os.environ["TINYBENCH_TOKEN"]
+        assert said.startswith(address)
+        assert token in said
+        with urllib.request.urlopen(address, timeout=30) as page:
+            assert b"TinyBench Olympics" in page.read()
+        store = Store(f"sqlite:///{tmp_path / 'course' / 'leaderboard.db'}")
+        assert store.student(token).name in said
+        store.close()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=5)
+
+
+def test_where_it_cannot_run_the_course_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "course" / "leaderboard.db").mkdir(parents=True)  # no database can be made here
+    with ExitStack() as beside:
+        said = serve.start_leaderboard(tmp_path, beside)
+    assert said.startswith("not running: ")
+    assert os.environ["TINYBENCH_LEADERBOARD"] == ""
+    assert "unable to open database" in (tmp_path / "course" / "leaderboard.log").read_text(encoding="utf-8")
+
+
+def test_a_user_without_a_name_enters_as_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert serve._user() == "student"
