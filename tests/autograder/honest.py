@@ -167,7 +167,7 @@ def main() -> None:
     )
     print(result)
     if not options.modules:
-        write_part("honest", result)
+        write_part("honest", f"By `--number {options.number} --sample {options.sample}`: {result}")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def main() -> None:
     result = seeds(options.number, options.modules, lambda line: print(line, flush=True))
     print(result)
     if not options.modules:
-        write_part("seeds", result)
+        write_part("seeds", f"By `--number {options.number}`: {result}")
 
 
 if __name__ == "__main__":

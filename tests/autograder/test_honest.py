@@ -42,11 +42,11 @@ def test_a_copied_split_or_moved_solution_is_no_evidence() -> None:
 
 @pytest.mark.slow
 def test_the_score_is_stock_nbgraders() -> None:
-    said = submissions(15, 0, ["01_result", "05_memory"], report=print)
+    said = submissions(10, 0, ["01_result", "04_accuracy"], report=print)
     assert "Every score is equal" in said
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name < "13"])  # later ones measure models: slow
 def test_the_reference_passes_under_another_seed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(NOTEBOOKS[name].parent)
     _, failures = under_seeds(NOTEBOOKS[name], [2**31 - 1])
