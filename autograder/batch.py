@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from traitlets.config import Config
 
-from autograder.config import MODULES, configure
+from autograder.config import MODULES, course_config
 from autograder.confined import refused
 from autograder.export import write_atomically
 from autograder.gradebook import record, released_checksums, score_of
@@ -67,7 +66,7 @@ class Batch:
 
     def __init__(self, root: Path, assignment: str, student: str | None = None) -> None:
         self.assignment, course = assignment, root / "course"
-        self.config = configure(Config(), root)
+        self.config = course_config(root)
         released = course / "release" / assignment / f"{assignment}.ipynb"
         if not released.is_file():
             raise NotebookError(assignment, None, f"not released yet; run `autograder release {assignment}`")

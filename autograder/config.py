@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COURSE_ID = "tinybench"
 GRADEBOOK = "TINYBENCH_GRADEBOOK"
+CONFIG_FILE = "nbgrader_config.py"
 MODULES = "modules"
 STUDENT = "student"
 
@@ -31,7 +32,7 @@ def project_root(start: Path | None = None) -> Path:
     """
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
-        if (folder / MODULES).is_dir() and (folder / "nbgrader_config.py").is_file():
+        if (folder / MODULES).is_dir() and (folder / CONFIG_FILE).is_file():
             return folder
     raise FileNotFoundError(
         f"{here} is not inside a TinyBench course: no folder above it holds modules/ and nbgrader_config.py. "
@@ -57,6 +58,7 @@ def configure(config: Config, root: Path) -> Config:
     directory.db_url = gradebook_url(root)
     config.Exchange.root = str(root / "course" / "exchange")
     config.Exchange.path_includes_course = False
+    config.ExchangeFactory.collect = "autograder.collect.Collect"
     config.Exchange.assignment_dir = str(root / STUDENT)
     config.GenerateAssignment.preprocessors = [
         "nbgrader.preprocessors.LockCells",
@@ -82,6 +84,16 @@ def configure(config: Config, root: Path) -> Config:
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     return config
+
+
+def course_config(root: Path) -> Config:
+    """Return the configuration of the course at `root`, with what its instructor added to ``nbgrader_config.py``."""
+    from traitlets.config import Config
+    from traitlets.config.loader import PyFileConfigLoader
+
+    if not (root / CONFIG_FILE).is_file():
+        return configure(Config(), root)
+    return PyFileConfigLoader(CONFIG_FILE, path=str(root.resolve())).load_config()
 
 
 def gradebook_url(root: Path) -> str:

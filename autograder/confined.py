@@ -117,7 +117,7 @@ class Grader:
                 break
             if time.monotonic() - started > self.warm.limits.wall_seconds:
                 break
-        failure = "; ".join(lost.values()) or (ending[1] if ending else "")
+        failure = "; ".join(dict.fromkeys(lost.values())) or (ending[1] if ending else "")
         content = nbformat.writes(prepared.notebook).encode()
         return Graded(content, verdicts, prepared.evidence, failure, time.monotonic() - started)
 

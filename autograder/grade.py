@@ -13,10 +13,9 @@ from nbformat import NotebookNode
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.preprocessors import NbGraderPreprocessor
 from tqdm import tqdm
-from traitlets.config import Config
 
 from autograder.batch import Batch, Outcome
-from autograder.config import MODULES, configure, project_root
+from autograder.config import MODULES, course_config, project_root
 from autograder.confined import Grader
 from autograder.gradebook import open_gradebook
 from autograder.notebook import NotebookError, parse_notebook
@@ -129,7 +128,7 @@ def grade(
 
 def feedback(root: Path, assignment: str, *, student: str | None = None) -> list[Path]:
     """Write the feedback pages of an assignment's graded submissions and return them."""
-    api = NbGraderAPI(config=configure(Config(), root))
+    api = NbGraderAPI(config=course_config(root))
     result = api.generate_feedback(assignment, student, force=True)
     if not result["success"]:
         why = (result.get("log") or result.get("error") or "nothing is graded").strip().splitlines()[-1]

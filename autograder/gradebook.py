@@ -91,8 +91,8 @@ def record(
     """
     gradebook.update_or_create_student(student)
     course = Path(config.CourseDirectory.root)
-    stamp = course / config.CourseDirectory.submitted_directory / student / assignment / "timestamp.txt"
-    timestamp = stamp.read_text(encoding="utf-8").strip() if stamp.is_file() and not stamp.is_symlink() else None
+    beside = exchange_marks(course / config.CourseDirectory.submitted_directory / student / assignment)
+    timestamp = beside.get("timestamp.txt", "").strip()
     submission = gradebook.update_or_create_submission(
         assignment, student, **({"timestamp": timestamp} if timestamp else {})
     )
@@ -119,19 +119,25 @@ def record(
         resources = {"nbgrader": who | {"db_url": config.CourseDirectory.db_url}}
         AssignLatePenalties(config=config).preprocess(notebook, resources)
         gradebook.db.refresh(saved)
-    write_autograded(notebook, course / config.CourseDirectory.autograded_directory / student / assignment, timestamp)
+    write_autograded(notebook, course / config.CourseDirectory.autograded_directory / student / assignment, beside)
     return submission.score, submission.max_score
 
 
-def write_autograded(notebook: NotebookNode, folder: Path, timestamp: str | None) -> None:
+def exchange_marks(submitted: Path) -> dict[str, str]:
+    """Return what the exchange put beside a submission, by name; releasing feedback asks for it."""
+    files = (submitted / name for name in ("timestamp.txt", "submission_secret.txt"))
+    return {f.name: f.read_text(encoding="utf-8") for f in files if f.is_file() and not f.is_symlink()}
+
+
+def write_autograded(notebook: NotebookNode, folder: Path, beside: Mapping[str, str]) -> None:
     """Put the notebook where Formgrader and feedback look for it; a reader never sees half a folder."""
     fresh, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)  # by a run that was killed
     fresh.mkdir(parents=True)
     nbformat.write(notebook, fresh / f"{folder.name}.ipynb")
-    if timestamp:
-        (fresh / "timestamp.txt").write_text(timestamp, encoding="utf-8")
+    for name, text in beside.items():
+        (fresh / name).write_text(text, encoding="utf-8")
     if folder.exists():
         os.replace(folder, old)
     os.replace(fresh, folder)

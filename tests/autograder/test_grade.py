@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -106,8 +107,10 @@ def test_a_trailing_number_is_no_partial_credit() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_round_trip_through_the_exchange(database: str, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Release, submit, collect, grade, write feedback, autograde with the stock steps: on SQLite and PostgreSQL."""
+    # nbgrader leaves a file open when it releases feedback
     monkeypatch.setenv(GRADEBOOK, database)
     release_all(released, verify=False, report=lambda line: None)
     config = configure(Config(), released)
@@ -119,12 +122,24 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     (desk / f"{NAME}.ipynb").write_bytes(solved(released))
     monkeypatch.setattr("autograder.demo.ASSIGNMENT", NAME)
     submit(released, "ada", desk.parent)
+    inbound = next((released / "course" / "exchange").glob("*/inbound/ada+*"))
+    planted = inbound.with_name(inbound.name.replace("ada", "mallory"))
+    planted.mkdir()
+    (planted / "timestamp.txt").write_text((inbound / "timestamp.txt").read_text())
+    (planted / f"{NAME}.ipynb").symlink_to(released / "modules" / NAME / f"{NAME}.ipynb")
+    linked = inbound.with_name(inbound.name.replace("ada", "trudy"))
+    linked.symlink_to(inbound)
     assert api.collect(NAME)["success"]
+    for student in ("mallory", "trudy"):
+        assert not (released / "course" / "submitted" / student / NAME / f"{NAME}.ipynb").exists()
+        shutil.rmtree(released / "course" / "submitted" / student)
     hand_in(released, "ben", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
     outcomes = grade(released, NAME, progress=False)
     assert [(o.student, o.score, o.max_score) for o in outcomes] == [("ada", 4, 4), ("ben", 2, 4)]
     assert grade(released, NAME, progress=False) == outcomes
     assert len(feedback(released, NAME)) == 2
+    assert api.release_feedback(NAME, "ada")["success"]
+    assert len(list((released / "course" / "exchange").rglob("feedback/*.html"))) == 1
     assert config.CourseDirectory.db_url == database
     with Gradebook(config.CourseDirectory.db_url) as gradebook:
         assert gradebook.find_submission(NAME, "ada").score == 4
@@ -146,3 +161,20 @@ def test_the_demos_class_is_what_it_says() -> None:
     assert b"SOLUTION" not in submissions["ada_reference"]
     assert submissions["dan_four_errors"] != submissions["ada_reference"]
     assert solve(released_notebook, source) != released_notebook
+
+
+def test_settings_of_the_instructor_count(released: Path) -> None:
+    """Points are taken off late work where nbgrader_config.py says so."""
+    (released / "nbgrader_config.py").write_text(
+        "from pathlib import Path\n\nfrom autograder.config import configure\n\n"
+        "configure(get_config(), Path(__file__).parent)\nget_config().LateSubmissionPlugin.penalty_method = 'zero'\n"
+    )
+    with Gradebook(configure(Config(), released).CourseDirectory.db_url) as gradebook:
+        gradebook.update_or_create_assignment(NAME, duedate="2026-01-01 00:00:00")
+    for student, when in (("ada", "2025-12-31 23:59:00 UTC"), ("lea", "2026-01-01 00:01:00 UTC")):
+        hand_in(released, student, solved(released))
+        (released / "course" / "submitted" / student / NAME / "timestamp.txt").write_text(when)
+    grade(released, NAME, progress=False)
+    with Gradebook(configure(Config(), released).CourseDirectory.db_url) as gradebook:
+        taken = {who: gradebook.find_submission(NAME, who).late_submission_penalty for who in ("ada", "lea")}
+    assert taken == {"ada": 0, "lea": 4}
