@@ -20,8 +20,8 @@ course: $(READY)  ## build the student release, open JupyterLab on it, start the
 
 test: lint  ## everything that CI runs: lint, then all tests, two files at a time
 	$(say)
-	pytest -n 2 --dist worksteal tests/mutants tests/notebooks/test_nbval.py tests/notebooks/test_released.py
-	pytest -n 2 --dist loadfile --ignore tests/mutants --ignore tests/notebooks/test_nbval.py --ignore tests/notebooks/test_released.py
+	pytest -n 2 --durations=12 --dist worksteal tests/mutants tests/notebooks/test_nbval.py tests/notebooks/test_released.py
+	pytest -n 2 --durations=12 --dist loadfile --no-loadscope-reorder --ignore tests/mutants --ignore tests/notebooks/test_nbval.py --ignore tests/notebooks/test_released.py
 
 demo: $(READY)  ## grade a small class without a browser, measure a model, enter models to the Olympics
 	$(say)

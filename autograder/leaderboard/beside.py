@@ -49,12 +49,15 @@ def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITH
     NotRunning
         If it ends, or does not answer in time.
     """
-    port, log = _port(), root / "course" / "leaderboard.log"
-    command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve", "--port", str(port)]
-    command += ["--events", str(events)] if events else []
+    log = root / "course" / "leaderboard.log"
     log.parent.mkdir(exist_ok=True)
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+    with _listening() as sock, log.open("wb") as output:  # the socket is handed over: no other program can get between
+        port, number = sock.getsockname()[1], sock.fileno()
+        command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve"]
+        command += ["--port", str(port), "--fd", str(number), *(["--events", str(events)] if events else [])]
+        server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=[number]
+        )
     address = f"http://127.0.0.1:{port}/"
     try:
         _await(server, address, log, time.monotonic() + seconds)
@@ -68,15 +71,12 @@ def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITH
             server.wait()
 
 
-def _port() -> int:
+def _listening() -> socket.socket:
     for port in (PORT, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server itself does
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
+        try:
+            return socket.create_server(("127.0.0.1", port))
+        except OSError:
+            continue
     raise NotRunning("there is no free port on this machine")
 
 

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,7 @@ def add_commands(subparsers: Any) -> None:
     with_database(serve)
     serve.add_argument("--host", default="127.0.0.1")
     serve.add_argument("--port", type=int, default=PORT)
+    serve.add_argument("--fd", type=int, help="number of a socket that listens already, handed over by what starts it")
     serve.add_argument("--prefix", default="", help="path under which a proxy shows it")
     serve.add_argument("--no-worker", action="store_true", help="only the pages; workers run elsewhere")
 
@@ -120,7 +122,9 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
     # After a signal uvicorn ends by sending it again: without this the worker would outlive the pages.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        uvicorn.run(app, host=options.host, port=options.port, log_level="warning", server_header=False)
+        given = None if options.fd is None else [socket.socket(fileno=options.fd)]
+        server = uvicorn.Config(app, options.host, options.port, log_level="warning", server_header=False)
+        uvicorn.Server(server).run(given)
     finally:
         if worker:
             worker.terminate()

@@ -64,7 +64,8 @@ def test_an_occupied_port_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
         other.bind(("127.0.0.1", 0))
         other.listen()
         monkeypatch.setattr(beside, "PORT", other.getsockname()[1])
-        assert beside._port() not in (0, other.getsockname()[1])
+        with beside._listening() as mine:
+            assert mine.getsockname()[1] not in (0, other.getsockname()[1])
 
 
 def test_why_it_does_not_come_up_is_said(tmp_path: Path) -> None:
