@@ -43,7 +43,7 @@ STOCK = """
 from autograder.config import configure
 from pathlib import Path
 c = get_config()
-configure(c, Path.cwd())
+configure(c, Path(__file__).parent)
 del c.Autograde.autograde_preprocessors
 c.Execute.timeout = 300
 """
