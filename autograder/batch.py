@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 
+from autograder.assignment import Assignment
 from autograder.config import MODULES, course_config
 from autograder.confined import refused
 from autograder.export import write_atomically
@@ -51,8 +52,8 @@ class Batch:
     """The submissions of one assignment, and what is known about each.
 
     A verdict is a file of its own, named by student and holding a digest of the submission, the instructor's notebook
-    and the seed: what has been judged is not judged twice, and a changed submission is. Beside it lies the digest of
-    the verdict that the gradebook holds.
+    and data files, and the seed: what has been judged is not judged twice, and a changed submission is. Beside it lies
+    the digest of the verdict that the gradebook holds.
 
     Parameters
     ----------
@@ -71,10 +72,10 @@ class Batch:
         if not released.is_file():
             raise NotebookError(assignment, None, f"not released yet; run `autograder release {assignment}`")
         self.checksums = released_checksums(released)
-        self.source = (root / MODULES / assignment / f"{assignment}.ipynb").read_bytes()
+        self.instructors = Assignment.read(root / MODULES / assignment / f"{assignment}.ipynb")
         self.contents = submissions(root, assignment, student)
         self._digests = {name: _digest(content) for name, content in self.contents.items()}
-        self._source_digest = _digest(self.source)
+        self._instructors_digest = self.instructors.digest()
         self.verdicts = course / "verdicts" / assignment
         self._seed_file = self.verdicts / "seed"
         self.seed = int(self._seed_file.read_text(encoding="utf-8")) if self._seed_file.is_file() else -1
@@ -102,7 +103,7 @@ class Batch:
             yield
 
     def _key(self, name: str) -> str:
-        return _digest(f"{self._source_digest} {self.seed} {self._digests[name]}".encode())
+        return _digest(f"{self._instructors_digest} {self.seed} {self._digests[name]}".encode())
 
     def _file(self, name: str) -> Path:
         return self.verdicts / f"{name}.json"
@@ -130,7 +131,7 @@ class Batch:
             if self.state(name) == "kept":
                 continue
             if isinstance(content, Refused):
-                self.keep(name, packed(refused(parse_notebook(self.source, self.assignment), str(content))))
+                self.keep(name, packed(refused(parse_notebook(self.instructors.notebook, name), str(content))))
             else:
                 waiting.append((name, content))
         return waiting

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ def configure(config: Config, root: Path) -> Config:
     directory.source_with_tests_directory = "course/source_with_tests"
     directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb"]
     directory.db_url = gradebook_url(root)
+    with suppress(OSError):  # nbgrader opens the gradebook without making its folder
+        (root / "course").mkdir(exist_ok=True)
     config.Exchange.root = str(root / "course" / "exchange")
     config.Exchange.path_includes_course = False
     config.ExchangeFactory.collect = "autograder.collect.Collect"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,10 @@ from nbformat import NotebookNode
 
 import autograder
 import tinybench
+from autograder.assignment import Assignment
 from autograder.execute import error_output
 from autograder.judge import Bench, Ended, schedule
-from autograder.notebook import grading, is_check, label, module_name, parse_notebook, read_notebook
+from autograder.notebook import grading, is_check, label, module_name, parse_notebook
 from autograder.reference import ABSENT
 from autograder.sandbox import PYTHON_HOMES, Limits, Room
 from autograder.sanitize import safe_outputs, safe_text
@@ -73,29 +75,29 @@ class Grader:
 
     Parameters
     ----------
-    source
-        The instructor's notebook, with the assignment's data files beside it.
+    assignment
+        The instructor's notebook and data files.
     limits
         What one submission may use.
-    content
-        The notebook itself where there is no such file; it has no data then.
     """
 
-    def __init__(self, source: Path, *, limits: Limits | None = None, content: bytes | None = None) -> None:
-        self.source = read_notebook(source) if content is None else parse_notebook(content, source)
-        self.module = f"tinybench.{module_name(source)}"
+    def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
+        self.source = parse_notebook(assignment.notebook, assignment.name)
+        self.module = f"tinybench.{module_name(Path(assignment.name))}"
         self.plan = schedule(self.source)
-        package, own = Path(str(tinybench.__file__)).parent, f"{module_name(source)}.py"
+        package, own = Path(str(tinybench.__file__)).parent, f"{module_name(Path(assignment.name))}.py"
         reference = package / own
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
-        folder = f"/course/{source.stem}"
+        folder = f"/course/{assignment.name}"
         shown = {f"/course/tinybench/{p.name}": p for p in package.glob("*.py") if p.name != own}
-        siblings = source.parent.iterdir() if content is None else ()
-        data = {f"/course/data/{p.name}": p for p in siblings if _is_data(p)}
+        self._data = tempfile.TemporaryDirectory()
+        laid_out = Path(self._data.name)
+        data = {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
+        tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
         places = (package, Path(str(autograder.__file__)).parent)
         hidden = [str(place) for place in places if any(place.is_relative_to(home) for home in PYTHON_HOMES)]
         room = Room({**shown, **data}, hidden, [folder], folder)
-        self.warm = Warm([*_imports(self.source), "tinybench.course"], room, list(data), limits)
+        self.warm = Warm([*_imports(self.source), "tinybench.course"], room, list(tops), limits)
 
     def grade(self, content: bytes) -> Graded:
         """Grade one submission, whatever it is; only its author is concerned by what is wrong with it."""
@@ -188,16 +190,13 @@ class Grader:
     def close(self) -> None:
         """End the warm parent."""
         self.warm.close()
+        self._data.cleanup()
 
     def __enter__(self) -> Grader:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _is_data(path: Path) -> bool:
-    return path.suffix not in (".ipynb", ".py", ".pyc") and not path.name.startswith((".", "_"))
 
 
 def _imports(notebook: NotebookNode) -> Sequence[str]:

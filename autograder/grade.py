@@ -14,6 +14,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.preprocessors import NbGraderPreprocessor
 from tqdm import tqdm
 
+from autograder.assignment import Assignment
 from autograder.batch import Batch, Outcome
 from autograder.config import MODULES, course_config, project_root
 from autograder.confined import Grader
@@ -30,7 +31,7 @@ class ExecuteSubmission(NbGraderPreprocessor):
         """Run and judge a submission in the sandbox."""
         available()
         name = resources["nbgrader"]["assignment"]
-        with Grader(project_root() / MODULES / name / f"{name}.ipynb") as grader:
+        with Grader(Assignment.read(project_root() / MODULES / name / f"{name}.ipynb")) as grader:
             graded = grader.grade(nbformat.writes(nb).encode())
         judged = parse_notebook(graded.notebook, name)
         checksums = {c.metadata.nbgrader.grade_id: c.metadata.nbgrader.checksum for c in nb.cells if _has_checksum(c)}
@@ -104,11 +105,11 @@ def grade(
             batch.forget()
         pending = batch.pending()
         if scheduler:
-            results = run_dask(pending, assignment, batch.source, batch.seed, scheduler)
+            results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             size = min(workers or cores, max(1, len(pending)))
-            results = run_local(pending, assignment, batch.source, batch.seed, size, not unsafe)
+            results = run_local(pending, batch.instructors, batch.seed, size, not unsafe)
         outcomes = []
         with tqdm(total=len(batch.contents), desc=assignment, unit="submission", disable=not progress) as bar:
             waiting = {name for name, _ in pending}

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import nbformat
 
+from autograder.assignment import Assignment
 from autograder.confined import Graded, Grader, refused
 from autograder.execute import execute
 from autograder.inside import linux
@@ -39,14 +40,14 @@ Result = tuple[str, bytes | Lost]
 
 
 @lru_cache(maxsize=4)
-def _grader(name: str, source: bytes) -> Grader:
+def _grader(assignment: Assignment) -> Grader:
     """Return this process's grader of an assignment; its warm parent lives as long as the process."""
-    return Grader(Path(name) / f"{name}.ipynb", content=source)
+    return Grader(assignment)
 
 
-def unconfined(name: str, source: bytes, content: bytes) -> Graded:
+def unconfined(assignment: Assignment, content: bytes) -> Graded:
     """Grade one submission in a kernel of this user: for people you trust, where no sandbox works."""
-    instructors = parse_notebook(source, name)
+    instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
         prepared = prepare(parse_submission(content), instructors)
     except Refused as refusal:
@@ -56,19 +57,18 @@ def unconfined(name: str, source: bytes, content: bytes) -> Graded:
         if is_check(cell):
             cell.source = whole[label(cell, index)]  # with its hidden region, which here runs beside the student's code
     with tempfile.TemporaryDirectory() as folder:
+        assignment.lay_out(Path(folder))
         done = execute(prepared.notebook, folder=Path(folder))
     return Graded(nbformat.writes(done.notebook).encode(), {}, prepared.evidence, done.failure, done.seconds)
 
 
-def grade_bytes(name: str, source: bytes, content: bytes, seed: int, confine: bool = True) -> bytes:
+def grade_bytes(assignment: Assignment, content: bytes, seed: int, confine: bool = True) -> bytes:
     """Grade one submission: bytes in, JSON out, nothing else read or written.
 
     Parameters
     ----------
-    name
-        The assignment.
-    source
-        The instructor's notebook.
+    assignment
+        The instructor's notebook and data files.
     content
         The submission.
     seed
@@ -77,13 +77,13 @@ def grade_bytes(name: str, source: bytes, content: bytes, seed: int, confine: bo
         In the sandbox; else see `unconfined`.
     """
     os.environ["TINYBENCH_CHECK_SEED"] = str(seed)
-    return packed(_confined(name, source, content) if confine else unconfined(name, source, content))
+    return packed(_confined(assignment, content) if confine else unconfined(assignment, content))
 
 
-def _confined(name: str, source: bytes, content: bytes) -> Graded:
+def _confined(assignment: Assignment, content: bytes) -> Graded:
     """Grade in the sandbox; what ended because the warm parent was killed is no verdict."""
     for _ in range(2):
-        grader = _grader(name, source)
+        grader = _grader(assignment)
         with suppress(OSError):
             graded = grader.grade(content)
             if grader.warm.process.poll() is None:
@@ -99,7 +99,7 @@ def packed(graded: Graded) -> bytes:
 
 
 def run_local(
-    tasks: Iterable[Task], name: str, source: bytes, seed: int, workers: int, confine: bool = True
+    tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, confine: bool = True
 ) -> Iterator[Result]:
     """Grade on local processes; yield key and result as they come.
 
@@ -108,13 +108,13 @@ def run_local(
     """
     waiting = deque(tasks)
     while waiting:
-        for task in (yield from _pool(waiting, workers, name, source, seed, confine)):
-            for key, _ in (yield from _pool(deque([task]), 1, name, source, seed, confine)):
+        for task in (yield from _pool(waiting, workers, assignment, seed, confine)):
+            for key, _ in (yield from _pool(deque([task]), 1, assignment, seed, confine)):
                 yield key, Lost("the process that graded it died twice")
 
 
 def _pool(
-    waiting: deque[Task], workers: int, name: str, source: bytes, seed: int, confine: bool
+    waiting: deque[Task], workers: int, assignment: Assignment, seed: int, confine: bool
 ) -> Generator[Result, None, list[Task]]:
     """Grade until nothing waits or a process dies; return what was in hand when it did."""
     running: dict[Future[bytes], Task] = {}
@@ -123,7 +123,7 @@ def _pool(
         while waiting or running:
             try:
                 while waiting and len(running) < 2 * workers:
-                    running[pool.submit(grade_bytes, name, source, waiting[0][1], seed, confine)] = waiting[0]
+                    running[pool.submit(grade_bytes, assignment, waiting[0][1], seed, confine)] = waiting[0]
                     waiting.popleft()
             except BrokenProcessPool:
                 return list(running.values())
@@ -144,11 +144,15 @@ def _end_with(parent: int) -> None:
             os._exit(1)  # it was killed before
 
 
+def _itself(assignment: Assignment) -> Assignment:
+    return assignment
+
+
 def _lost(error: BaseException) -> Lost:
     return Lost(f"{type(error).__name__}: {error}")
 
 
-def run_dask(tasks: Iterable[Task], name: str, source: bytes, seed: int, scheduler: str) -> Iterator[Result]:
+def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler: str) -> Iterator[Result]:
     """Grade on a Dask cluster, whose workers have this package; yield key and result as they come.
 
     A lost worker's tasks run on another. What has been yielded does not run again, whoever is lost later.
@@ -160,7 +164,7 @@ def run_dask(tasks: Iterable[Task], name: str, source: bytes, seed: int, schedul
     """
     from distributed import Client, as_completed
 
-    digest = hashlib.sha256(source + str(seed).encode()).hexdigest()[:16]
+    digest = f"{assignment.digest()[:16]}-{seed}"
     try:
         client = Client(scheduler, set_as_default=False)
     except OSError as error:
@@ -168,11 +172,12 @@ def run_dask(tasks: Iterable[Task], name: str, source: bytes, seed: int, schedul
             f"no Dask scheduler answers at {scheduler} ({error}); start one, or leave --scheduler out"
         ) from None
     with client:
-        shared = client.submit(bytes, source, key=f"source-{digest}")  # scattered, it would be lost with its workers
+        # scattered, it would be lost with its workers
+        shared = client.submit(_itself, assignment, key=f"assignment-{digest}")
         futures = {}
         for key, content in tasks:
-            task = f"grade-{name}-{digest}-{hashlib.sha256(content).hexdigest()[:16]}-{key}"
-            future = client.submit(grade_bytes, name, shared, content, seed, key=task, pure=False, retries=2)
+            task = f"grade-{assignment.name}-{digest}-{hashlib.sha256(content).hexdigest()[:16]}-{key}"
+            future = client.submit(grade_bytes, shared, content, seed, key=task, pure=False, retries=2)
             futures[future] = key
         for future in as_completed(list(futures), loop=client.loop):
             try:

@@ -19,6 +19,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
+from autograder.assignment import Assignment
 from autograder.confined import Grader
 from autograder.notebook import course_notebooks, grading, is_check, label, read_notebook
 from tests.attacks.notebooks import ROOT
@@ -127,7 +128,7 @@ def submissions(number: int, sample: int, modules: Sequence[str], report: Callab
         share = number // len(paths) + (position < number % len(paths))
         some = sample // len(paths) + (position < sample % len(paths))
         started, done = time.monotonic(), list[Compared]()
-        with Grader(path) as grader:
+        with Grader(Assignment.read(path)) as grader:
             for submission in generate(path, share):
                 each = compare(submission, path, grader)
                 done.append(each)

@@ -177,8 +177,14 @@ STEPS = [
         f"grep -oh 'CheckFailed: [^<]*\\|AssertionError: [^<]*' course/feedback/dan/{ASSIGNMENT}/*.html | sort -u",
     ),
     Step(
+        "Students get theirs through the exchange, by `nbgrader fetch_feedback` or in the Assignment List:",
+        f"nbgrader release_feedback {ASSIGNMENT} 2>&1 | tail -2",
+    ),
+    Step(
         "## Export\n\n"
-        "All grades as a table. `lea`'s timestamp is after the due date; no points are taken for that.",
+        "All grades as a table. `lea`'s timestamp is after the due date; no points are taken for that, unless you add "
+        '`get_config().LateSubmissionPlugin.penalty_method = "zero"` to `nbgrader_config.py`, or a plugin of your own '
+        "(nbgrader's documentation, \"Late submission plugin\").",
         "nbgrader export --to grades.csv",
     ),
     Step("", "cut -d, -f 2-4,8-11 grades.csv"),

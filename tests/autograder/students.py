@@ -128,13 +128,13 @@ def _solution(
 def _arranged(cell: NotebookNode, stub: str, rng: random.Random) -> list[NotebookNode]:
     """Return the cells in which a solution stands, mostly one; a copied or split cell keeps nbgrader's marks."""
     lot, parts = rng.random(), ast.parse(cell.source).body
-    if lot < 0.03:
+    if lot < 0.003:
         return [_twin(cell, stub), cell]  # a first attempt
-    if lot < 0.1 and len(parts) > 1:
+    if lot < 0.013 and len(parts) > 1:
         texts = [ast.unparse(part) for part in parts]
         cell.source = "\n\n\n".join(texts[1:])
         return [_twin(cell, texts[0]), cell]
-    if lot > 0.98:
+    if lot > 0.99:
         return [nbformat.v4.new_code_cell(cell.source)]  # the cell is gone, its code stands in another
     return [cell]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -12,14 +13,34 @@ from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from traitlets.config import Config
 
+from autograder.assignment import Assignment
 from autograder.config import GRADEBOOK, configure
 from autograder.demo import solve, submit, the_class
 from autograder.execute import execute
 from autograder.grade import feedback, grade
 from autograder.notebook import NotebookError, read_notebook
+from autograder.pool import grade_bytes
 from autograder.release import release_all
 from autograder.sandbox import SandboxUnavailable
 from tests.autograder.conftest import NAME, RIGHT, ROOT, hand_in, solved
+
+
+@pytest.mark.parametrize("confine", [True, False])
+def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
+    notebook = released / "modules" / NAME / f"{NAME}.ipynb"
+    (notebook.parent / "numbers.csv").write_text("four;two")
+    (notebook.parent / "more").mkdir()
+    (notebook.parent / "more" / "deep.txt").write_text("below")
+    (notebook.parent / "solutions.py").write_text("secret = 1")
+    assignment = Assignment.read(notebook)
+    assert [name for name, _ in assignment.data] == ["more/deep.txt", "numbers.csv"]
+    look = (
+        "\n\nimport os\nprint(open('numbers.csv').read(), open('more/deep.txt').read(), os.path.exists('solutions.py'))"
+    )
+    graded = json.loads(grade_bytes(assignment, solved(released, extra=look), 0, confine))
+    assert "four;two below False" in graded["notebook"]
+    other = Assignment(assignment.name, assignment.notebook, (("numbers.csv", b"five"),))
+    assert other.digest() != assignment.digest(), "with other data, work is graded again"
 
 
 def test_points_are_what_was_written(released: Path) -> None:

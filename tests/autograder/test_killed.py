@@ -23,6 +23,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy.orm import Session
 from traitlets.config import Config
 
+from autograder.assignment import Assignment
 from autograder.config import configure
 from autograder.confined import Grader
 from autograder.grade import grade
@@ -126,7 +127,7 @@ def test_twenty_kills(
         os.setsid()
         grade(course, NAME, progress=False)
 
-    with Grader(released / "modules" / NAME / f"{NAME}.ipynb") as grader:
+    with Grader(Assignment.read(released / "modules" / NAME / f"{NAME}.ipynb")) as grader:
         # the command, without the seconds that its imports and its warm parents take to start
 
         def run(tasks: Iterable[tuple[str, bytes]], *_: object) -> Iterator[tuple[str, bytes]]:

@@ -8,10 +8,11 @@ import signal
 import pytest
 
 from autograder import pool
+from autograder.assignment import Assignment
 from autograder.pool import Lost, run_local
 
 
-def work(name: str, source: bytes, content: bytes, seed: int, confine: bool) -> bytes:
+def work(assignment: Assignment, content: bytes, seed: int, confine: bool) -> bytes:
     """In place of grading: do what the submission says."""
     if content == b"die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -24,7 +25,7 @@ def work(name: str, source: bytes, content: bytes, seed: int, confine: bool) -> 
 def test_processes_that_die_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "grade_bytes", work)
     tasks = {"a": b"a", "killer": b"die", "b": b"b", "wrong": b"raise", "c": b"c", "another": b"die", "d": b"d"}
-    yielded = list(run_local(tasks.items(), "name", b"source", 0, workers=2))
+    yielded = list(run_local(tasks.items(), Assignment("name", b"notebook"), 0, workers=2))
     results = dict(yielded)
     assert len(yielded) == len(results) == len(tasks)
     assert [results[key] for key in "abcd"] == [b"A", b"B", b"C", b"D"]

@@ -253,6 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     options.out.mkdir(parents=True, exist_ok=True)
     command = f"python -m tests.benchmarks.comparison --effort {effort} --repetitions {repetitions}"
     command += f' --only "{options.only}"' if options.only else ""
+    command += "" if options.busy else " --busy 0"
     facts = machine()
 
     def keep(records: list[Record]) -> None:

@@ -28,6 +28,7 @@ from typing import Any
 
 import nbformat
 
+from autograder.assignment import Assignment
 from autograder.config import MODULES
 from autograder.confined import Grader
 from autograder.demo import solve
@@ -120,7 +121,7 @@ def dask_seconds(root: Path, module: str, workers: int) -> float:
 
 def sandbox_seconds(module: str, times: int = 30) -> float:
     """Return what a fresh sandbox costs a submission: made, asked for its names, and ended."""
-    with Grader(ROOT / MODULES / module / f"{module}.ipynb") as grader:
+    with Grader(Assignment.read(ROOT / MODULES / module / f"{module}.ipynb")) as grader:
         found = []
         for _ in range(times):
             started = time.perf_counter()

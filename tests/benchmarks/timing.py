@@ -7,11 +7,12 @@ Bias and cost
     Each tool times calls of known length one by one. A call that is not empty waits, busily, until a clock has advanced,
     and logs its first and last reading: that much it took for certain, whatever other programs did meanwhile. What
     it takes to enter and to leave is known without any tool: calls stand as statements one below the other in a function
-    without a loop, a batch of them shares one pair of clock readings, and what they logged is taken off. The same gives the
-    whole length of the empty call. Bias is sample − length; cost is the processor time of the whole measurement, with all
-    that the tool does before and after its loop, less that of the calls, for each sample; the calls whose cost is taken
-    wait by the processor time of their thread. Tools and lengths come in rounds, in an order shuffled anew each time;
-    printed are medians over rounds (of the median sample, for the bias).
+    without a loop, as many as the tool takes samples, share one pair of clock readings, and what they logged is taken off.
+    The same gives the whole length of the empty call. Bias is sample − length; cost is the processor time of the whole
+    measurement, with all that the tool does before and after its loop, less that of the calls, for each sample; the calls
+    whose cost is taken wait by the processor time of their thread. Tools and lengths come in rounds, in an order shuffled
+    anew each time; each number is a mean over the samples of a round (the median sample for the bias of the empty call),
+    printed are medians over rounds.
 Coverage
     Real models are called in turn, in blocks of about 5 ms, for some sessions. The truth of a session is the median of
     the medians of all its blocks, of which `measure_session_latency` reports a sample. Then rounds are drawn from it as `measure_session_latency` spreads them, and
@@ -62,6 +63,7 @@ SAMPLES = 1000  # of each length in a round, so that what a tool does once a mea
 KINDS: dict[str, Clock] = {"bias": time.perf_counter, "cost": time.thread_time}
 
 
+@cache
 def unrolled(calls: int) -> Callable[[Call, Any, Clock], float]:
     """Return a function that runs a call so many times, written out, and returns the seconds for each."""
     lines = [
@@ -82,9 +84,6 @@ class KnownCall:
         self.log: list[float] = []
         self._clock = clock
         self.call = self._waiting(seconds) if seconds else empty
-        # a longer wait has colder caches to leave with, so the rest is taken from waits of the same length
-        self._batch = max(8, min(1000, round(8e-3 / max(seconds, 8e-6))))
-        self._run = unrolled(self._batch)
 
     def _waiting(self, seconds: float) -> Call:
         clock, log = self._clock, self.log.append
@@ -98,13 +97,11 @@ class KnownCall:
 
         return wait
 
-    def rest(self, batches: int = 7) -> float:
+    def rest(self, calls: int) -> float:
         """Return the seconds of a call that it does not log itself: entering and leaving, or all of the empty call."""
-        found = []
-        for _ in range(batches):
-            self.log.clear()
-            found.append(self._run(self.call, None, self._clock) - sum(self.log) / self._batch)
-        return median(found)
+        # a longer wait has colder caches to leave with, so it is taken from as many waits of the same length
+        self.log.clear()
+        return unrolled(calls)(self.call, None, self._clock) - sum(self.log) / calls
 
 
 @cache
@@ -209,7 +206,7 @@ def measure_tools(rounds: int, samples: int = SAMPLES, seed: int = 0) -> list[di
             if number and (number - 1) % LENGTHS[length][1]:
                 continue
             call = known[length, kind]
-            value = call.rest() if tool == "rest" else beyond_the_log(TOOLS[tool], call, samples, kind)
+            value = call.rest(samples) if tool == "rest" else beyond_the_log(TOOLS[tool], call, samples, kind)
             if number:  # the first round warms up
                 found[tool, length, kind].append(value)
     return [

@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from autograder.assignment import Assignment
 from autograder.confined import Graded, Grader
 from autograder.notebook import is_check
 from autograder.sandbox import Limits
@@ -36,7 +37,7 @@ def grader() -> Iterator[Grader]:
     os.environ["TINYBENCH_CANARY"] = CANARY
     secret = Path("/tmp") / f"gradebook-{CANARY}.db"
     secret.write_text(CANARY)
-    with Grader(SOURCE, limits=LIMITS) as grader:
+    with Grader(Assignment.read(SOURCE), limits=LIMITS) as grader:
         yield grader
     secret.unlink()
     del os.environ["TINYBENCH_CANARY"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from autograder.assignment import Assignment
 from autograder.build import run_checks
 from autograder.confined import Grader
 from autograder.notebook import course_notebooks, module_name, read_notebook
@@ -34,7 +35,7 @@ def test_same_verdicts_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPa
         submissions[mutant.name] = copy.deepcopy(reference)
         mutant.apply(submissions[mutant.name])
     different, flagged = [], []
-    with Grader(path) as grader:
+    with Grader(Assignment.read(path)) as grader:
         for label, notebook in submissions.items():
             expected = run_checks(notebook, path)
             graded = grader.grade(nbformat.writes(_as_submitted(notebook, path)).encode())

@@ -1,7 +1,8 @@
 """Every attack by stock nbgrader and by `autograder grade`, as a table: ``python -m tests.attacks.notebooks.versus_stock``.
 
 Stock nbgrader runs in an outer sandbox (`stock.py`): in small batches, each with an honest student's work at the end, so
-that it is seen whether the batch went on, and one by one where it did not. `autograder grade` gets all attacks and the honest student in one batch, as a course would.
+that it is seen whether the batch went on, and one by one where it did not. `autograder grade` gets all attacks and the
+honest student in one batch, as a course would. Everything is handed in through the exchange, and comes by `nbgrader collect`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tests.attacks.notebooks.evidence import leaks
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE
 from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
-from tests.attacks.notebooks.stock import autograde_locked_up, copy_course, stock_course
+from tests.attacks.notebooks.stock import autograde_locked_up, copy_course, nbgrader, stock_course
 from tests.attacks.page import write_part
 
 NAME = SOURCE.stem
@@ -116,16 +117,15 @@ def by_stock(attacks: Sequence[Attack], marks: Secrets) -> dict[str, Row]:
 
 def _batch_by_stock(batch: Sequence[Attack], folder: Path, marks: Secrets) -> dict[str, Row]:
     course = copy_course(folder / "template", folder / "course")
-    for attack in batch:
-        source = course / "source" / NAME / SOURCE.name
-        attack.hand_in(course / "submitted" / attack.name / NAME, source, demonstrations=False)
+    source = course / "source" / NAME / SOURCE.name
+    refused = hand_in(batch, course, course / "exchange" / "stock", source, demonstrations=False)
     shown = {f"/tmp/gradebook-{marks.file[:4]}.db": folder / "secret"}
     patience = PATIENCE + PATIENCE / 4 * len(batch)
     started = time.monotonic()
     run = autograde_locked_up(course, NAME, shown, marks.environment, patience)
     seconds = (time.monotonic() - started) / len(batch)
     shutil.rmtree(course)
-    trouble = [run.ending] if run.ending else []
+    trouble = [found for found in (refused, run.ending) if found]
     if run.gradebook and run.score(HONEST, NAME) == 0:
         trouble.append("the next student got nothing")
     if run.left:
@@ -136,6 +136,19 @@ def _batch_by_stock(batch: Sequence[Attack], folder: Path, marks: Secrets) -> di
         found = leaks(nbformat.reads(text, 4), marks.canaries) if text else []
         rows[attack.name] = Row(run.score(attack.name, NAME), found, ", ".join(trouble), "", seconds)
     return rows
+
+
+def hand_in(
+    attacks: Sequence[Attack], course: Path, exchange: Path, source: Path, *, demonstrations: bool = True
+) -> str:
+    """Hand attacks in through a course's exchange and collect them; return what went wrong with that."""
+    for attack in attacks:
+        folder = exchange / "inbound" / f"{attack.name}+{NAME}+2026-09-30 17:20:00 UTC+{secrets.token_hex(4)}"
+        attack.hand_in(folder, source, demonstrations=demonstrations)
+    # one user of the system plays all students
+    options = [f"--Exchange.root={exchange.parent}", "--ExchangeCollect.check_owner=False"]
+    done = nbgrader(course, "collect", NAME, *options, check=False)
+    return "" if done.returncode == 0 else f"collecting ended: {done.stderr.strip().splitlines()[-1]}"
 
 
 def hand_in_honest(submitted: Path, marks: Secrets) -> None:
@@ -156,9 +169,8 @@ def by_autograder(attacks: Sequence[Attack], marks: Secrets) -> dict[str, Row]:
         shutil.copy(ROOT / "nbgrader_config.py", root)
         release_all(root, [NAME], verify=False)
         submitted = root / "course" / "submitted"
-        for attack in attacks:
-            attack.hand_in(submitted / attack.name / NAME, module / SOURCE.name)
         hand_in_honest(submitted, marks)
+        refused = hand_in(attacks, root, root / "course" / "exchange" / "tinybench", module / SOURCE.name)
         secret.write_text(marks.file)
         try:
             done = subprocess.run(
@@ -171,14 +183,16 @@ def by_autograder(attacks: Sequence[Attack], marks: Secrets) -> dict[str, Row]:
         for outcome in json.loads(done.stdout):
             executed = root / "course" / "autograded" / outcome["student"] / NAME / SOURCE.name
             found = leaks(nbformat.read(executed, as_version=4), marks.canaries)
-            rows[outcome["student"]] = _row(outcome, found)
+            rows[outcome["student"]] = _row(outcome, found, refused)
     return rows
 
 
-def _row(outcome: dict[str, Any], found: Sequence[str]) -> Row:
+def _row(outcome: dict[str, Any], found: Sequence[str], refused: str) -> Row:
     told = (outcome["evidence"][0] if outcome["evidence"] else outcome["note"]).removeprefix(": ")
     late = outcome["score"] is None or outcome["seconds"] > Limits().wall_seconds
-    return Row(outcome["score"] or 0, found, "no verdict in time" if late else "", told, outcome["seconds"])
+    return Row(
+        outcome["score"] or 0, found, refused or ("no verdict in time" if late else ""), told, outcome["seconds"]
+    )
 
 
 def table(stock: dict[str, Row], ours: dict[str, Row], most: float) -> str:

@@ -1,0 +1,55 @@
+"""An assignment as a grader needs it: its notebook and the data files beside it, as bytes that can travel."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The instructor's side of an assignment.
+
+    Attributes
+    ----------
+    name
+        Such as ``"03_latency"``.
+    notebook
+        The instructor's notebook.
+    data
+        Name and content of each data file, in order; the names are relative to the notebook's folder.
+    """
+
+    name: str
+    notebook: bytes
+    data: tuple[tuple[str, bytes], ...] = ()
+
+    @classmethod
+    def read(cls, notebook: Path) -> Assignment:
+        """Return the assignment of this notebook, with the data files that lie beside it."""
+        folder = notebook.parent
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_data(path.relative_to(folder))]
+        data = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths)
+        return cls(notebook.stem, notebook.read_bytes(), tuple(data))
+
+    def digest(self) -> str:
+        """Return a name for exactly these bytes."""
+        found = hashlib.sha256(self.notebook)
+        for name, content in self.data:
+            found.update(f"\0{name}\0{len(content)}\0".encode() + content)
+        return found.hexdigest()
+
+    def lay_out(self, folder: Path) -> list[Path]:
+        """Write the data files into a folder, readable for everybody, and return them."""
+        paths = [folder / name for name, _ in self.data]
+        for path, (_, content) in zip(paths, self.data, strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(0o644)
+        return paths
+
+
+def _is_data(path: Path) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return not hidden and path.suffix not in (".ipynb", ".py", ".pyc")
