@@ -29,8 +29,7 @@ class Assignment:
     def read(cls, notebook: Path) -> Assignment:
         """Return the assignment of this notebook, with the data files that lie beside it."""
         folder = notebook.parent
-        paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_data(path.relative_to(folder))]
-        data = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths)
+        data = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in data_files(folder))
         return cls(notebook.stem, notebook.read_bytes(), tuple(data))
 
     def digest(self) -> str:
@@ -50,6 +49,11 @@ class Assignment:
         return paths
 
 
-def _is_data(path: Path) -> bool:
-    hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return not hidden and path.suffix not in (".ipynb", ".py", ".pyc")
+def data_files(folder: Path) -> list[Path]:
+    """Return what lies in a folder beside notebooks and code; no links, and nothing whose name begins with . or _."""
+    return [path for path in sorted(folder.rglob("*")) if _is_data(path, folder)]
+
+
+def _is_data(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return not hidden and path.suffix not in (".ipynb", ".py", ".pyc") and path.is_file() and not path.is_symlink()

@@ -21,6 +21,7 @@ GRADEBOOK = "TINYBENCH_GRADEBOOK"
 CONFIG_FILE = "nbgrader_config.py"
 MODULES = "modules"
 STUDENT = "student"
+KERNELS = Path(__file__).with_name("jupyter")  # for JUPYTER_PATH: a Python kernel in the sandbox
 
 
 def project_root(start: Path | None = None) -> Path:

@@ -79,12 +79,27 @@ class Finished:
 
 @dataclass(frozen=True)
 class Room:
-    """What a sandbox shows: read-only files and folders by their places inside, empty places, and where to begin."""
+    """What a sandbox shows, by places inside.
+
+    Attributes
+    ----------
+    shown
+        Read-only files and folders.
+    hidden
+        Places that appear empty.
+    folders
+        Private folders to write in, of bounded size.
+    start_in
+        The working directory.
+    shared
+        Folders to write in that the outside sees as well.
+    """
 
     shown: Mapping[str, Path] = field(default_factory=dict)
     hidden: Sequence[str] = ()
     folders: Sequence[str] = ()
     start_in: str = "/tmp"
+    shared: Mapping[str, Path] = field(default_factory=dict)
 
 
 def command(
@@ -105,7 +120,7 @@ def command(
     filter_fd
         File descriptor of the filter of system calls.
     """
-    sources = {str(home): home for home in PYTHON_HOMES} | dict(room.shown)
+    sources = {str(home): home for home in PYTHON_HOMES} | {**room.shown, **room.shared}
     stage: list[str] = []
     if os.geteuid() == 0:
         # Limits on processes do not hold for root, so another user must run this, who cannot read what lies in root's
@@ -133,12 +148,12 @@ def command(
             line += ["--ro-bind", link, link]
     line += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc", "--dev", "/dev"]
     line += ["--size", str(limits.tmp_bytes), "--tmpfs", "/tmp", "--size", str(limits.tmp_bytes), "--tmpfs", "/dev/shm"]
+    for place in room.folders:
+        line += ["--size", str(limits.tmp_bytes), "--tmpfs", place]
     for place in sources:
-        line += ["--ro-bind", staged[place], place]
+        line += ["--bind" if place in room.shared else "--ro-bind", staged[place], place]
     for place in room.hidden:
         line += ["--tmpfs", place, "--remount-ro", place]
-    for place in room.folders:
-        line += ["--dir", place]
     line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", room.start_in]
     if filter_fd is not None:
         line += ["--seccomp", str(filter_fd)]

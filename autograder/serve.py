@@ -5,11 +5,12 @@ from __future__ import annotations
 import getpass
 import os
 import secrets
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from autograder.config import MODULES, STUDENT, configure
+from autograder.config import KERNELS, MODULES, STUDENT, configure
 from autograder.notebook import NotebookError, course_notebooks
 
 EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")
@@ -101,10 +102,12 @@ def _user() -> str:
 
 
 def use_configuration(root: Path) -> None:
-    """Let nbgrader's pages find the course's configuration; the Assignment List looks from the student's folder."""
+    """Let Jupyter find the course's configuration, and the kernel in a sandbox; lists look from student/."""
     os.chdir(root)
-    path = [str(root), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, path))
+    places = {"JUPYTER_CONFIG_PATH": root} | ({"JUPYTER_PATH": KERNELS} if shutil.which("bwrap") else {})
+    for variable, folder in places.items():
+        path = [str(folder), os.environ.get(variable, "")]
+        os.environ[variable] = os.pathsep.join(filter(None, path))
 
 
 def is_outdated(root: Path, name: str) -> bool:

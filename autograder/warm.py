@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from autograder.sandbox import PYTHON_HOMES, Limits, Room, SandboxUnavailable, available, command
@@ -44,8 +45,7 @@ class Warm:
             "wall_seconds": self.limits.wall_seconds, "call_seconds": self.limits.call_seconds,
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip
-        shown = {**room.shown, "/inside/inside": INSIDE}
-        room = Room(shown, room.hidden, room.folders, room.start_in)
+        room = replace(room, shown={**room.shown, "/inside/inside": INSIDE})
         argv = [sys.executable, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
                 " from inside.warm import main; main(json.loads(sys.argv[1]))", json.dumps(options)]  # fmt: skip
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`

@@ -7,6 +7,7 @@ import os
 import platform
 import resource
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 NEW_NAMESPACES = (
@@ -88,8 +89,11 @@ def die_with_parent() -> None:
     _checked(_libc.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0), "pdeathsig")
 
 
-def seccomp_filter() -> bytes:
-    """Return the filter as a classic BPF program, empty on a machine type it was not written for."""
+def seccomp_filter(families: Sequence[int] = UNIX_INET_INET6) -> bytes:
+    """Return the filter as a classic BPF program, empty on a machine type it was not written for.
+
+    Sockets are of the given address families only.
+    """
     machine = platform.machine()
     if machine not in REFUSED:
         return b""
@@ -105,9 +109,9 @@ def seccomp_filter() -> bytes:
     program += [line(above, 0x40000000, no=1), line(give, kill)]  # the x32 numbering would slip past
     for refused in REFUSED[machine].values():
         program += [line(equal, refused, no=1), line(give, refuse | EPERM)]
-    program += [line(equal, SOCKET[machine], no=len(UNIX_INET_INET6) + 2), line(load, first_argument)]
-    for index, family in enumerate(UNIX_INET_INET6):
-        program.append(line(equal, family, yes=len(UNIX_INET_INET6) - index))
+    program += [line(equal, SOCKET[machine], no=len(families) + 2), line(load, first_argument)]
+    for index, family in enumerate(families):
+        program.append(line(equal, family, yes=len(families) - index))
     program += [line(give, refuse | EAFNOSUPPORT), line(give, allow)]
     return b"".join(program)
 

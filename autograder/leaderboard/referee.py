@@ -27,7 +27,9 @@ from autograder.leaderboard.events import Olympics
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
-MEMORY_FLOOR = 0.01  # pages and the allocator's arenas come in whole pieces
+# Memory comes in whole pages and arenas, and how many pages of the runtime's own code a model touches depends on what
+# the host has in its cache just then: for a small model that is more than a hundredth.
+MEMORY_FLOOR, MEMORY_GRAIN = 0.01, 4 * 4096
 LOCK = Path(tempfile.gettempdir()) / "tinybench-referee.lock"
 
 Progress = Callable[[str], object]
@@ -168,7 +170,10 @@ class Referee:
                 "repeated": statistics.median(each["repeated"] for each in timed),
             },
             "memory": {
-                "ratio": rerun_interval([max(weight, 1e-6) for weight in weights], MEMORY_FLOOR),
+                "ratio": rerun_interval(
+                    [max(weight, 1e-6) for weight in weights],
+                    max(MEMORY_FLOOR, MEMORY_GRAIN / max(1, min(middle.values()))),
+                ),
                 "bytes": middle["entry"],
                 "baseline_bytes": middle["baseline"],
                 "stages": {

@@ -1,0 +1,90 @@
+"""A kernel in the sandbox runs notebooks, and shows them nothing of the machine."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+from autograder.config import KERNELS
+
+WORKS = """
+import os, pathlib, sys
+assert os.getuid() == 65534
+sys.path.insert(0, "..")
+from tinybench import BenchmarkResult
+assert pathlib.Path("numbers.csv").read_text() == "four;two"
+pathlib.Path("figure.png").write_text("x")
+print("works")
+"""
+FORBIDDEN = {
+    "environment": "import os; assert 'TINYBENCH_CANARY' in os.environ",
+    "host files": "open('/etc/passwd')",
+    "other notebooks": "import os; assert 'other.ipynb' in os.listdir('.')",
+    "checks": "import autograder",
+    "data": "open('numbers.csv', 'w')",
+    "the library": "open('../tinybench/result.py', 'a')",
+    "network": "import socket; socket.create_connection(('127.0.0.1', {port}), 2)",
+    "a full disk": "open('big', 'wb').write(bytes(2**28))",
+    "namespaces": "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KernelManager, object]]:
+    folder = tmp_path_factory.mktemp("submission")
+    (folder / "numbers.csv").write_text("four;two")
+    (folder / "other.ipynb").write_text("{}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(KERNELS))
+        patch.setenv("TINYBENCH_CANARY", "x")
+        manager, client = start_new_kernel(kernel_name="tinybench-sandbox", cwd=str(folder))
+    yield manager, client
+    client.stop_channels()
+    sockets = Path(manager.ip).parent
+    manager.shutdown_kernel(now=True)
+    assert not sockets.exists()
+
+
+def run(client: object, code: str) -> tuple[str, str]:
+    """Run code; return its status and what it printed."""
+    printed: list[str] = []
+
+    def keep(message: dict[str, dict[str, str]]) -> None:
+        printed.append(message["content"].get("text", ""))
+
+    reply = client.execute_interactive(code, output_hook=keep, timeout=60)  # type: ignore[attr-defined]
+    return reply["content"]["status"], "".join(printed)
+
+
+def test_a_notebook_runs(kernel: tuple[KernelManager, object]) -> None:
+    manager, client = kernel
+    assert manager.transport == "ipc", "kernel messages do not travel over TCP"
+    assert run(client, WORKS) == ("ok", "works\n")
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_shows_nothing_of_the_machine(kernel: tuple[KernelManager, object], what: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        status, _ = run(kernel[1], FORBIDDEN[what].replace("{port}", str(server.getsockname()[1])))
+    assert status == "error"
+
+
+def test_is_interrupted_by_message_and_killed_in_any_case(kernel: tuple[KernelManager, object]) -> None:
+    manager, client = kernel
+    client.execute("import time; time.sleep(600)")  # type: ignore[attr-defined]
+    time.sleep(0.5)
+    manager.interrupt_kernel()
+    assert client.get_shell_msg(timeout=30)["content"]["ename"] == "KeyboardInterrupt"  # type: ignore[attr-defined]
+    assert run(client, "print('still here')") == ("ok", "still here\n")
+    run(client, "import signal; [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)]")
+    client.execute("while True: pass")  # type: ignore[attr-defined]
+    process = manager.provisioner.process  # type: ignore[union-attr]
+    manager.restart_kernel(now=True)
+    assert process.poll() is not None
+    client.wait_for_ready(timeout=60)  # type: ignore[attr-defined]
+    assert run(client, "print('anew')") == ("ok", "anew\n")
