@@ -27,8 +27,7 @@ from autograder.leaderboard.events import Olympics
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
-# Memory comes in whole pages and arenas, and how many pages of the runtime's own code a model touches depends on what
-# the host has in its cache just then: for a small model that is more than a hundredth.
+# memory comes in whole pages and arenas: of a small model's, a few are more than a hundredth
 MEMORY_FLOOR, MEMORY_GRAIN = 0.01, 4 * 4096
 LOCK = Path(tempfile.gettempdir()) / "tinybench-referee.lock"
 

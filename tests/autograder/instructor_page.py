@@ -155,7 +155,9 @@ STEPS = [
         "Below the table stands what no honest submission holds. `mallory` edited the locked checks; the instructor's were "
         "used, and nothing was gained. `trudy`'s code spoke to the judge in the name of the grader, which ended it. Neither "
         "is a verdict on a person: look at the notebook in `course/submitted/`, then decide. A changed cell can also be an "
-        "accident. The two missing points of `ada` are for a written answer, which a person grades.\n\n"
+        "accident. To run what somebody handed in, open it in JupyterLab (`autograder course`) and first choose the kernel "
+        '"Python 3 (sandbox)": it has none of your rights.'
+        " The two missing points of `ada` are for a written answer, which a person grades.\n\n"
         "Changed your mind, or a check? One student again:",
         f"autograder grade {ASSIGNMENT} --student dan --regrade",
     ),
