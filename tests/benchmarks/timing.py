@@ -4,13 +4,13 @@ Run ``python -m tests.benchmarks.timing`` (about six minutes on an idle machine;
 and writes ``bench/timing.json``.
 
 Bias and cost
-    Each tool times calls of known length one by one. A call that is not empty waits, busily, until a clock has advanced,
-    and logs its first and last reading: that much it took for certain, whatever other programs did meanwhile. What
-    it takes to enter and to leave is known without any tool: calls stand as statements one below the other in a function
+    Each tool times calls of known length one by one. A call that is not empty does real work between two readings of a
+    clock, and logs their difference: that much it took for certain, whatever other programs did meanwhile. What it
+    takes to enter and to leave is known without any tool: calls stand as statements one below the other in a function
     without a loop, as many as the tool takes samples, share one pair of clock readings, and what they logged is taken off.
     The same gives the whole length of the empty call. Bias is sample − length; cost is the processor time of the whole
     measurement, with all that the tool does before and after its loop, less that of the calls, for each sample; the calls
-    whose cost is taken wait by the processor time of their thread. Tools and lengths come in rounds, in an order shuffled
+    whose cost is taken log the processor time of their thread. Tools and lengths come in rounds, in an order shuffled
     anew each time; each number is a mean over the samples of a round (the median sample for the bias of the empty call),
     printed are medians over rounds.
 Coverage
@@ -57,7 +57,7 @@ def empty(x: object) -> None:
     """Do nothing."""
 
 
-# length → seconds to wait (none: the empty call), and in which rounds: the longest would take all the time
+# length → seconds of work (none: the empty call), and in which rounds: the longest would take all the time
 LENGTHS: dict[str, tuple[float, int]] = {"empty": (0.0, 1), "1 µs": (1e-6, 1), "50 µs": (50e-6, 1), "1 ms": (1e-3, 4)}
 SAMPLES = 1000  # of each length in a round, so that what a tool does once a measurement weighs the same
 KINDS: dict[str, Clock] = {"bias": time.perf_counter, "cost": time.thread_time}
@@ -77,29 +77,44 @@ def unrolled(calls: int) -> Callable[[Call, Any, Clock], float]:
     return space["truth"]  # type: ignore[no-any-return]
 
 
+def compute(steps: int) -> None:
+    """Work.
+
+    Not a wait that reads a clock until its time has come: that of a thread is a system call, and thousands of them leave
+    the processor's caches as no model does.
+    """
+    value = 1
+    for _ in range(steps):
+        value = (value * 1103515245 + 12345) & 0x7FFFFFFF
+
+
+@cache
+def seconds_of_a_step() -> float:
+    steps = 20_000
+    return min(timeit.repeat(lambda: compute(steps), number=1, repeat=20)) / steps
+
+
 class KnownCall:
     """A call that knows how long it took, and a way to know the rest."""
 
     def __init__(self, seconds: float, clock: Clock) -> None:
         self.log: list[float] = []
         self._clock = clock
-        self.call = self._waiting(seconds) if seconds else empty
+        self.call = self._working(seconds) if seconds else empty
 
-    def _waiting(self, seconds: float) -> Call:
-        clock, log = self._clock, self.log.append
+    def _working(self, seconds: float) -> Call:
+        clock, log, steps = self._clock, self.log.append, max(1, round(seconds / seconds_of_a_step()))
 
-        def wait(x: object) -> None:
-            start = now = clock()
-            end = start + seconds
-            while now < end:
-                now = clock()
-            log(now - start)
+        def work(x: object) -> None:
+            start = clock()
+            compute(steps)
+            log(clock() - start)
 
-        return wait
+        return work
 
     def rest(self, calls: int) -> float:
         """Return the seconds of a call that it does not log itself: entering and leaving, or all of the empty call."""
-        # a longer wait has colder caches to leave with, so it is taken from as many waits of the same length
+        # a longer call has colder caches to leave with, so it is taken from as many calls of the same length
         self.log.clear()
         return unrolled(calls)(self.call, None, self._clock) - sum(self.log) / calls
 
