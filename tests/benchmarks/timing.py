@@ -25,6 +25,8 @@ import argparse
 import contextlib
 import io
 import json
+import os
+import platform
 import random
 import sys
 import time
@@ -48,6 +50,8 @@ Call = Callable[[Any], Any]
 Clock = Callable[[], float]
 Tool = Callable[[Call, int], list[float]]
 
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "tests" / "benchmarks" / "results" / "timing.md"
 OURS = "tinybench timed_calls"
 FLOOR = "bare loop (the floor)"
 GOAL_BIAS, GOAL_COST, GOAL_COVERAGE = 60e-9, 150e-9, 0.92
@@ -390,6 +394,25 @@ def verdicts(tools: list[dict[str, Any]], coverages: list[dict[str, Any]]) -> di
     }
 
 
+def markdown(tools: list[dict[str, Any]], coverages: list[dict[str, Any]], goals: dict[str, bool]) -> str:
+    """Return the tables, with the goals and whether they are met."""
+    lines = [
+        "# The timed line",
+        "",
+        f"`python -m tests.benchmarks.timing --publish`, {os.cpu_count()} cores, Python {platform.python_version()}. What is measured, "
+        "and how, stands at the head of [timing.py](../timing.py).",
+        "",
+        tool_table(tools),
+        "",
+        "How often the interval of a session holds the session's median, from K rounds spread over it and from K in a row:",
+        "",
+        coverage_table(coverages),
+        "",
+        *(f"- {'met' if met else 'MISSED'}: {goal}" for goal, met in goals.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark, print its tables and write them to a JSON file."""
     parser = argparse.ArgumentParser(
@@ -397,17 +420,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="a few seconds: shows that it works, not what is true")
     parser.add_argument("--output", type=Path, default=Path("bench/timing.json"), help="where the numbers go")
+    parser.add_argument("--publish", action="store_true", help=f"also write {RESULTS.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
     rounds, sessions, seconds, tries, block = (1, 1, 1.5, 10, 5e-4) if options.quick else (40, 3, 25.0, 200, 5e-3)
     print(f"bias and cost: {rounds} shuffled rounds …", file=sys.stderr)
     tools = measure_tools(rounds, 50 if options.quick else SAMPLES)
-    print(tool_table(tools) + "\n")
     print(f"coverage: {sessions} sessions of {seconds:g} s …", file=sys.stderr)
     coverages = measure_coverage(sessions, seconds, tries, block)
-    print(coverage_table(coverages) + "\n")
     goals = verdicts(tools, coverages)
-    for goal, met in goals.items():
-        print(f"- {'met' if met else 'MISSED'}: {goal}")
+    report = markdown(tools, coverages, goals)
+    print(report)
+    if options.publish:
+        RESULTS.write_text(report, encoding="utf-8")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     data = {"quick": options.quick, "python": sys.version, "tools": tools, "coverage": coverages, "goals": goals}
     options.output.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
