@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             answer = page(request, "enter.html", error.status_code, **context)
             answer.headers.update(error.headers or {})
             return answer
-        return RedirectResponse(request.url_for("entry", entry_id=entry_id).path, status_code=303)
+        return _see_other(request, "entry", entry_id=entry_id)
 
     @app.post("/sign-in", name="sign_in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
@@ -188,7 +189,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             await door.student(request, token)
         except HTTPException as error:
             return page(request, "sign_in.html", error.status_code, error=error.detail)
-        answer = RedirectResponse(request.url_for("enter").path, status_code=303)
+        answer = _see_other(request, "enter")
         secure = request.url.scheme == "https"
         answer.set_cookie(COOKIE, token, max_age=43_200, httponly=True, samesite="strict", secure=secure)
         return answer
@@ -196,9 +197,16 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     @app.post("/sign-out", name="sign_out", include_in_schema=False)
     async def sign_out(request: Request) -> Response:
         check_same_site(request)
-        answer = RedirectResponse(request.url_for("home").path, status_code=303)
+        answer = _see_other(request, "home")
         answer.delete_cookie(COOKIE)
         return answer
+
+
+def _see_other(request: Request, name: str, **parts: Any) -> RedirectResponse:
+    """Redirect by a relative address: to an absolute one some proxies add their prefix, others do not."""
+    target = request.url_for(name, **parts).path
+    address = posixpath.relpath(target, posixpath.dirname(request.url.path)) + "/" * target.endswith("/")
+    return RedirectResponse(address, status_code=303)
 
 
 def _event(olympics: Olympics, name: str) -> Any:
