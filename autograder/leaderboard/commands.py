@@ -84,7 +84,7 @@ def add_commands(subparsers: Any) -> None:
 
     export = add("export", _export, "Write the standings of each event as CSV")
     with_database(export)
-    export.add_argument("--out", type=Path, default=Path(), help="the folder (default: here)")
+    export.add_argument("--out", type=Path, default=Path(), help="the folder, made if need be (default: here)")
 
 
 def _olympics(options: argparse.Namespace) -> Olympics:
@@ -219,6 +219,7 @@ def _data(root: Path, options: argparse.Namespace) -> int:
 
     images, labels = task.training_split()
     test_images, test_labels = task.public_split(_olympics(options).task.public_rows)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("wb") as file:
         np.savez(file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels)
     print(f"{options.out}: {len(labels)} training digits, {len(test_labels)} public ones")
@@ -230,6 +231,7 @@ def _export(root: Path, options: argparse.Namespace) -> int:
 
     olympics = _olympics(options)
     snapshot = Board(_store(root, options), olympics).snapshot()
+    options.out.mkdir(parents=True, exist_ok=True)
     for event in olympics.events:
         path = options.out / f"{event.id}.csv"
         path.write_text(export_csv(event, snapshot.standings[event.id]), encoding="utf-8")
