@@ -42,6 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "unnamed.npz", X[800:])
     np.save(folder / "empty.npy", X[:0])
     (folder / "broken.onnx").write_text("no model")
+    (folder / "other.json").write_text('{"a": 1}')
     (folder / "broken.npz").write_bytes(b"PK\x03\x04 no archive")
     (folder / "zoo.py").write_text(
         "import time\n\ndef slow():\n    return lambda x: time.sleep(2e-4)\n\ndef quick():\n    return lambda x: time.sleep(1e-4)\n"
@@ -212,6 +213,7 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         (["study", "nowhere.joblib", "--data", "digits.npz"], "nowhere.joblib"),
         (["study", "nowhere.onnx", "--data", "digits.npz"], "nowhere.onnx: no such file"),
         (["gate", "broken.onnx", "broken.onnx"], "is not JSON"),
+        (["gate", "other.json", "other.json"], "other.json holds no result of tinybench: 'metric_name' is missing"),
         (["gate", "a.json", "b.json", "--max-slowdown", "quick"], "write 5% or 0.05"),
         (["gate", "a.json", "b.json", "--max-slowdown", "500%"], "not from 0 up to 100 %"),
         (["compare", "logistic.onnx", "forest.onnx"], "--data"),

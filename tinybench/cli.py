@@ -323,7 +323,10 @@ def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
         raise ValueError(f"{path} has no model {model!r}; it has {', '.join(results)}")
     if model is None and len(results) != 1:
         raise ValueError(f"{path} holds {len(results)} models ({', '.join(results)}); choose with --model")
-    return BenchmarkResult.from_dict(results[model] if model is not None else next(iter(results.values())))
+    try:
+        return BenchmarkResult.from_dict(results[model] if model is not None else next(iter(results.values())))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no result of tinybench: {error}") from None
 
 
 def _gate(options: argparse.Namespace) -> int:
