@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 import autograder
 import tinybench
 from autograder.assignment import data_files
+from autograder.config import MODULES, project_root
 from autograder.inside import linux
 from autograder.sandbox import NOBODY, PYTHON_HOMES, Limits, Room, available, command
 
+MOST_BESIDE_SOCKETS = 2**20
 LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # of somebody who looks at a notebook
 WORK = "/course/work"
 # libzmq asks for the names of interfaces, of which there are none but the loopback
@@ -31,8 +34,8 @@ FAMILIES = (*linux.UNIX_INET_INET6, socket.AF_NETLINK)
 class ConfinedProvisioner(LocalProvisioner):
     """Starts a kernel under bubblewrap, and speaks to it over sockets in a private folder.
 
-    It begins in an empty folder of bounded size that holds the data files of its working directory; notebooks
-    and other files of that are not shown. Interrupts go by message: a signal would stop at bubblewrap.
+    It begins in an empty folder of bounded size; if its working directory is called like an assignment of the course
+    around it, it finds that one's data files there. Interrupts go by message: a signal would stop at bubblewrap.
 
     Raises
     ------
@@ -49,28 +52,31 @@ class ConfinedProvisioner(LocalProvisioner):
         available()
         manager = self._manager
         if manager.transport != "ipc":
-            folder = tempfile.mkdtemp(prefix="kernel-")
-            manager.transport, manager.ip, manager.cache_ports = "ipc", f"{folder}/socket", False
-            manager.connection_file = f"{folder}/connection.json"
+            # What the kernel can write holds nothing but its sockets: a link in there would otherwise be followed, with
+            # the rights of whoever restarts it.
+            sockets = Path(tempfile.mkdtemp(prefix="kernel-"), "sockets")
+            sockets.mkdir()
+            manager.transport, manager.ip, manager.cache_ports = "ipc", f"{sockets}/s", False
+            manager.connection_file = str(sockets.with_name("connection.json"))
         self.kernel_spec.interrupt_mode = "message"
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
-        if os.geteuid() == 0:  # whoever runs the kernel must be able to make its sockets
-            for path in (self._folder, *self._folder.iterdir()):
-                os.chown(path, NOBODY, NOBODY)
+        if os.geteuid() == 0:  # the sandbox is another user, to whom only these two are shown
+            os.chown(self._sockets, NOBODY, NOBODY)
+            Path(manager.connection_file).chmod(0o644)
         return prepared
 
     @property
-    def _folder(self) -> Path:
+    def _sockets(self) -> Path:
         return Path(self._manager.ip).parent
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start the kernel."""
         home = Path(str(autograder.__file__)).parent
         hidden = [str(home)] if any(home.is_relative_to(place) for place in PYTHON_HOMES) else []
-        beside = Path(kwargs.get("cwd") or os.curdir)
-        data = {f"{WORK}/{path.relative_to(beside)}": path for path in data_files(beside)}
-        shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, **data}
-        room = Room(shown, hidden, [WORK], WORK, {str(self._folder): self._folder})
+        connection = Path(self._manager.connection_file)
+        shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
+        shown |= _data(Path(kwargs.get("cwd") or os.curdir))
+        room = Room(shown, hidden, [WORK], WORK, {str(self._sockets): self._sockets})
         with tempfile.TemporaryFile() as rules:
             rules.write(linux.seccomp_filter(FAMILIES))
             rules.seek(0)
@@ -78,15 +84,34 @@ class ConfinedProvisioner(LocalProvisioner):
             return await super().launch_kernel(confined, pass_fds=[rules.fileno()], **kwargs)
 
     async def poll(self) -> int | None:
-        """Tell whether it has ended, and end it where it takes too much memory."""
+        """Tell whether it has ended, and end it where it takes too much memory or writes where its sockets are."""
         process: Any = self.process
-        if process is not None and process.poll() is None and linux.tree_memory(process.pid) > LIMITS.memory:
-            await self.kill()
+        if process is not None and process.poll() is None:
+            if _size(self._sockets) > MOST_BESIDE_SOCKETS or linux.tree_memory(process.pid) > LIMITS.memory:
+                await self.kill()
         ended: int | None = await super().poll()
         return ended
 
     async def cleanup(self, restart: bool = False) -> None:
-        """Remove the folder of the sockets."""
+        """Remove the sockets."""
         await super().cleanup(restart)
         if not restart:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self._sockets.parent, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # it is gone already
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
+
+def _data(folder: Path) -> dict[str, Path]:
+    """Return the data files of the assignment that a folder is named after, by their places inside."""
+    try:
+        source = project_root(folder) / MODULES / folder.name
+    except FileNotFoundError:
+        return {}
+    return {f"{WORK}/{path.relative_to(source)}": path for path in data_files(source)}

@@ -24,10 +24,11 @@ print("works")
 FORBIDDEN = {
     "environment": "import os; assert 'TINYBENCH_CANARY' in os.environ",
     "host files": "open('/etc/passwd')",
-    "other notebooks": "import os; assert 'other.ipynb' in os.listdir('.')",
+    "other notebooks": "import os; assert '01_numbers.ipynb' in os.listdir('.')",
     "checks": "import autograder",
     "data": "open('numbers.csv', 'w')",
     "the library": "open('../tinybench/result.py', 'a')",
+    "the connection file": "import ipykernel; open(ipykernel.get_connection_file(), 'w')",
     "network": "import socket; socket.create_connection(('127.0.0.1', {port}), 2)",
     "a full disk": "open('big', 'wb').write(bytes(2**28))",
     "namespaces": "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0",
@@ -36,18 +37,22 @@ FORBIDDEN = {
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KernelManager, object]]:
-    folder = tmp_path_factory.mktemp("submission")
-    (folder / "numbers.csv").write_text("four;two")
-    (folder / "other.ipynb").write_text("{}")
+    course = tmp_path_factory.mktemp("course")
+    folder, source = course / "course" / "submitted" / "eve" / "01_numbers", course / "modules" / "01_numbers"
+    for made in (folder, source):
+        made.mkdir(parents=True)
+        (made / "01_numbers.ipynb").write_text("{}")
+    (course / "nbgrader_config.py").touch()
+    (source / "numbers.csv").write_text("four;two")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(KERNELS))
         patch.setenv("TINYBENCH_CANARY", "x")
         manager, client = start_new_kernel(kernel_name="tinybench-sandbox", cwd=str(folder))
     yield manager, client
     client.stop_channels()
-    sockets = Path(manager.ip).parent
+    private = Path(manager.ip).parents[1]
     manager.shutdown_kernel(now=True)
-    assert not sockets.exists()
+    assert not private.exists()
 
 
 def run(client: object, code: str) -> tuple[str, str]:
@@ -88,3 +93,32 @@ def test_is_interrupted_by_message_and_killed_in_any_case(kernel: tuple[KernelMa
     assert process.poll() is not None
     client.wait_for_ready(timeout=60)  # type: ignore[attr-defined]
     assert run(client, "print('anew')") == ("ok", "anew\n")
+
+
+def test_a_restart_follows_no_planted_link(kernel: tuple[KernelManager, object], tmp_path: Path) -> None:
+    manager, client = kernel
+    private, target = Path(manager.ip).parents[1], tmp_path / "planted"
+    plant = f"""
+import os
+for name in os.listdir({str(private / "sockets")!r}):
+    os.unlink(os.path.join({str(private / "sockets")!r}, name))
+    os.symlink({str(target)!r}, os.path.join({str(private / "sockets")!r}, name))
+try: os.unlink({str(private / "connection.json")!r})
+except OSError: print("kept")
+"""
+    target.write_text("mine")
+    before = target.stat()
+    assert run(client, plant) == ("ok", "kept\n")
+    manager.restart_kernel(now=True)
+    client.wait_for_ready(timeout=60)  # type: ignore[attr-defined]
+    assert (target.read_text(), target.stat().st_uid) == ("mine", before.st_uid)
+
+
+def test_what_fills_the_disk_is_ended(kernel: tuple[KernelManager, object]) -> None:
+    manager, client = kernel
+    sockets = Path(manager.ip).parent
+    run(client, f"open({str(sockets / 'big')!r}, 'wb').write(bytes(2**22))")
+    deadline = time.monotonic() + 30
+    while manager.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not manager.is_alive()
