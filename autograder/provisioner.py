@@ -86,9 +86,9 @@ class ConfinedProvisioner(LocalProvisioner):
     async def poll(self) -> int | None:
         """Tell whether it has ended, and end it where it takes too much memory or writes where its sockets are."""
         process: Any = self.process
-        if process is not None and process.poll() is None:
-            if _size(self._sockets) > MOST_BESIDE_SOCKETS or linux.tree_memory(process.pid) > LIMITS.memory:
-                await self.kill()
+        running = process is not None and process.poll() is None
+        if running and (_size(self._sockets) > MOST_BESIDE_SOCKETS or linux.tree_memory(process.pid) > LIMITS.memory):
+            await self.kill()
         ended: int | None = await super().poll()
         return ended
 
