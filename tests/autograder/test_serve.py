@@ -6,9 +6,11 @@ import os
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from jupyter_client.kernelspec import KernelSpecManager
 
 from autograder import serve
 from autograder.leaderboard.store import Store
@@ -52,3 +54,15 @@ def test_a_user_without_a_name_enters_as_student(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("getpass.getuser", nameless)
     assert serve._user() == "student"
+
+
+def test_jupyter_finds_the_kernel_in_a_sandbox_beside_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH"):
+        monkeypatch.setenv(name, "/elsewhere")
+    serve.use_configuration(tmp_path)
+    specifications = KernelSpecManager().get_all_specs()
+    provisioner = specifications["tinybench-sandbox"]["spec"]["metadata"]["kernel_provisioner"]["provisioner_name"]
+    assert provisioner in {point.name for point in entry_points(group="jupyter_client.kernel_provisioners")}
+    assert "python3" in specifications
+    assert os.environ["JUPYTER_CONFIG_PATH"] == f"{tmp_path}{os.pathsep}/elsewhere"
