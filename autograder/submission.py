@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ from autograder.notebook import MAX_BYTES, grading, is_check, is_solution, witho
 from autograder.sanitize import safe_markdown
 
 MAX_CELLS = 2000
+LINK = "the notebook is a symbolic link or cannot be read; submit the file itself"
+HARD_LINK = "the notebook is a hard link to another file; submit a copy"
+NOT_PLAIN = "the notebook is not a plain file; submit the file itself"
+TOO_LARGE = f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again"
+NOT_COLLECTED = ".not-collected"  # ends the name of the file that `collect` leaves in place of one of these
 FLAGS = ("grade", "solution", "locked", "task", "points")
 
 
@@ -64,20 +70,31 @@ def read_submission(path: Path, below: Path) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise Refused("the notebook is missing; submit it under its own name") from None
+        raise Refused(_why_not_collected(path)) from None
     except OSError:
-        raise Refused("the notebook is a symbolic link or cannot be read; submit the file itself") from None
+        raise Refused(LINK) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Refused("the notebook is not a plain file; submit the file itself")
+        raise Refused(NOT_PLAIN)
     with os.fdopen(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
         if facts.st_nlink != 1:
-            raise Refused("the notebook is a hard link to another file; submit a copy")
+            raise Refused(HARD_LINK)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise Refused(f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again")
+        raise Refused(TOO_LARGE)
     return content
+
+
+def _why_not_collected(path: Path) -> str:
+    """Return what `collect` left in place of a notebook; only its own sentences count."""
+    with suppress(OSError):
+        descriptor = os.open(path.with_name(path.name + NOT_COLLECTED), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            said = file.read(1000).decode(errors="replace")
+        if said in (LINK, HARD_LINK, NOT_PLAIN, TOO_LARGE):
+            return said
+    return "the notebook is missing; submit it under its own name"
 
 
 def parse_submission(content: bytes) -> list[dict[str, Any]]:

@@ -151,14 +151,20 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     linked = inbound.with_name(inbound.name.replace("ada", "trudy"))
     linked.symlink_to(inbound)
     assert api.collect(NAME)["success"]
+    notes = {outcome.student: outcome.note for outcome in grade(released, NAME, progress=False)}
     for student in ("mallory", "trudy"):
-        assert not (released / "course" / "submitted" / student / NAME / f"{NAME}.ipynb").exists()
-        shutil.rmtree(released / "course" / "submitted" / student)
+        submitted = released / "course" / "submitted" / student
+        assert not (submitted / NAME / f"{NAME}.ipynb").exists()
+        assert "symbolic link" in notes[student]
+        note = submitted / NAME / f"{NAME}.ipynb.not-collected"
+        note.write_text("\x1b[2J words of a student's own")
+        assert "missing" in grade(released, NAME, student=student, regrade=True, progress=False)[0].note
+        shutil.rmtree(submitted)
     hand_in(released, "ben", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
     outcomes = grade(released, NAME, progress=False)
     assert [(o.student, o.score, o.max_score) for o in outcomes] == [("ada", 4, 4), ("ben", 2, 4)]
     assert grade(released, NAME, progress=False) == outcomes
-    assert len(feedback(released, NAME)) == 2
+    assert len(feedback(released, NAME)) == 4, "also for those whose work was not collected"
     assert api.release_feedback(NAME, "ada")["success"]
     assert len(list((released / "course" / "exchange").rglob("feedback/*.html"))) == 1
     assert config.CourseDirectory.db_url == database

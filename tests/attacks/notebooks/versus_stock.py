@@ -148,7 +148,7 @@ def hand_in(
     # one user of the system plays all students
     options = [f"--Exchange.root={exchange.parent}", "--ExchangeCollect.check_owner=False"]
     done = nbgrader(course, "collect", NAME, *options, check=False)
-    return "" if done.returncode == 0 else f"collecting ended: {done.stderr.strip().splitlines()[-1]}"
+    return "" if done.returncode == 0 else f"collecting ended: {done.stderr.strip().splitlines()[-1].partition(':')[0]}"
 
 
 def hand_in_honest(submitted: Path, marks: Secrets) -> None:
