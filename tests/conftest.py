@@ -14,6 +14,11 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from sqlalchemy import create_engine, text
 
+# Two workers share the cores: numerical libraries that take all of them each would wait for one another. They look when
+# they are first imported, which is after this.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 NOBODY = 65534
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -14,6 +14,7 @@ import pytest
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
+from autograder.assignment import Assignment
 from autograder.cli import main
 from autograder.config import GRADEBOOK, configure
 from autograder.confined import Graded, refused
@@ -34,8 +35,8 @@ class Judge:
     zero: set[str] = field(default_factory=set)
     lose: set[str] = field(default_factory=set)
 
-    def __call__(self, tasks: Iterable[tuple[str, bytes]], name: str, source: bytes, *_: object) -> Iterator[object]:
-        instructors = parse_notebook(source, name)
+    def __call__(self, tasks: Iterable[tuple[str, bytes]], assignment: Assignment, *_: object) -> Iterator[object]:
+        instructors = parse_notebook(assignment.notebook, assignment.name)
         for key, content in tasks:
             self.asked.append(key)
             if key in self.lose:
