@@ -131,7 +131,9 @@ class Batch:
             if self.state(name) == "kept":
                 continue
             if isinstance(content, Refused):
-                self.keep(name, packed(refused(parse_notebook(self.instructors.notebook, name), str(content))))
+                self.keep(
+                    name, packed(refused(parse_notebook(self.instructors.notebook, self.assignment), str(content)))
+                )
             else:
                 waiting.append((name, content))
         return waiting

@@ -19,7 +19,7 @@ from autograder.execute import error_output
 from autograder.judge import Bench, Ended, schedule
 from autograder.notebook import grading, is_check, label, module_name, parse_notebook
 from autograder.reference import ABSENT
-from autograder.sandbox import PYTHON_HOMES, Limits, Room
+from autograder.sandbox import Limits, Room, within_python
 from autograder.sanitize import safe_outputs, safe_text
 from autograder.submission import Evidence, Prepared, Refused, parse_submission, prepare
 from autograder.warm import Warm
@@ -83,9 +83,10 @@ class Grader:
 
     def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
         self.source = parse_notebook(assignment.notebook, assignment.name)
-        self.module = f"tinybench.{module_name(Path(assignment.name))}"
+        name = module_name(Path(assignment.name))
+        self.module = f"tinybench.{name}"
         self.plan = schedule(self.source)
-        package, own = Path(str(tinybench.__file__)).parent, f"{module_name(Path(assignment.name))}.py"
+        package, own = Path(str(tinybench.__file__)).parent, f"{name}.py"
         reference = package / own
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
         folder = f"/course/{assignment.name}"
@@ -94,8 +95,7 @@ class Grader:
         laid_out = Path(self._data.name)
         data = {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
         tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
-        places = (package, Path(str(autograder.__file__)).parent)
-        hidden = [str(place) for place in places if any(place.is_relative_to(home) for home in PYTHON_HOMES)]
+        hidden = within_python([package, Path(str(autograder.__file__)).parent])
         room = Room({**shown, **data}, hidden, [folder], folder)
         self.warm = Warm([*_imports(self.source), "tinybench.course"], room, list(tops), limits)
 

@@ -151,7 +151,7 @@ def _run(task: str, name: str, files: dict[str, Path], shown: dict[str, Path], c
     places = {f"/course/tinybench/{file}": path for file, path in files.items()}
     places |= {"/inside/package.py": HERE / "inside" / "package.py", **shown}
     homes = (HERE, Path(str(tinybench.__file__)).parent)
-    hidden = [str(home) for home in homes if any(home.is_relative_to(python) for python in sandbox.PYTHON_HOMES)]
+    hidden = sandbox.within_python(homes)
     room = sandbox.Room(places, hidden, [f"/course/{name}"], f"/course/{name}")
     secret = secrets.token_hex(16).encode() + b"\n"
     argv = [sys.executable, "-sB", "/inside/package.py", task, name]

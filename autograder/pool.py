@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -144,10 +144,6 @@ def _end_with(parent: int) -> None:
             os._exit(1)  # it was killed before
 
 
-def _itself(assignment: Assignment) -> Assignment:
-    return assignment
-
-
 def _lost(error: BaseException) -> Lost:
     return Lost(f"{type(error).__name__}: {error}")
 
@@ -173,7 +169,7 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
         ) from None
     with client:
         # scattered, it would be lost with its workers
-        shared = client.submit(_itself, assignment, key=f"assignment-{digest}")
+        shared = client.submit(Assignment, *astuple(assignment), key=f"assignment-{digest}")
         futures = {}
         for key, content in tasks:
             task = f"grade-{assignment.name}-{digest}-{hashlib.sha256(content).hexdigest()[:16]}-{key}"

@@ -22,7 +22,7 @@ import tinybench
 from autograder.assignment import data_files
 from autograder.config import MODULES, project_root
 from autograder.inside import linux
-from autograder.sandbox import NOBODY, PYTHON_HOMES, Limits, Room, available, command
+from autograder.sandbox import NOBODY, Limits, Room, available, command, filter_file, within_python
 
 MOST_BESIDE_SOCKETS = 2**20
 LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # of somebody who looks at a notebook
@@ -71,17 +71,14 @@ class ConfinedProvisioner(LocalProvisioner):
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start the kernel."""
-        home = Path(str(autograder.__file__)).parent
-        hidden = [str(home)] if any(home.is_relative_to(place) for place in PYTHON_HOMES) else []
+        hidden = within_python([Path(str(autograder.__file__)).parent])
         connection = Path(self._manager.connection_file)
         shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
         shown |= _data(Path(kwargs.get("cwd") or os.curdir))
         room = Room(shown, hidden, [WORK], WORK, {str(self._sockets): self._sockets})
-        with tempfile.TemporaryFile() as rules:
-            rules.write(linux.seccomp_filter(FAMILIES))
-            rules.seek(0)
-            confined = command(cmd, room, LIMITS, filter_fd=rules.fileno())
-            return await super().launch_kernel(confined, pass_fds=[rules.fileno()], **kwargs)
+        with filter_file(FAMILIES) as rules:
+            confined = command(cmd, room, LIMITS, filter_fd=rules)
+            return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
 
     async def poll(self) -> int | None:
         """Tell whether it has ended, and end it where it takes too much memory or writes where its sockets are."""

@@ -14,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -165,6 +165,20 @@ def command(
     return [*stage, *line, "--", *limited, *argv]
 
 
+def within_python(folders: Iterable[Path]) -> list[str]:
+    """Return those folders that would be seen along with Python, for `Room.hidden`."""
+    return [str(folder) for folder in folders if any(folder.is_relative_to(home) for home in PYTHON_HOMES)]
+
+
+@contextmanager
+def filter_file(families: Sequence[int] = linux.UNIX_INET_INET6) -> Iterator[int]:
+    """Yield the file descriptor of a filter of system calls that allows sockets of these families."""
+    with tempfile.TemporaryFile() as rules:
+        rules.write(linux.seccomp_filter(families))
+        rules.seek(0)
+        yield rules.fileno()
+
+
 def run(argv: Sequence[str], stdin: bytes = b"", *, room: Room | None = None, limits: Limits | None = None) -> Finished:
     """Run one untrusted program to its end or to its limits.
 
@@ -186,12 +200,10 @@ def run(argv: Sequence[str], stdin: bytes = b"", *, room: Room | None = None, li
     """
     room, limits = room or Room(), limits or Limits()
     available()
-    with tempfile.TemporaryFile() as rules:
-        rules.write(linux.seccomp_filter())
-        rules.seek(0)
+    with filter_file() as rules:
         process = subprocess.Popen(
-            command(argv, room, limits, filter_fd=rules.fileno()),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[rules.fileno()],
+            command(argv, room, limits, filter_fd=rules),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[rules],
             start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin")},
         )  # fmt: skip
     try:
