@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 ROOT = Path(__file__).parents[2]
 MODULE = "01_result"
@@ -93,6 +95,16 @@ def from_menu(page: Page, menu: str, item: str) -> None:
     page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{item}$")).click()
 
 
+def click_in_tab(page: Page, tab: str, button: Locator) -> None:
+    """Click in a tab that JupyterLab, still opening the notebook of the address, may push behind that notebook."""
+    for _ in range(20):
+        page.get_by_role("tab", name=tab).click()
+        with contextlib.suppress(PlaywrightTimeoutError):
+            button.click(timeout=5 * SECOND)
+            return
+    raise AssertionError(f"the tab {tab!r} did not stay in front")
+
+
 def validate(page: Page) -> str:
     """Press Validate and return what the dialog says."""
     page.get_by_role("button", name="Validate").click()
@@ -140,7 +152,8 @@ def test_formgrader_lists_the_module_as_released(page: Page, course: Course) -> 
 def test_assignment_list_submits_the_module(page: Page, course: Course) -> None:
     open_notebook(page, course)
     from_menu(page, "Nbgrader", "Assignment List")
-    page.locator("#fetched_assignments_list").get_by_role("button", name="Submit").click()
+    submit = page.locator("#fetched_assignments_list").get_by_role("button", name="Submit")
+    click_in_tab(page, "Assignments", submit)
     expect(page.locator("#submitted_assignments_list")).to_contain_text(MODULE, timeout=60 * SECOND)
     inbound = course.root / "course" / "exchange" / "tinybench" / "inbound"
     assert len(list(inbound.glob(f"*/{MODULE}.ipynb"))) == 1
