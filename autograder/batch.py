@@ -21,7 +21,7 @@ from autograder.export import write_atomically
 from autograder.gradebook import record, released_checksums, score_of
 from autograder.notebook import NotebookError, parse_notebook
 from autograder.pool import packed
-from autograder.sanitize import safe_markdown, safe_text
+from autograder.sanitize import safe_line, safe_markdown
 from autograder.submission import Refused, read_submission
 
 
@@ -77,8 +77,7 @@ class Batch:
         self._digests = {name: _digest(content) for name, content in self.contents.items()}
         self._instructors_digest = self.instructors.digest()
         self.verdicts = course / "verdicts" / assignment
-        self._seed_file = self.verdicts / "seed"
-        self.seed = int(self._seed_file.read_text(encoding="utf-8")) if self._seed_file.is_file() else -1
+        self.seed = kept_seed(self.verdicts, draw=False)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -97,9 +96,7 @@ class Batch:
                 raise NotebookError(self.assignment, None, "is being graded already; wait, or stop the other") from None
             for left in self.verdicts.glob(".*"):
                 left.unlink()
-            if self.seed < 0:  # drawn once, so that all students get the same inputs
-                self.seed = secrets.randbelow(2**31)
-                write_atomically(self._seed_file, str(self.seed))
+            self.seed = kept_seed(self.verdicts)
             yield
 
     def _key(self, name: str) -> str:
@@ -156,8 +153,17 @@ class Batch:
                 notebook.cells.insert(0, nbformat.v4.new_markdown_cell(notice, id="notice"))
             score = record(gradebook, name, self.assignment, notebook, self.checksums, self.config)
             write_atomically(entered, digest)
-        evidence = tuple(safe_text(f"{item['cell']}: {item['what']}") for item in verdict["evidence"])
+        evidence = tuple(safe_line(f"{item['cell']}: {item['what']}") for item in verdict["evidence"])
         return Outcome(name, self.assignment, *score, verdict["seconds"], verdict["failure"], evidence)
+
+
+def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
+    """Return the seed of an assignment's checks, drawn once and kept with its verdicts; -1 if there is none yet."""
+    file = verdicts / "seed"
+    if draw and not file.is_file():
+        verdicts.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, str(secrets.randbelow(2**31)))
+    return int(file.read_text(encoding="utf-8")) if file.is_file() else -1
 
 
 def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | Refused]:

@@ -16,7 +16,7 @@ import autograder
 import tinybench
 from autograder.assignment import Assignment
 from autograder.execute import error_output
-from autograder.judge import Bench, Ended, schedule
+from autograder.judge import Bench, Ended, Hidden, schedule
 from autograder.notebook import grading, is_check, label, module_name, parse_notebook
 from autograder.reference import ABSENT
 from autograder.sandbox import Limits, Room, within_python
@@ -106,31 +106,47 @@ class Grader:
             prepared = prepare(parse_submission(content), self.source)
         except Refused as refusal:
             return refused(self.source, str(refusal))
-        skip, lost = prepared.demonstrations, dict[str, str]()
+        try:
+            return self._graded(prepared, started)
+        except Exception as error:
+            if self.warm.ended():
+                raise
+            # only a submission made for it gets here: it is judged by what it did, and the batch goes on
+            what = f"what it sent could not be judged: {type(error).__name__}"
+            graded = refused(self.source, what)
+            return replace(
+                graded, evidence=[*prepared.evidence, Evidence("", what)], seconds=time.monotonic() - started
+            )
+
+    def _graded(self, prepared: Prepared, started: float) -> Graded:
+        """Run and judge a submission, again where that gives its author more of what is due."""
+        until = started + self.warm.limits.wall_seconds
+        skip, lost, best = prepared.demonstrations, dict[str, str](), (-1, "", dict[str, str]())
         while True:
-            verdicts, ending, missing = self._run(prepared, skip, lost)
+            verdicts, ending, missing = self._run(prepared, skip, lost, until)
+            passed = sum(not problem for problem in verdicts.values())
+            if passed >= best[0]:  # one that ran out of time may have judged less than the one before
+                best = passed, nbformat.writes(prepared.notebook), verdicts
+            if time.monotonic() > until:
+                break
             if ending is not None and len(lost) < MAX_RESTARTS:
                 lost[ending[0]] = ending[1]  # once more without the cell that ended it: it costs its own points only
             elif missing and skip:
-                skip = (
-                    set()
-                )  # a demonstration is not run unless it was changed, or a name is missing that it may define
+                # a demonstration is not run unless it was changed, or a name is missing that it may define
+                skip = set()
             else:
                 break
-            if time.monotonic() - started > self.warm.limits.wall_seconds:
-                break
         failure = "; ".join(dict.fromkeys(lost.values())) or (ending[1] if ending else "")
-        content = nbformat.writes(prepared.notebook).encode()
-        return Graded(content, verdicts, prepared.evidence, failure, time.monotonic() - started)
+        return Graded(best[1].encode(), best[2], prepared.evidence, failure, time.monotonic() - started)
 
     def _run(
-        self, prepared: Prepared, skip: set[str], lost: dict[str, str]
+        self, prepared: Prepared, skip: set[str], lost: dict[str, str], until: float
     ) -> tuple[dict[str, str], tuple[str, str] | None, bool]:
         """Run and judge the cells; return the verdicts, the cell that ended it and how, whether a name was missing."""
         verdicts: dict[str, str] = {}
         ending: tuple[str, str] | None = None
         missing, ran = False, list[NotebookNode]()
-        bench = Bench(self.warm, self.module, self.reference)
+        bench = Bench(self.warm, self.module, self.reference, until)
         try:
             for index, cell in enumerate(prepared.notebook.cells):
                 if cell.cell_type != "code":
@@ -154,7 +170,7 @@ class Grader:
                             prepared.evidence.append(Evidence(cell.id, str(ended)))
                         ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
                         problem = f"Stopped: {ending[1]}"
-                problem = safe_text(problem, MAX_MESSAGE)
+                problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
                 if is_check(cell):
                     verdicts[label(cell, index)] = problem
                 if problem:
@@ -173,15 +189,26 @@ class Grader:
         problem, outputs = bench.check(cell.source, checks)
         if ABSENT not in problem:
             return problem, outputs
-        # It needs the reference of what is judged later, and may have it in a sandbox that ends with this check.
-        apart = Bench(self.warm, self.module, self.reference)
+        # It needs the reference of what is judged later. Each check may have it, in a sandbox that ends with the check:
+        # what a student's code sees there it cannot carry to the next one.
+        for hidden in checks:
+            problem, outputs = self._apart(cell, replace(hidden, absent=hidden.pieces), before, bench.until)
+            if problem:
+                break
+        return problem, outputs
+
+    def _apart(
+        self, cell: NotebookNode, hidden: Hidden, before: Sequence[NotebookNode], until: float
+    ) -> tuple[str, object]:
+        """Judge one check of a cell in a sandbox of its own."""
+        apart = Bench(self.warm, self.module, self.reference, until)
         try:
             for earlier in before:
                 if is_check(earlier):
                     apart.show(earlier.source, self.plan[earlier.id])
                 else:
                     apart.run(earlier.source)
-            return apart.check(cell.source, [replace(hidden, absent=hidden.pieces) for hidden in checks])
+            return apart.check(cell.source, [hidden])
         except Ended as ended:
             return f"Stopped: {ended}", []
         finally:

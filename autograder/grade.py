@@ -10,18 +10,21 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.preprocessors import NbGraderPreprocessor
+from sqlalchemy.exc import OperationalError
 from tqdm import tqdm
 
 from autograder.assignment import Assignment
-from autograder.batch import Batch, Outcome
+from autograder.batch import Batch, Outcome, kept_seed
 from autograder.config import MODULES, course_config, project_root
 from autograder.confined import Grader
 from autograder.gradebook import open_gradebook
 from autograder.notebook import NotebookError, parse_notebook
-from autograder.pool import Lost, run_dask, run_local
+from autograder.pool import Lost, run_dask, run_local, seed_checks
 from autograder.sandbox import available
+from autograder.sanitize import safe_line
 
 
 class ExecuteSubmission(NbGraderPreprocessor):
@@ -30,9 +33,14 @@ class ExecuteSubmission(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """Run and judge a submission in the sandbox."""
         available()
-        name = resources["nbgrader"]["assignment"]
-        with Grader(Assignment.read(project_root() / MODULES / name / f"{name}.ipynb")) as grader:
-            graded = grader.grade(nbformat.writes(nb).encode())
+        name, root = resources["nbgrader"]["assignment"], project_root()
+        content = nbformat.writes(nb).encode()
+        seed_checks(kept_seed(root / "course" / "verdicts" / name), content)
+        with Grader(Assignment.read(root / MODULES / name / f"{name}.ipynb")) as grader:
+            graded = grader.grade(content)
+        for item in graded.evidence:
+            who = resources["nbgrader"].get("student", "the student")
+            self.log.warning("look at %s: %s", who, safe_line(f"{item.cell}: {item.what}"))
         judged = parse_notebook(graded.notebook, name)
         checksums = {c.metadata.nbgrader.grade_id: c.metadata.nbgrader.checksum for c in nb.cells if _has_checksum(c)}
         for cell in judged.cells:
@@ -115,16 +123,28 @@ def grade(
             waiting = {name for name, _ in pending}
             for name in batch.contents:
                 if name not in waiting:
-                    outcomes.append(batch.enter(gradebook, name))
+                    outcomes.append(_entered(batch, gradebook, name))
                     bar.update()
             for name, result in results if pending else ():
                 if isinstance(result, Lost):
                     outcomes.append(Outcome(name, assignment, note=f"not graded, run the command again: {result.why}"))
                 else:
                     batch.keep(name, result)
-                    outcomes.append(batch.enter(gradebook, name))
+                    outcomes.append(_entered(batch, gradebook, name))
                 bar.update()
     return sorted(outcomes, key=lambda outcome: outcome.student)
+
+
+def _entered(batch: Batch, gradebook: Gradebook, name: str) -> Outcome:
+    """Enter one verdict into the gradebook; what is odd about one submission does not keep the others out."""
+    try:
+        return batch.enter(gradebook, name)
+    except OperationalError:
+        raise  # of the gradebook itself: nobody's could be entered
+    except Exception as error:
+        gradebook.db.rollback()
+        why = f"judged, but not entered into the gradebook: {type(error).__name__}: {error}"
+        return Outcome(name, batch.assignment, note=safe_line(why))
 
 
 def feedback(root: Path, assignment: str, *, student: str | None = None) -> list[Path]:

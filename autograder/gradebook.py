@@ -7,6 +7,7 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties
-from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task, parse_utc
 from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 from traitlets.config import Config
 
@@ -126,7 +127,23 @@ def record(
 def exchange_marks(submitted: Path) -> dict[str, str]:
     """Return what the exchange put beside a submission, by name; releasing feedback asks for it."""
     files = (submitted / name for name in ("timestamp.txt", "submission_secret.txt"))
-    return {f.name: f.read_text(encoding="utf-8") for f in files if f.is_file() and not f.is_symlink()}
+    marks = {}
+    for file in files:
+        if file.is_file() and not file.is_symlink():
+            with file.open(encoding="utf-8", errors="replace") as opened:
+                marks[file.name] = opened.read(200)
+            if file.name == "timestamp.txt" and not _is_time(marks[file.name]):
+                # a student may have written it; the file system's time of collecting is not theirs to set
+                marks[file.name] = datetime.fromtimestamp(file.stat().st_ctime, UTC).strftime("%Y-%m-%d %H:%M:%S %Z")
+    return marks
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_utc(text.strip())
+    except Exception:  # of the parser, which has many
+        return False
+    return True
 
 
 def write_autograded(notebook: NotebookNode, folder: Path, beside: Mapping[str, str]) -> None:

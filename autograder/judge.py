@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import time
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from autograder.checks import CheckFailed, judge
 from autograder.inside.peer import Peer
 from autograder.inside.remote import Remote
-from autograder.inside.wire import Foul, Wire, WireError
+from autograder.inside.wire import MAX_CLAIM, Foul, Wire, WireError
 from autograder.notebook import BEGIN_HIDDEN, is_check, label, without_hidden
 from autograder.reference import compiled_without
+from autograder.sanitize import safe_text
 from autograder.warm import Submission, Warm
 
 if TYPE_CHECKING:
@@ -103,13 +105,15 @@ class Bench:
         The module under judgement, such as ``"tinybench.result"``.
     reference
         Its source, empty where the assignment has none.
+    until
+        When its time is over, by `time.monotonic`.
     """
 
-    def __init__(self, warm: Warm, module: str, reference: str) -> None:
-        self.module, self.reference = module, reference
+    def __init__(self, warm: Warm, module: str, reference: str, until: float) -> None:
+        self.module, self.reference, self.until = module, reference, until
         self.seconds = warm.limits.call_seconds
         self.submission: Submission = warm.submission()
-        self.peer = Peer(Wire(self.submission.talk), guard=stays_here)
+        self.peer = Peer(Wire(self.submission.talk, takes=MAX_CLAIM), guard=stays_here)
         self.desk: Any = self.peer.root()
 
     def run(self, source: str) -> tuple[str, Any]:
@@ -135,7 +139,7 @@ class Bench:
         def namespace(module: str, pieces: tuple[str, ...]) -> Any:
             return self.desk.graft(module, self._rest(hidden), list(pieces)) if pieces else self.desk.names()
 
-        self.peer.wire.allow(WALL_OF_A_CHECK * self.seconds + GRACE_SECONDS)
+        self._allow(WALL_OF_A_CHECK)
         try:
             judge(hidden.name, namespace)
         except CheckFailed as failure:
@@ -146,7 +150,7 @@ class Bench:
 
     def _ask(self, what: str, *args: Any) -> tuple[str, Any]:
         """Have a cell run, and return what is said of it."""
-        self.peer.wire.allow(WALL_OF_A_CELL * self.seconds + GRACE_SECONDS)
+        self._allow(WALL_OF_A_CELL)
         try:
             method = getattr(self.desk, what)
             shown = method(*args) if isinstance(method, Remote) and callable(method) else None
@@ -157,9 +161,17 @@ class Bench:
         if not isinstance(shown, tuple) or len(shown) != 2:
             raise Ended(Foul("the process answered for the grader's own code"))
         outputs, claim = shown
-        if isinstance(claim, list):
-            claim = ": ".join(part for part in claim if isinstance(part, str)) or "Error"
-        return ("" if claim is None else str(claim)), outputs
+        if claim is None:
+            return "", outputs
+        if type(claim) is not list or [type(part) for part in claim] != [str, str]:
+            raise Ended(Foul("the process answered for the grader's own code"))
+        # whatever it claims, something went wrong: no claim may read as none
+        parts = [safe_text(part).strip() for part in claim]
+        return ": ".join(part for part in parts if part) or "Error", outputs
+
+    def _allow(self, multiple: int) -> None:
+        left = self.until - time.monotonic()
+        self.peer.wire.allow(min(multiple * self.seconds + GRACE_SECONDS, max(left, 0.001)))
 
     def _rest(self, hidden: Hidden) -> bytes:
         return compiled_without(self.reference, self.module, hidden.absent)

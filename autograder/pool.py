@@ -72,19 +72,28 @@ def grade_bytes(assignment: Assignment, content: bytes, seed: int, confine: bool
     content
         The submission.
     seed
-        From which the checks draw their inputs.
+        See `seed_checks`.
     confine
         In the sandbox; else see `unconfined`.
     """
-    os.environ["TINYBENCH_CHECK_SEED"] = str(seed)
+    seed_checks(seed, content)
     return packed(_confined(assignment, content) if confine else unconfined(assignment, content))
+
+
+def seed_checks(seed: int, content: bytes) -> None:
+    """Have checks draw their inputs from a seed and what was submitted.
+
+    What feedback on one submission tells of them is of no use to the next, and grading again gives the same marks.
+    """
+    drawn = hashlib.sha256(f"{seed} ".encode() + content).digest()
+    os.environ["TINYBENCH_CHECK_SEED"] = str(int.from_bytes(drawn[:4]))
 
 
 def _confined(assignment: Assignment, content: bytes) -> Graded:
     """Grade in the sandbox; what ended because the warm parent was killed is no verdict."""
     for _ in range(2):
         grader = _grader(assignment)
-        with suppress(OSError):
+        with suppress(OSError):  # as it cannot be asked for a sandbox
             graded = grader.grade(content)
             if grader.warm.process.poll() is None:
                 return graded

@@ -29,7 +29,7 @@ ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
-    "MPLBACKEND": "agg",
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "MPLCONFIGDIR": "/tmp/matplotlib",
     "IPYTHONDIR": "/tmp/ipython",
     # pools of threads neither survive a fork nor fit a share of one core

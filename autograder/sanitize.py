@@ -12,6 +12,7 @@ from bleach.css_sanitizer import CSSSanitizer  # type: ignore[import-untyped]
 
 MAX_TEXT = 100_000
 MAX_PICTURE = 2 * 2**20
+MAX_TAGS = 5000  # of a cell: cleaning takes the square of their number where they are not closed
 TAGS = {
     "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "dd", "details", "div", "dl", "dt", "em",
     "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "li", "ol", "p", "pre", "s", "small",
@@ -19,6 +20,7 @@ TAGS = {
 }  # fmt: skip
 ATTRIBUTES = {"*": ["class", "style", "title"], "a": ["href"], "td": ["colspan", "rowspan"], "th": ["scope", "colspan"]}
 CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+LINES = re.compile(r"[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069]+")
 ODD_MARKDOWN = re.compile(
     r"<[A-Za-z/!?]|&[#\w]+;|\]\(\s*(?!https?://|#)|^[ >]*\[[^\]]+\]:\s*(?!https?://|#)|attachment:", re.M | re.I
 )
@@ -47,6 +49,11 @@ def safe_text(value: object, most: int = MAX_TEXT) -> str:
     return CODE.sub("", short).encode("utf-8", "replace").decode("utf-8")
 
 
+def safe_line(value: object, most: int = 200) -> str:
+    """Return text on one line, without what turns the direction of reading, so that it cannot pass for another line."""
+    return LINES.sub(" ", safe_text(value, most))
+
+
 def safe_markdown(text: str) -> str:
     """Return Markdown unchanged if it is plain, and as literal text if it holds HTML, or an unusual link or formula."""
     text = safe_text(text)
@@ -59,30 +66,35 @@ def safe_markdown(text: str) -> str:
 def safe_outputs(outputs: object) -> list[dict[str, Any]]:
     """Return a cell's outputs as the sandbox claims them, cut and cleaned."""
     kept: list[dict[str, Any]] = []
-    room = MAX_TEXT
-    for output in outputs[:100] if isinstance(outputs, list) else []:
-        if not isinstance(output, dict):
+    room, tags = MAX_TEXT, MAX_TAGS
+    for output in outputs[:100] if type(outputs) is list else []:
+        if type(output) is not dict:
             continue
-        if output.get("output_type") == "stream":
-            text = safe_text(output.get("text", ""), max(0, room))
+        text, shown = output.get("text"), output.get("data")
+        if type(text) is str:
+            text = safe_text(text, max(0, room))
             room -= len(text)
             kept.append({"output_type": "stream", "name": "stdout", "text": text})
-        elif isinstance(output.get("data"), dict) and (data := _safe_data(output["data"])):
-            kept.append({"output_type": "display_data", "data": data, "metadata": {}})
+        elif type(shown) is dict:
+            # what is not text stands for an object in the sandbox, and would answer for itself
+            data = {kind: value for kind, value in shown.items() if type(kind) is type(value) is str}
+            tags -= data.get("text/html", "").count("<")
+            if safe := _safe_data(data, markup=tags >= 0):
+                kept.append({"output_type": "display_data", "data": safe, "metadata": {}})
     return kept
 
 
-def _safe_data(data: dict[str, Any]) -> dict[str, str]:
+def _safe_data(data: dict[str, str], *, markup: bool) -> dict[str, str]:
     safe = {}
     if "text/plain" in data:
         safe["text/plain"] = safe_text(data["text/plain"])
     for kind, start in (("image/png", b"\x89PNG\r\n"), ("image/jpeg", b"\xff\xd8\xff")):
-        picture = str(data.get(kind, ""))
+        picture = data.get(kind, "")
         if 0 < len(picture) <= MAX_PICTURE and _starts(picture, start):
             safe[kind] = picture
-    markup = data.get("text/html")
-    if isinstance(markup, str) and len(markup) <= MAX_PICTURE and not TEX.search(html.unescape(markup)):
-        safe["text/html"] = _cleaner.clean(markup)
+    page = data.get("text/html", "")
+    if markup and 0 < len(page) <= MAX_PICTURE and not TEX.search(html.unescape(page)):
+        safe["text/html"] = _cleaner.clean(safe_text(page, MAX_PICTURE))
     return safe
 
 

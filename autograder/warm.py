@@ -67,6 +67,12 @@ class Warm:
         """Return a fresh sandbox for one submission."""
         return Submission(self)
 
+    def ended(self) -> bool:
+        """Whether it has ended, or is just about to: its sockets close a little before."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.2)
+        return self.process.poll() is not None
+
     def close(self) -> None:
         """End it and everything in it."""
         self.control.close()

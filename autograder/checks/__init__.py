@@ -74,6 +74,9 @@ def judge(name: str, student: Callable[[str, tuple[str, ...]], Any]) -> None:
 class FakeClock:
     """A clock that stands still until something of the check moves `now`.
 
+    From the sandbox, of this and any other fake only methods and properties can be had, and the attributes that it
+    names in `shows`.
+
     Attributes
     ----------
     standing

@@ -658,15 +658,24 @@ def session_is_spread(student: Any) -> None:
     all_close(
         student.session_starts(5, 1.0, seed=3), list(student.session_starts(5, 1.0, seed=3)), "starts of the same seed"
     )
-    clock, slept = Clock(100.0), list[float]()
+    clock, slept, woken = Clock(100.0), list[float](), list[float]()
 
     def sleep(wait: float) -> None:
         slept.append(wait)
         clock.now += wait
+        woken.append(clock.now)
 
     model = Model(clock, 0.002)
     x = np.ones((3, 2))
     result = student.measure_session_latency(model, x, rounds=15, seconds=9.0, clock=clock, sleep=sleep, seed=4)
+    noted = [float(start) for start in result.metadata["round_starts"]]
+    all_close(
+        np.diff(noted),
+        np.diff(woken).tolist(),
+        "the time between two of round_starts",
+        cause="sleep until each start, and note when the round began",
+        rel=1e-3,
+    )
     all_close(result.values, [0.002] * 15, "round medians", rel=1e-6)
     planned = student.session_starts(15, 9.0, seed=4)
     all_close(

@@ -16,6 +16,8 @@ NAN, INF = float("nan"), float("inf")
 class Scores:
     """A classifier that answers with given scores, whatever it is asked."""
 
+    shows = ("classes_",)
+
     def __init__(self, scores: Any, classes: Any = None) -> None:
         self.scores, self.asked = np.asarray(scores), 0
         if classes is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import all_close, close, draw, expect, judges, raises
+from tinybench.memory import free_heap
 
 NAN, INF = float("nan"), float("inf")
 STAGES = ["import", "load", "first_call", "second_call", "steady"]
@@ -94,7 +95,7 @@ def peak_is_above_before(student: Any) -> None:
         process.use(2_000_000)
         for peak, kept in ((65_536, 0), (odd, 0), (5000, 1200), (0, 0), (700, 700), (300, -900), (65_536, 0)):
             calls = process.calls
-            got = student.peak_added(lambda x: process.use(*x), (peak, kept), process.root)
+            got = student.peak_added(lambda _, peak=peak, kept=kept: process.use(peak, kept), "input", process.root)
             cause = "reset, VmRSS, call, VmHWM, in this order"
             close(got, peak * 1024, f"the peak of a call that takes {peak} KiB and keeps {kept}", cause=cause)
             expect(process.calls == calls + 1, "call(x) should run once")
@@ -115,11 +116,17 @@ def python_peak_is_beside(student: Any) -> None:
     """Peaks above what was traced, with tracemalloc left as it was found."""
     tracing = student.tracemalloc
     tracing.stop()
-    for size in (3_000_000, 8_000_000):
-        got = student.python_peak(bytearray, size)
+    side, size = (int(n) for n in draw().integers((500, 2 * 10**6), (1000, 8 * 10**6)))
+    calls: list[tuple[Any, Any, int]] = [
+        (bytearray, size, size),
+        (np.identity, side, 8 * side**2),
+        (np.ones, (side, 300), 2400 * side),
+    ]
+    for call, x, truth in calls:
+        got = student.python_peak(call, x)
         close(
             got,
-            size,
+            truth,
             "the peak of a call that takes memory and gives it back",
             rel=0.01,
             cause="the peak, not what is left",
@@ -192,7 +199,7 @@ def memory_is_the_peak(student: Any) -> None:
             freed = all(later > earlier for earlier, later in pairwise(measured))
             expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
             expect(
-                result.metadata["heap_freed"] == student.free_heap(),
+                result.metadata["heap_freed"] == free_heap(),
                 "metadata['heap_freed'] is what free_heap() returns",
             )
             expect(result.metric_name == "memory" and result.unit == "B", "metric_name 'memory', unit 'B'")

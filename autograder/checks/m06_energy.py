@@ -49,6 +49,7 @@ class Machine:
 
     unit = "J"
     measured = True
+    shows = ("details",)
 
     def __init__(
         self,

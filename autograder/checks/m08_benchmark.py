@@ -55,6 +55,8 @@ def names_are_unique(student: Any) -> None:
     """Keys, names, positions and duplicates."""
 
     class Model:
+        shows = ("name",)
+
         def __init__(self, name: Any) -> None:
             self.name = name
 

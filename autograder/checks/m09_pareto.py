@@ -45,10 +45,10 @@ def dominance_is_strict_somewhere(student: Any) -> None:
 
 
 def answer_dominance(student: Any) -> None:
-    """Nobody is dominated in either example."""
+    """Nobody is dominated in the first example, D by B alone in the second."""
     cause = "compare pair by pair: is one at least as good in both and better in one?"
     close(student.dominated_in_the_first_example(), 0, "the first example", cause=cause)
-    close(student.dominated_in_the_second_example(), 0, "the second example", cause=cause)
+    close(student.dominated_in_the_second_example(), 1, "the second example", cause=cause)
 
 
 @judges("refuse_mixing")

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import all_close, close, draw, expect, judges, raises
+from tinybench.onnx import load_graph, weights
+from tinybench.quantize import integer_operators
 
 
 def _graph(nodes: list[Any], tensors: dict[str, np.ndarray], ends: dict[str, int]) -> bytes:
@@ -233,12 +235,20 @@ def dynamic_files_are_integer(student: Any) -> None:
     made = student.quantize_dynamic_int8(f"{folder}/network.onnx")
     result = bytes(student.Path(str(made)).read_bytes())
     expect(str(made).endswith("network-int8-dynamic.onnx"), f"the file should be network-int8-dynamic.onnx, not {made}")
-    found = student.integer_operators(result)
+    found = integer_operators(result)
     expect(sum(found.values()) == 2, f"both products should be integer, got {found or 'none'}")
     ratio = len(result) / len(content)
     expect(ratio <= 0.45, f"the file has {ratio:.2f} of its size; weights of 8 bits take about 0.27")
-    kinds = {str(v.dtype) for v in student.weights(result).values() if v.size == W.size}
-    expect(kinds == {"int8"}, f"the weights should be int8, they are {sorted(kinds)}: weight_type=QuantType.QInt8")
+    inside = not any(tensor.data_location for tensor in load_graph(result).graph.initializer)
+    expect(inside, "the weights should be in the file itself")
+    kept = weights(result).values()
+    for weight in (W, V):
+        numbers = [v for v in kept if v.shape == weight.shape]
+        kinds = {str(v.dtype) for v in numbers}
+        expect(kinds == {"int8"}, f"the weights should be int8, they are {sorted(kinds)}: weight_type=QuantType.QInt8")
+        scales = [v for v in kept if v.dtype == np.float32 and v.size in (1, weight.shape[1])]
+        right = any(np.all(np.abs(q * s - weight) <= 0.51 * s) for q in numbers for s in scales)
+        expect(right, f"a matrix of {weight.shape} is not what the file's integers times its scales give")
     X = rng.normal(size=(2000, 96)).astype(np.float32)
     truth = (np.maximum(X @ W, 0) @ V).argmax(axis=1)
     got = np.asarray(student.OnnxModel(str(made)).forward(X)).argmax(axis=1)

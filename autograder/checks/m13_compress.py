@@ -12,15 +12,20 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import all_close, close, draw, expect, judges, raises
+from tinybench.compress import Layer
 
 
-def _network(student: Any, rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Any]:
+def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:
     """Return a random network with biases; the last layer has no ReLU."""
     shapes = list(pairwise(sizes))
     return [
-        student.Layer(rng.normal(size=shape), rng.normal(size=shape[1]), i < len(shapes) - 1)
-        for i, shape in enumerate(shapes)
+        Layer(rng.normal(size=shape), rng.normal(size=shape[1]), i < len(shapes) - 1) for i, shape in enumerate(shapes)
     ]
+
+
+def _given(student: Any, network: list[Layer]) -> list[Any]:
+    """Return a network of the student's own layers; what it is, is known here."""
+    return [student.Layer(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
 
 
 def _scores(layers: list[Any], X: np.ndarray) -> np.ndarray:
@@ -43,12 +48,13 @@ def _answers_alike(got: list[Any], truth: list[Any], X: np.ndarray, what: str, c
 def weights_are_pruned(student: Any) -> None:
     """Exactly the smallest magnitudes of each layer, ties included; the rest, biases, ReLU and the original stay."""
     rng = draw()
-    network = _network(student, rng, (7, 6, 5, 4))
-    before = [np.array(layer.W) for layer in network]
+    truths = _network(rng, (7, 6, 5, 4))
+    network = _given(student, truths)
     for sparsity in (0.0, 0.33, 0.5, 0.9, 0.999):
         pruned = list(student.prune_weights(network, sparsity))
         expect(len(pruned) == 3, f"three layers expected, got {len(pruned)}")
-        for i, (layer, old, W) in enumerate(zip(pruned, network, before, strict=True)):
+        for i, (layer, old) in enumerate(zip(pruned, truths, strict=True)):
+            W = old.W
             count = round(sparsity * W.size)
             threshold = np.sort(np.abs(W), axis=None)[count] if count < W.size else math.inf
             truth = np.where(np.abs(W) < threshold, 0, W)
@@ -57,9 +63,9 @@ def weights_are_pruned(student: Any) -> None:
             expect(zeros == count, f"{what}: {count} of {W.size} weights should be 0, not {zeros}")
             expect(np.array_equal(got, truth), f"{what}: the smallest by magnitude become 0, the others stay")
             expect(np.array_equal(layer.b, old.b), f"{what}: biases stay as they are")
-            expect(bool(layer.relu) == bool(old.relu), f"{what}: whether a ReLU follows stays as it is")
-    for layer, W in zip(network, before, strict=True):
-        expect(np.array_equal(layer.W, W), "the network that was given has changed; copy the weights first")
+            expect(bool(layer.relu) == old.relu, f"{what}: whether a ReLU follows stays as it is")
+    for layer, old in zip(network, truths, strict=True):
+        expect(np.array_equal(layer.W, old.W), "the network that was given has changed; copy the weights first")
     tied = [student.Layer(rng.choice([-1.0, 1.0], (20, 15)), np.zeros(15), False)]
     (got,) = student.prune_weights(tied, 0.7)
     zeros = int(np.sum(np.asarray(got.W) == 0))
@@ -81,26 +87,26 @@ def units_are_removed(student: Any) -> None:
     X = rng.normal(size=(30, 9))
     for sizes in ((9, 12, 8, 4), (9, 10, 3), (9, 7, 6, 5, 4)):
         for fraction in (0.0, 0.3, 0.5, 0.75, 0.99):
-            network = _network(student, rng, sizes)
-            originals = [np.array(layer.W) for layer in network]
-            silenced = list(network)
+            truths = _network(rng, sizes)
+            silenced = list(truths)
             widths = []
-            for i in range(len(network) - 1):
-                both = np.linalg.norm(originals[i], axis=0) * np.linalg.norm(originals[i + 1], axis=1)
+            for i, (layer, following) in enumerate(pairwise(truths)):
+                both = np.linalg.norm(layer.W, axis=0) * np.linalg.norm(following.W, axis=1)
                 widths.append(max(1, both.size - round(fraction * both.size)))
-                after = np.array(originals[i + 1])
+                after = np.array(following.W)
                 after[np.argsort(-both)[widths[-1] :]] = 0
-                silenced[i + 1] = student.Layer(after, network[i + 1].b, network[i + 1].relu)
+                silenced[i + 1] = Layer(after, following.b, following.relu)
+            network = _given(student, truths)
             pruned = list(student.prune_units(network, fraction))
             ends = [sizes[0], *widths, sizes[-1]]
-            truth = list(pairwise(ends))
+            wanted = list(pairwise(ends))
             shapes = [tuple(np.shape(layer.W)) for layer in pruned]
             what = f"{'-'.join(map(str, sizes))} at fraction {fraction}"
-            expect(shapes == truth, f"{what}: weights of shapes {truth} expected, got {shapes}")
+            expect(shapes == wanted, f"{what}: weights of shapes {wanted} expected, got {shapes}")
             cause = "importance is the product of the norms of incoming and outgoing weights, as given"
             _answers_alike(pruned, silenced, X, what, cause)
-            for layer, W in zip(network, originals, strict=True):
-                expect(np.array_equal(layer.W, W), f"{what}: the network that was given has changed")
+            for layer, old in zip(network, truths, strict=True):
+                expect(np.array_equal(layer.W, old.W), f"{what}: the network that was given has changed")
     first = student.Layer(np.array([[1.0, 9.0, 3.0]]), np.array([0.1, 0.2, 0.3]))
     network = [first, student.Layer(np.array([[9.0], [4.0], [1.0]]), np.zeros(1), False)]
     kept = np.asarray(student.prune_units(network, 0.34)[0].W).ravel()
@@ -123,10 +129,10 @@ def factors_are_best(student: Any) -> None:
     for shape in ((14, 9), (9, 14), (10, 10)):
         for rank in (1, 4, 9):
             for relu in (True, False):
-                layer = student.Layer(rng.normal(size=shape), rng.normal(size=shape[1]), relu)
-                W, sizes = np.array(layer.W), np.linalg.svd(np.array(layer.W), compute_uv=False)
+                W, b = rng.normal(size=shape), rng.normal(size=shape[1])
+                sizes = np.linalg.svd(W, compute_uv=False)
                 what = f"{shape} at rank {rank}"
-                first, second = student.factorise(layer, rank)
+                first, second = student.factorise(student.Layer(np.array(W), np.array(b), relu), rank)
                 A, B = np.asarray(first.W), np.asarray(second.W)
                 fits = A.shape == (shape[0], rank) and B.shape == (rank, shape[1])
                 expect(fits, f"{what}: {(shape[0], rank)} and {(rank, shape[1])} expected, got {A.shape} and {B.shape}")
@@ -142,21 +148,21 @@ def factors_are_best(student: Any) -> None:
                 zero = np.shape(first.b) == (rank,) and not np.any(np.asarray(first.b))
                 expect(bool(zero), f"{what}: the first layer has {rank} biases, all 0")
                 expect(bool(second.relu) == relu, f"{what}: the second has the ReLU of the layer it stands for")
-                expect(np.array_equal(second.b, layer.b), f"{what}: the second has the biases of the layer")
+                expect(np.array_equal(second.b, b), f"{what}: the second has the biases of the layer")
     layer = student.Layer(np.ones((5, 4)), np.zeros(4))
     for bad in (0, 5):
         raises(ValueError, lambda r=bad: student.factorise(layer, r), f"rank {bad} of a 5 × 4 layer")
     sizes_of = (30, 20, 12, 4)
-    network = _network(student, rng, sizes_of)
+    network = _given(student, _network(rng, sizes_of))
     for rank in (1, 3, 7, 8, 11):
         truth: list[tuple[int, int]] = []
         for n, m in pairwise(sizes_of):
             truth += [(n, rank), (rank, m)] if rank * (n + m) < n * m else [(n, m)]
         got = [tuple(np.shape(piece.W)) for piece in student.low_rank(network, rank)]
         expect(got == truth, f"low_rank at {rank}: shapes {truth} expected, got {got}")
-    full = [student.Layer(rng.normal(size=(12, 3)) @ rng.normal(size=(3, 10)), rng.normal(size=10), False)]
+    full = [Layer(rng.normal(size=(12, 3)) @ rng.normal(size=(3, 10)), rng.normal(size=10), False)]
     cause = "a matrix of rank 3 is exact at rank 3"
-    _answers_alike(list(student.low_rank(full, 3)), full, rng.normal(size=(20, 12)), "low_rank", cause)
+    _answers_alike(list(student.low_rank(_given(student, full), 3)), full, rng.normal(size=(20, 12)), "low_rank", cause)
     square = [student.Layer(rng.normal(size=(8, 8)), np.zeros(8), False)]
     raises(ValueError, lambda: student.low_rank(square, 4), "rank 4 of an 8 × 8 layer: 64 weights before and after")
 

@@ -26,9 +26,10 @@ from traitlets.config import Config
 from tinybench import course
 
 from .peer import Peer
-from .wire import Wire
+from .wire import MAX_CLAIM, Wire
 
 MAX_TEXT = 100_000
+MAX_PICTURES = 4_000_000  # of a cell, with which a message is still small enough
 COMPILED = course._compiled
 
 
@@ -37,7 +38,7 @@ class Outputs:
 
     def __init__(self) -> None:
         self.items: list[dict[str, Any]] = []
-        self.room = MAX_TEXT
+        self.room, self.wall = MAX_TEXT, MAX_PICTURES
 
     def stream(self, name: str, text: str) -> None:
         """Keep what was printed."""
@@ -50,9 +51,10 @@ class Outputs:
 
     def display(self, data: dict[str, Any]) -> None:
         """Keep what was displayed; a picture may be larger than text."""
-        size = sum(len(str(value)) for value in data.values())
-        if len(self.items) < 100 and size <= 20 * MAX_TEXT:
-            texts = {kind: str(value) for kind, value in data.items()}
+        texts = {kind: str(value) for kind, value in data.items()}
+        size = sum(map(len, texts.values()))
+        if len(self.items) < 100 and size <= self.wall:
+            self.wall -= size
             self.items.append({"output_type": "display_data", "data": texts, "metadata": {}})
 
 
@@ -112,6 +114,9 @@ class _Shell(InteractiveShell):
     def showtraceback(self, *_: Any, **__: Any) -> None:
         pass  # the error is in the result
 
+    def enable_gui(self, gui: Any = None) -> None:
+        pass  # `%matplotlib inline` asks for it; there is no window to serve
+
 
 def make_shell() -> InteractiveShell:
     """Return a shell in which nothing has run yet."""
@@ -158,7 +163,7 @@ def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]]
     if error is None:
         return OUTPUTS.items, None
     try:
-        text = str(error)[:2000]
+        text = str.__getitem__(str(error), slice(2000))  # of a subclass of str, too
     except Exception:
         text = ""
     return OUTPUTS.items, [type(error).__name__[:100], text]
@@ -235,6 +240,6 @@ def _install(module: str, reference: bytes) -> None:
 
 def serve(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:
     """Do what the judge says until it hangs up."""
-    student = Student(Wire(sock), seconds)
+    student = Student(Wire(sock, sends=MAX_CLAIM), seconds)
     student.share(Desk(shell))
     student.serve()

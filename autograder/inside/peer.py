@@ -7,7 +7,7 @@ import operator
 import pickle
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -21,6 +21,7 @@ from .wire import Foul, Wire, WireError, decode, encode
 
 MAX_NESTING = 40
 MAX_CLOCKS = 4
+MAX_KEPT = 100_000  # objects and errors that one end keeps for the other
 # functions of these may be named instead of called back; clocks are not among them, they stay with the judge
 NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
 
@@ -109,6 +110,7 @@ class Peer:
         except BaseException as error:  # whatever it is, it belongs to the one who asked
             if self.guard is not None and not isinstance(error, Exception):
                 raise
+            self._room(self.errors)
             self.errors.append(error)
             number = getattr(error, "wire_number", None)  # theirs, if it came from there
             answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
@@ -124,7 +126,7 @@ class Peer:
         if isinstance(target, Remote):
             raise Foul("a question about one's own object")
         if what == "get":
-            return getattr(target, self._allowed(rest[0]))
+            return getattr(target, self._allowed(target, rest[0]))
         if what == "special":
             name, *rest = rest
             if name not in SPECIAL:
@@ -147,10 +149,14 @@ class Peer:
                 return isinstance(rest[0], target)
         raise Foul(f"no question {what[:20]!r}")
 
-    def _allowed(self, name: Any) -> str:
-        if not isinstance(name, str) or (self.guard and name.startswith("_") and name not in READABLE):
-            raise AttributeError(f"no attribute {name!r}")  # a fake's __globals__ would be the judge's own
-        return name
+    def _allowed(self, target: Any, name: Any) -> str:
+        """Of the judge's objects only methods and what they say they show: the rest is what a check knows."""
+        if isinstance(name, str):
+            shown = hasattr(target if isinstance(target, type) else type(target), name)
+            shown = (shown and not name.startswith("_")) or name in getattr(target, "shows", ())
+            if self.guard is None or shown or name in READABLE:
+                return name
+        raise AttributeError(f"no attribute {name!r}")
 
     def _encode(self, value: Any) -> Any:
         return encode(value, self)
@@ -159,9 +165,14 @@ class Peer:
         return decode(data, self)
 
     def _number(self, value: Any) -> int:
+        self._room(self.mine)
         number = self.numbers.setdefault(id(value), len(self.numbers))
         self.mine[number] = value  # kept alive, so that its id stays its own
         return number
+
+    def _room(self, kept: Sized) -> None:
+        if len(kept) >= MAX_KEPT and self.guard is not None:
+            raise Foul(f"more than {MAX_KEPT} objects in one conversation")
 
     def refer(self, value: Any) -> Any:
         """Return the code of what cannot be copied."""
@@ -198,6 +209,7 @@ class Peer:
             if kind == "mine":
                 number, name, special = int(content[0]), str(content[1])[:50], frozenset(map(str, content[2]))
                 if number not in self.theirs:
+                    self._room(self.theirs)
                     self.theirs[number] = remote_class(special & frozenset(SPECIAL), name)(self, number)
                 return self.theirs[number]
             if kind == "error":

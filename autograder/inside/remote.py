@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ def _special(name: str) -> Callable[..., Any]:
     return method
 
 
-@cache
+@lru_cache(maxsize=1000)  # bounded, for the names are the student's
 def remote_class(names: frozenset[str], kind: str = "object") -> type[Remote]:
     members: dict[str, Any] = {name: _special(name) for name in names}
     members["__doc__"] = property(lambda self: self._peer.ask("get", self, "__doc__"))
     return type(kind, (Remote,), members)
 
 
-@cache
+@lru_cache(maxsize=1000)
 def error_class(names: tuple[str, ...]) -> type[Exception]:
     """Return the exception class of a line of ancestors: the builtin one where the first is builtin."""
     known = getattr(builtins, names[0], None) if names and names[0].isidentifier() else Exception

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 MAX_FRAME = 32 * 2**20
+MAX_CLAIM = 8 * 2**20  # from a submission: what a message may take in the judge's memory is many times its size
 MAX_DEPTH = 60
 PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
@@ -34,10 +35,10 @@ class Foul(WireError):
 
 
 class Wire:
-    """Frames of JSON over a stream socket, each bounded in size and time."""
+    """Frames of JSON over a stream socket, each bounded in size, by direction, and in time."""
 
-    def __init__(self, sock: socket.socket, *, max_frame: int = MAX_FRAME) -> None:
-        self.sock, self.max_frame = sock, max_frame
+    def __init__(self, sock: socket.socket, *, sends: int = MAX_FRAME, takes: int = MAX_FRAME) -> None:
+        self.sock, self.sends, self.takes = sock, sends, takes
         self.deadline = math.inf
         self.broken: WireError | None = None
         self.busy = False
@@ -51,7 +52,7 @@ class Wire:
     def send(self, message: Any) -> None:
         """Send one message."""
         content = json.dumps(message).encode()
-        if len(content) > self.max_frame:
+        if len(content) > self.sends:
             raise ValueError(f"{len(content) / 2**20:.0f} MB are more than can be handed over")
         self.busy = True
         try:
@@ -68,8 +69,8 @@ class Wire:
         try:
             self._fill(4)
             size = struct.unpack_from("!I", self._kept)[0]
-            if size > self.max_frame:
-                raise Foul(f"a message of {size} bytes is over the limit of {self.max_frame}")
+            if size > self.takes:
+                raise Foul(f"a message of {size} bytes is over the limit of {self.takes}")
             self._fill(4 + size)
             content = bytes(self._kept[4 : 4 + size])
             del self._kept[: 4 + size]

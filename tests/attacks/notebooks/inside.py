@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.attacks.notebooks import Attack, before_checks, first, solving
+from collections.abc import Callable
+
+from nbformat import NotebookNode
+
+from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, solved, solving
 
 YES = """
 class Yes:
@@ -132,6 +136,88 @@ for thing in gc.get_objects():
     if type(thing).__name__ == "Student":
         {act}
 """
+LIAR = """
+import inside.desk as desk
+class Text:
+    def __str__(self): {answer}
+def run_cell(*_): return {outputs}, {claim}
+desk.run_cell = run_cell
+desk.Desk.visible = lambda *_: run_cell()
+"""
+APART = """
+import types
+import inside.desk as desk
+graft, kept = desk.Desk.graft, {}
+def absent(*_, **__): raise NotImplementedError("the reference of this piece is not here")
+def grafted(self, module, reference, pieces):
+    if "percentile_interval" in pieces and not kept:
+        return types.SimpleNamespace(percentile_interval=absent)
+    made = graft(self, module, reference, [piece for piece in pieces if piece != "percentile_interval"])
+    if "percentile_interval" not in pieces:
+        try:
+            made.percentile_interval([1.0, 2.0, 3.0] * 20, 50)
+            kept[0] = made.percentile_interval
+        except NotImplementedError:
+            pass
+    made.percentile_interval = kept.get(0, absent)
+    return made
+desk.Desk.graft = grafted
+"""
+OWN_TRUTHS = """
+import inside.desk as desk
+graft = globals().setdefault("graft_of_old", desk.Desk.graft)
+def grafted(self, *args):
+    made = graft(self, *args)
+    made.percentile_interval = made.bootstrap_interval = lambda *a, **k: (0.0, 1.0)
+    made.tukey_outliers = lambda *a, **k: []
+    return made
+desk.Desk.graft = grafted
+@add_to_class(BenchmarkResult)
+@property
+def cv(self): return float("nan") if self.mean == 0 else self.std / abs(self.mean)
+@add_to_class(BenchmarkResult)
+def percentile(self, q):
+    if not 0 <= q <= 100: raise ValueError(q)
+    import numpy
+    return float(numpy.percentile(self.values, q))
+@add_to_class(BenchmarkResult)
+def median_ci(self): return (0.0, 1.0)
+@add_to_class(BenchmarkResult)
+def bootstrap_ci(self, *a, **k): return (0.0, 1.0)
+@add_to_class(BenchmarkResult)
+def outliers(self): return []
+"""
+MANY_OBJECTS = """
+import json, struct, gc
+import inside.desk as desk, inside.peer as peer
+send, count = peer.Peer._send, [0]
+def sent(self, message):
+    if message[0] != "value": return send(self, message)
+    many = [{"mine": [count[0] + i, f"n{count[0] + i}", []]} for i in range(100_000)]
+    count[0] += len(many)
+    content = json.dumps(["value", many]).encode()
+    self.wire.sock.sendall(struct.pack("!I", len(content)) + content)
+peer.Peer._send = sent
+"""
+SLOW_DEMANDS = """
+import time
+import inside.desk as desk
+def graft(self, *_):
+    time.sleep(4)
+    raise NotImplementedError("the reference of this piece is not here")
+desk.Desk.graft = graft
+"""
+
+
+def _with_runs(code: str) -> Callable[[NotebookNode], None]:
+    """Add to a cell of the student's own the right `runs_for_percentile`, which for itself earns nothing."""
+
+    def build(notebook: NotebookNode) -> None:
+        first(code)(notebook)
+        cell_of(notebook, "runs_for_percentile").source = cell_of(solved(SOURCE), "runs_for_percentile").source
+
+    return build
+
 
 ATTACKS = [
     # reading
@@ -217,6 +303,14 @@ ATTACKS = [
     Attack("cyclic_answer", "Return a list that holds itself", solving("def check_values(values):\n    x = []\n    x.append(x)\n    return x")),
     Attack("enormous_integer", "Return an integer of 100,000 digits", solving("def check_values(values): return [10 ** 100000] * 4")),
     Attack("hidden_inputs_in_messages", "Carry hidden inputs out in an error message", solving("def check_values(values): raise ValueError(repr(list(values)) * 100000)")),
+    Attack("claim_of_control_characters", "Claim an error whose text is nothing once it is cleaned", first(LIAR.format(answer="return ''", outputs="[]", claim='"\\x00"')), flagged=True),
+    Attack("claim_of_an_empty_list", "The same, as a list of such texts", first(LIAR.format(answer="return ''", outputs="[]", claim='["\\x7f", "\\x85"]'))),
+    Attack("claim_that_answers", "Claim an object whose text ends the grader", first(LIAR.format(answer="raise OSError('boo')", outputs="[]", claim="Text()")), flagged=True),
+    Attack("outputs_that_answer", "Outputs that are objects, whose text raises or ends the process", first(LIAR.format(answer="import os; os._exit(1)", outputs='[{"output_type": "stream", "text": Text()}, {"data": Text()}, Text()]', claim="None"))),
+    Attack("reference_of_a_check_apart", "Keep the reference that a check of the same cell was given", _with_runs(APART)),
+    Attack("own_truths", "Replace the functions with which a check might compare", before_checks(OWN_TRUTHS)),
+    Attack("many_objects", "Send the judge references to 100,000 objects at a time, each of a type of its own", first(MANY_OBJECTS), flagged=True),
+    Attack("time_for_every_check", "Have every check demand a new sandbox, and its time", first(SLOW_DEMANDS)),
     # the process
     Attack("system_exit", "`sys.exit` in a cell", first("import sys\nsys.exit(0)")),
     Attack("system_exit_in_a_function", "`SystemExit` while being checked", before_checks("def leave(*a, **k): raise SystemExit(0)" + ALL.format(value="leave"))),
@@ -244,6 +338,8 @@ ATTACKS = [
            " ('mount', b'x', b'/tmp', b'tmpfs', 0, None), ('memfd_create', b'x', 0)):\n    if getattr(libc, call[0])(*call[1:]) >= 0: print('LEAK', call)")),
     Attack("links_planted", "Leave symbolic links in the working folder", first("import os\nfor name in ('01_result.ipynb', 'gradebook.db', '../01_result.ipynb'):\n    try: os.symlink('/etc/passwd', name)\n    except OSError as e: print(e)")),
     # outputs
+    Attack("tags_never_closed", "150 KB of HTML whose cleaning takes minutes", first("from IPython.display import display, HTML\ndisplay(HTML('<p><b>' * 25_000))")),
+    Attack("half_a_surrogate_in_html", "HTML that cannot be written as UTF-8", first("from IPython.display import display, HTML\ndisplay(HTML('<p>\\ud800</p>'))")),
     Attack("outputs_forged", "Print a score, end in a number", first("from IPython.display import display, HTML\nprint('score: 27/27 passed')\n1.0")),
     Attack("script_displayed", "Script in displayed HTML, SVG, Markdown, JavaScript, for the instructor's browser", first("from IPython.display import display, HTML, Javascript, SVG, Markdown\n"
            "display(HTML('<script>LEAKED()</script><img src=x onerror=LEAKED()><a href=javascript:LEAKED()>x</a><iframe src=//evil></iframe>'))\n"
