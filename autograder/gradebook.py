@@ -15,10 +15,11 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties
-from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task, parse_utc
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 from traitlets.config import Config
 
+from autograder.collect import time_of
 from autograder.config import GRADEBOOK
 from autograder.notebook import NotebookError, label, read_notebook
 
@@ -132,18 +133,10 @@ def exchange_marks(submitted: Path) -> dict[str, str]:
         if file.is_file() and not file.is_symlink():
             with file.open(encoding="utf-8", errors="replace") as opened:
                 marks[file.name] = opened.read(200)
-            if file.name == "timestamp.txt" and not _is_time(marks[file.name]):
+            if file.name == "timestamp.txt" and time_of(file) is None:
                 # a student may have written it; the file system's time of collecting is not theirs to set
                 marks[file.name] = datetime.fromtimestamp(file.stat().st_ctime, UTC).strftime("%Y-%m-%d %H:%M:%S %Z")
     return marks
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_utc(text.strip())
-    except Exception:  # of the parser, which has many
-        return False
-    return True
 
 
 def write_autograded(notebook: NotebookNode, folder: Path, beside: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from autograder.sanitize import safe_markdown
 MAX_CELLS = 2000
 LINK = "the notebook is a symbolic link or cannot be read; submit the file itself"
 HARD_LINK = "the notebook is a hard link to another file; submit a copy"
+FOREIGN = "what was handed in under this name belongs to another user; submit it yourself"
 NOT_PLAIN = "the notebook is not a plain file; submit the file itself"
 TOO_LARGE = f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again"
 NOT_COLLECTED = ".not-collected"  # ends the name of the file that `collect` leaves in place of one of these
@@ -92,7 +93,7 @@ def _why_not_collected(path: Path) -> str:
         descriptor = os.open(path.with_name(path.name + NOT_COLLECTED), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             said = file.read(1000).decode(errors="replace")
-        if said in (LINK, HARD_LINK, NOT_PLAIN, TOO_LARGE):
+        if said in (FOREIGN, LINK, HARD_LINK, NOT_PLAIN, TOO_LARGE):
             return said
     return "the notebook is missing; submit it under its own name"
 

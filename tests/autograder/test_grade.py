@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
 from autograder.assignment import Assignment
+from autograder.collect import Collect, time_of
 from autograder.config import GRADEBOOK, configure
 from autograder.demo import solve, submit, the_class
 from autograder.execute import execute
@@ -22,6 +25,7 @@ from autograder.notebook import NotebookError, read_notebook
 from autograder.pool import grade_bytes
 from autograder.release import release_all
 from autograder.sandbox import SandboxUnavailable
+from autograder.submission import FOREIGN
 from tests.autograder.conftest import NAME, RIGHT, ROOT, hand_in, solved
 
 
@@ -127,6 +131,29 @@ def test_a_trailing_number_is_no_partial_credit() -> None:
     assert [output.output_type for output in done.cells[0].outputs] == ["display_data"]
 
 
+def test_a_folder_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither of whom it is nor of when, by its name alone."""
+    inbound = tmp_path / "inbound"
+    names = {"ada": "2026-09-30 17:20:00 UTC", "eve": "2999-01-01 00:00:00 UTC"}
+    for name in names.values():
+        (inbound / f"ada+{NAME}+{name}+x").mkdir(parents=True)
+    owners = {f"ada+{NAME}+{time}+x": owner for owner, time in names.items()}
+    collect = Collect(coursedir=CourseDirectory(assignment_id=NAME))
+    collect.inbound_path = str(inbound)
+    monkeypatch.setattr(collect, "_owner", lambda path: owners[path.name])
+    records = [collect._path_to_record(str(path)) for path in inbound.iterdir()]
+    assert [record["filename"] for record in collect._sort_by_timestamp(records)] == [f"ada+{NAME}+{names['ada']}+x"]
+    collect.do_copy(str(inbound / f"ada+{NAME}+{names['eve']}+x"), str(tmp_path / "submitted" / "ada" / NAME))
+    [note] = (tmp_path / "submitted" / "ada" / NAME).iterdir()
+    assert note.read_text() == FOREIGN
+    assert "another user" in caplog.text
+    collect.duedate = datetime(2026, 10, 1)
+    collect.do_copy(str(inbound / f"ada+{NAME}+{names['ada']}+x"), str(tmp_path / "again" / "ada" / NAME))
+    assert "says it was handed in on time" in caplog.text
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_round_trip_through_the_exchange(database: str, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +177,9 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     (planted / f"{NAME}.ipynb").symlink_to(released / "modules" / NAME / f"{NAME}.ipynb")
     linked = inbound.with_name(inbound.name.replace("ada", "trudy"))
     linked.symlink_to(inbound)
+    undated = inbound.with_name(f"uma+{NAME}+yesterday+x")
+    shutil.copytree(inbound, undated)
+    (undated / "timestamp.txt").write_bytes(b"\xff\xfe 31 February")
     assert api.collect(NAME)["success"]
     notes = {outcome.student: outcome.note for outcome in grade(released, NAME, progress=False)}
     for student in ("mallory", "trudy"):
@@ -162,9 +192,11 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
         shutil.rmtree(submitted)
     hand_in(released, "ben", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
     outcomes = grade(released, NAME, progress=False)
-    assert [(o.student, o.score, o.max_score) for o in outcomes] == [("ada", 4, 4), ("ben", 2, 4)]
+    assert [(o.student, o.score, o.max_score) for o in outcomes] == [("ada", 4, 4), ("ben", 2, 4), ("uma", 4, 4)]
+    made = datetime.fromtimestamp(undated.stat().st_ctime, UTC).replace(tzinfo=None)
+    assert time_of(released / "course" / "submitted" / "uma" / NAME / "timestamp.txt") == made
     assert grade(released, NAME, progress=False) == outcomes
-    assert len(feedback(released, NAME)) == 4, "also for those whose work was not collected"
+    assert len(feedback(released, NAME)) == 5, "also for those whose work was not collected"
     assert api.release_feedback(NAME, "ada")["success"]
     assert len(list((released / "course" / "exchange").rglob("feedback/*.html"))) == 1
     assert config.CourseDirectory.db_url == database
