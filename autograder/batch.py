@@ -154,7 +154,7 @@ class Batch:
             score = record(gradebook, name, self.assignment, notebook, self.checksums, self.config)
             write_atomically(entered, digest)
         evidence = tuple(safe_line(f"{item['cell']}: {item['what']}") for item in verdict["evidence"])
-        return Outcome(name, self.assignment, *score, verdict["seconds"], verdict["failure"], evidence)
+        return Outcome(name, self.assignment, *score, verdict["seconds"], safe_line(verdict["failure"], 500), evidence)
 
 
 def kept_seed(verdicts: Path, *, draw: bool = True) -> int:

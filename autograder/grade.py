@@ -26,6 +26,8 @@ from autograder.pool import Lost, run_dask, run_local, seed_checks
 from autograder.sandbox import available
 from autograder.sanitize import safe_line
 
+NOT_GRADED = "not graded, by no fault of the student's; once its cause is mended, the same command grades it"
+
 
 class ExecuteSubmission(NbGraderPreprocessor):
     """nbgrader's step that runs a notebook, confined: for plain `nbgrader autograde` and Formgrader's button."""
@@ -127,7 +129,7 @@ def grade(
                     bar.update()
             for name, result in results if pending else ():
                 if isinstance(result, Lost):
-                    outcomes.append(Outcome(name, assignment, note=f"not graded, run the command again: {result.why}"))
+                    outcomes.append(Outcome(name, assignment, note=safe_line(f"{NOT_GRADED}: {result.why}")))
                 else:
                     batch.keep(name, result)
                     outcomes.append(_entered(batch, gradebook, name))

@@ -22,7 +22,7 @@ import tinybench
 from autograder import sandbox
 from autograder.export import targets
 from autograder.notebook import NotebookError, course_notebooks
-from autograder.sanitize import safe_text
+from autograder.sanitize import safe_line, safe_text
 from autograder.submission import Refused, read_submission
 
 HERE = Path(str(autograder.__file__)).parent
@@ -143,7 +143,7 @@ def _tested(root: Path, files: dict[str, Path], reference: dict[str, Path], name
 
 def _failures(report: dict[str, Any]) -> dict[str, str]:
     found = report.get("failures")
-    return {safe_text(k, 200): safe_text(v, 300) for k, v in found.items()} if isinstance(found, dict) else {}
+    return {safe_line(k): safe_line(v, 300) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
 def _run(task: str, name: str, files: dict[str, Path], shown: dict[str, Path], content: bytes = b"") -> dict[str, Any]:

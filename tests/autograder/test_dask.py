@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 
 from autograder.batch import Batch
 from autograder.cli import main
-from autograder.grade import grade
+from autograder.grade import NOT_GRADED, grade
 from tests.autograder.conftest import NAME, hand_in, solved
 
 EXPECTED = {"ada": 4, "ben": 2, "cleo": 4, "dan": 2, "eve": 0, "finn": 0}
@@ -84,7 +84,7 @@ def test_a_submission_whose_workers_are_lost_has_no_verdict(released: Path, monk
         first = {o.student: o for o in grade(released, NAME, scheduler=cluster.scheduler_address, progress=False)}
         lost = [name for name, outcome in first.items() if outcome.score is None]
         assert lost
-        assert all(first[name].note.startswith("not graded, run the command again: Killed") for name in lost)
+        assert all(first[name].note.startswith(f"{NOT_GRADED}: Killed") for name in lost)
         assert {n: o.score for n, o in first.items() if n not in lost} == {
             n: score for n, score in EXPECTED.items() if n not in lost
         }

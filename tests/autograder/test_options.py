@@ -140,7 +140,7 @@ def test_who_gave_no_verdict_costs_nobody_a_point(
 ) -> None:
     judge.lose = {"ben"}
     assert command(released, NAME) == 1
-    assert "not graded, run the command again: the machine burned down" in capsys.readouterr().out
+    assert "the same command grades it: the machine burned down" in capsys.readouterr().out
     assert in_gradebook(released) == {"ada": 4, "cleo": 4}
     judge.lose = set()
     assert command(released, NAME) == 0

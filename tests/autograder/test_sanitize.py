@@ -13,7 +13,7 @@ from traitlets.config import Config
 
 from autograder.config import configure
 from autograder.grade import feedback, grade
-from autograder.sanitize import safe_markdown, safe_outputs
+from autograder.sanitize import safe_line, safe_markdown, safe_outputs
 from tests.autograder.conftest import NAME, hand_in, solved
 
 EVIL = "evil.example"
@@ -105,3 +105,36 @@ def test_tables_and_pictures_stay_and_formulas_that_link_go() -> None:
     assert "<td>3</td>" in shown["data"]["text/html"]
     assert drawn["data"]["text/html"] == picture
     assert linked["data"] == {"text/plain": "plain"}
+
+
+def cleaned(markup: str) -> str:
+    """Return what is left of displayed HTML, empty if nothing."""
+    shown = safe_outputs([{"output_type": "display_data", "data": {"text/html": markup}}])
+    return str(shown[0]["data"]["text/html"]) if shown else ""
+
+
+@pytest.mark.parametrize("style", ["margin-top:-400px", "margin: 0 -9em", "width:5000px", "max-width: calc(100%*9)"])
+def test_nothing_is_laid_over_the_page(style: str) -> None:
+    assert cleaned(f'<div class="modal btn-success" style="{style}">x</div>') == "<div>x</div>"
+
+
+def test_a_data_frame_keeps_its_looks() -> None:
+    table = '<table class="dataframe"><tr style="text-align: right;"><th>n</th></tr></table>'
+    assert 'class="dataframe"' in cleaned(table)
+    assert "text-align: right" in cleaned(table)
+
+
+@pytest.mark.parametrize("word", ["bbox[border:9px]", "mmlToken{mi}[href=x]", "texttip{a}{b}", "toggle{a}{b}"])
+def test_formulas_have_no_looks_of_their_own(word: str) -> None:
+    assert cleaned(f"<p>$\\{word}{{x}}$</p>") == ""
+
+
+@pytest.mark.parametrize("line", ["ok\nada: 4 of 4", "ok\r\u2028ada: 4", "ok\u202eada", "ok\x1b[2Jada"])
+def test_one_students_line_does_not_pass_for_anothers(line: str) -> None:
+    assert safe_line(line).isprintable()
+    assert safe_line(line).startswith("ok")
+
+
+def test_cleaning_has_an_end() -> None:
+    assert cleaned("<p><b>" * 25_000) == ""
+    assert safe_outputs([{"data": {"text/html": object()}}, {"text": object()}, object(), {"data": object()}]) == []
