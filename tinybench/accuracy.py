@@ -315,7 +315,7 @@ def measure_accuracy(
     threshold
         For two classes; see `predicted_labels`.
     confidence
-        Coverage of the Wilson interval.
+        Coverage of the Wilson intervals, and ``confidence`` of the result.
 
     Returns
     -------

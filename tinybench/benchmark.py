@@ -188,9 +188,9 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     Returns
     -------
     BenchmarkResult
-        Rows per second at the batch size of the highest median, one value for each measurement.
-        ``metadata["batch_size"]`` has that size, ``metadata["by_batch"]`` for each size the medians of
-        ``throughput`` in rows per second and of ``latency`` in seconds.
+        ``throughput`` in ``rows/s`` at the batch size of the highest median, one value for each measurement. The
+        metadata is that of the latencies of this size; ``batch_size`` has the size, ``by_batch`` for each size (as
+        text, for JSON) the medians of ``throughput`` in rows per second and of ``latency`` in seconds.
 
     Raises
     ------
@@ -321,7 +321,7 @@ class Benchmark:
         row_shape
             Shape of one row of the random float32 input.
         rows
-            Rows to draw the batches from instead, at least one; repeated where there are too few.
+            Rows to fill the batches with instead, from the first on; at least one, repeated where there are too few.
 
         Returns
         -------

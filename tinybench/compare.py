@@ -575,7 +575,8 @@ class Comparison:
 
         41 % faster means 41 % less time; from twice the time on it says ``a takes 3.4 times as long as b``. Others are
         ``a and b are equivalent within ± 2 % (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4, n = 30)`` and
-        ``a against b is undecided: needs about 80 more rounds (change …)``.
+        ``a against b is undecided: needs about 80 more rounds (change …)``. An infinite interval is not written as one:
+        ``(change −50 %, no finite interval, p = 0.25, n = 3)``.
         """
         change, ends, unit = _in_percent(self)
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"

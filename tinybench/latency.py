@@ -489,14 +489,13 @@ def hot_median(
     call, x
         Function of one argument, and its argument.
     clock
-    overhead
-        See `timed_calls`.
-
-    Returns seconds.
+        Returns seconds.
     loops
         Calls per measurement, see `timed_calls`.
     seconds
         About how long the block lasts; at least one measurement is made.
+    overhead
+        Seconds taken off each measurement of the block, see `timed_calls`.
 
     Returns
     -------

@@ -600,7 +600,8 @@ def resident_growth(
     BenchmarkResult
         Bytes per call, one rate for each block: the mean is the slope, ``ci_lower`` and ``ci_upper`` its interval.
         ``metadata["growing"]`` says whether the whole interval lies above 0; ``metadata["resident"]`` holds what was
-        resident before the first and after each block. Growth below one page (usually 4 KiB) in all runs is not seen.
+        resident before the first and after each block, ``metadata["calls_per_block"]`` how many calls a block has.
+        Growth below one page (usually 4 KiB) in all runs is not seen.
 
     Raises
     ------

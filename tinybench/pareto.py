@@ -758,7 +758,7 @@ def plot_pareto_frontier(
             )  # fmt: skip
             handles.append(drawn)
     for k, name in enumerate("xy"):
-        if (ends[k] > 0).all() and ends[k].max() > 20 * ends[k].min():
+        if (ends[k] > 0).all() and ends[k].max() > 8 * ends[k].min():
             _readable_log_axis(axes, name)
     axes.margins(0.14)
     axes.tick_params(labelsize=10)

@@ -325,7 +325,9 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
 def format_measurement(mean: float, std: float, unit: str) -> str:
     """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s.
 
-    The deviation is rounded to one significant digit, to two if it begins with a 1; the mean to the same place.
+    The deviation has one significant digit, two if it begins with a 1, but is never rounded before the decimal point
+    (``"123 ± 55 B"``); the mean ends at the same place. A deviation of 0 is written ``± 0``, beside a mean of up to 4
+    significant digits (``"1.5 ± 0 s"``).
 
     Parameters
     ----------

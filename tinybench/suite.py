@@ -78,7 +78,7 @@ def write_text(path: Path, text: str) -> None:
     path
         The file; its folder is made where it is missing.
     text
-        Its content.
+        Its content, written in UTF-8.
 
     Raises
     ------
@@ -108,13 +108,14 @@ def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
     Returns
     -------
     BenchmarkResult
-        All values in order. The metadata is the first part's; ``round_orders`` are joined, and ``pairing`` is
-        a digest of the parts' pairings: results merged from the same rounds have the same one.
+        All values in order. Metadata and ``confidence`` are the first part's; where there are ``round_orders``
+        they are joined, and where there is a ``pairing`` it becomes a digest of the parts' pairings: results merged
+        from the same rounds have the same one.
 
     Raises
     ------
     ValueError
-        If there is no part, or metric, unit or processor differ.
+        If there is no part, or metric, unit or processor (``metadata["system"]["cpu"]``) differ.
     """
     if not parts:
         raise ValueError("no parts to merge; a result has at least one")
@@ -306,7 +307,8 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
     list of dict
         ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``,
         ``memory_mb`` (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules),
-        ``energy_measured``. None where there is no result.
+        ``energy_measured``; in this order, the models in the order in which they appear. None where there is no
+        result.
     """
 
     def value(metric: str, model: str, factor: float = 1.0, q: float = 50, unit: str = "") -> float | None:
@@ -355,6 +357,7 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    white = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     results = list(by_model.values())
     factor, unit = scale_unit(float(np.median([abs(central(result)) for result in results])), results[0].unit)
     if metric == "accuracy":
@@ -373,7 +376,9 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
             value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
         )
         text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-        axes.annotate(text, (value, row), (0, 15), textcoords="offset points", ha="center", va="center", fontsize=9)
+        axes.annotate(
+            text, (value, row), (0, 15), textcoords="offset points", ha="center", va="center", fontsize=9, bbox=white
+        )
     values = [value for result in results for value in result.values]
     if min(values) > 0 and max(values) > 20 * min(values):
         axes.set_xscale("log")

@@ -165,7 +165,7 @@ def parity_is_checked(student: Any) -> None:
             ValueError,
             lambda b=b: student.check_parity(lambda _: a, lambda _: b, X),
             "a difference of 0.003",
-            mentions=[f"row {row} "],
+            mentions=[f"row {row}"],
         )
         found = student.check_parity(lambda _: a, lambda _, b=b: b, X, tolerance=0.01)
         close(found.max_difference, 3e-3, "the largest difference", rel=1e-6)
