@@ -22,7 +22,7 @@ from autograder.config import MODULES, course_config, project_root
 from autograder.confined import Grader
 from autograder.gradebook import open_gradebook
 from autograder.notebook import NotebookError, parse_notebook
-from autograder.pool import Lost, run_dask, run_local, seed_checks
+from autograder.pool import Lost, run_dask, run_local, seeded_checks
 from autograder.sandbox import available
 from autograder.sanitize import safe_line
 
@@ -37,8 +37,8 @@ class ExecuteSubmission(NbGraderPreprocessor):
         available()
         name, root = resources["nbgrader"]["assignment"], project_root()
         content = nbformat.writes(nb).encode()
-        seed_checks(kept_seed(root / "course" / "verdicts" / name), content)
-        with Grader(Assignment.read(root / MODULES / name / f"{name}.ipynb")) as grader:
+        seed, assignment = kept_seed(root / "course" / "verdicts" / name), root / MODULES / name / f"{name}.ipynb"
+        with seeded_checks(seed, content), Grader(Assignment.read(assignment)) as grader:
             graded = grader.grade(content)
         for item in graded.evidence:
             who = resources["nbgrader"].get("student", "the student")

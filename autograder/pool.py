@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 import nbformat
 
 from autograder.assignment import Assignment
+from autograder.checks import SEED
 from autograder.confined import Graded, Grader, refused
 from autograder.execute import execute
 from autograder.inside import linux
@@ -72,21 +73,27 @@ def grade_bytes(assignment: Assignment, content: bytes, seed: int, confine: bool
     content
         The submission.
     seed
-        See `seed_checks`.
+        See `seeded_checks`.
     confine
         In the sandbox; else see `unconfined`.
     """
-    seed_checks(seed, content)
-    return packed(_confined(assignment, content) if confine else unconfined(assignment, content))
+    with seeded_checks(seed, content):
+        return packed(_confined(assignment, content) if confine else unconfined(assignment, content))
 
 
-def seed_checks(seed: int, content: bytes) -> None:
+@contextmanager
+def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
     """Have checks draw their inputs from a seed and what was submitted.
 
     What feedback on one submission tells of them is of no use to the next, and grading again gives the same marks.
     """
     drawn = hashlib.sha256(f"{seed} ".encode() + content).digest()
-    os.environ["TINYBENCH_CHECK_SEED"] = str(int.from_bytes(drawn[:4]))
+    token = SEED.set(int.from_bytes(drawn[:4]))
+    os.environ["TINYBENCH_CHECK_SEED"] = str(SEED.get())  # for the kernel of `unconfined`
+    try:
+        yield
+    finally:
+        SEED.reset(token)
 
 
 def _confined(assignment: Assignment, content: bytes) -> Graded:

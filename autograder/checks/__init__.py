@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from tinybench.course import graft
 
 Check = Callable[[Any], None]
+SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
 
 
 class CheckFailed(AssertionError):
@@ -96,8 +98,9 @@ class FakeClock:
 
 
 def draw() -> np.random.Generator:
-    """Return the generator from which a check draws its inputs; the grader may set its seed."""
-    return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")))
+    """Return the generator from which a check draws its inputs; the grader sets `SEED`, or the environment."""
+    seed = SEED.get()
+    return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")) if seed is None else seed)
 
 
 def expect(condition: bool, message: str) -> None:

@@ -70,8 +70,8 @@ def _students_submit(course: Path, command: str) -> str:
     attacks = {attack.name: attack for attack in [*INSIDE, *OUTSIDE]}
     work |= {student: attacks[name].content() for student, name in HOSTILE.items()}
     for student, content in work.items():
-        _submit(course, student, content, "2026-09-30 17:20:00")
-    _submit(course, "lea", work["ada"], "2026-09-30 19:15:00")
+        _submit(course, student, content, "2030-09-30 17:20:00")
+    _submit(course, "lea", work["ada"], "2030-09-30 19:15:00")
     return ""
 
 
@@ -135,7 +135,7 @@ STEPS = [
     Step("Put the notebooks into the exchange, where students fetch them:", f"nbgrader release_assignment {ASSIGNMENT}"),
     Step(
         "A due date is nbgrader's; without one nobody is late.",
-        f'nbgrader db assignment add {ASSIGNMENT} --duedate "2026-09-30 18:00:00 UTC"',
+        f'nbgrader db assignment add {ASSIGNMENT} --duedate "2030-09-30 18:00:00 UTC"',
     ),
     Step("", "", _students_submit),
     Step(
@@ -155,7 +155,8 @@ STEPS = [
         "Below the table stands what no honest submission holds. `mallory` edited the locked checks; the instructor's were "
         "used, and nothing was gained. `trudy`'s code spoke to the judge in the name of the grader, which ended it. Neither "
         "is a verdict on a person: look at the notebook in `course/submitted/`, then decide. A changed cell can also be an "
-        "accident. To run what somebody handed in, open it in JupyterLab (`autograder course`) and first choose the kernel "
+        "accident. `nbgrader collect` likewise warns of a folder in the exchange that another user made in a student's name "
+        "(it is not collected), or that claims to have been there before the due date. To run what somebody handed in, open it in JupyterLab (`autograder course`) and first choose the kernel "
         '"Python 3 (sandbox)": it has none of your rights.'
         " The two missing points of `ada` are for a written answer, which a person grades.\n\n"
         "Changed your mind, or a check? One student again:",
