@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
@@ -25,6 +24,7 @@ from autograder.notebook import NotebookError, parse_notebook
 from autograder.pool import Lost, run_dask, run_local, seeded_checks
 from autograder.sandbox import available
 from autograder.sanitize import safe_line
+from autograder.submission import read_submission
 
 NOT_GRADED = "not graded, by no fault of the student's; once its cause is mended, the same command grades it"
 
@@ -33,15 +33,15 @@ class ExecuteSubmission(NbGraderPreprocessor):
     """nbgrader's step that runs a notebook, confined: for plain `nbgrader autograde` and Formgrader's button."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """Run and judge a submission in the sandbox."""
+        """Run and judge a submission in the sandbox, as it was handed in: `nb` has been put in order already."""
         available()
-        name, root = resources["nbgrader"]["assignment"], project_root()
-        content = nbformat.writes(nb).encode()
+        who, name, root = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"], project_root()
+        submitted = root / "course" / "submitted"
+        content = read_submission(submitted / who / name / f"{name}.ipynb", submitted)
         seed, assignment = kept_seed(root / "course" / "verdicts" / name), root / MODULES / name / f"{name}.ipynb"
         with seeded_checks(seed, content), Grader(Assignment.read(assignment)) as grader:
             graded = grader.grade(content)
         for item in graded.evidence:
-            who = resources["nbgrader"].get("student", "the student")
             self.log.warning("look at %s: %s", who, safe_line(f"{item.cell}: {item.what}"))
         judged = parse_notebook(graded.notebook, name)
         checksums = {c.metadata.nbgrader.grade_id: c.metadata.nbgrader.checksum for c in nb.cells if _has_checksum(c)}

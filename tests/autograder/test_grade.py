@@ -26,6 +26,7 @@ from autograder.pool import grade_bytes
 from autograder.release import release_all
 from autograder.sandbox import SandboxUnavailable
 from autograder.submission import FOREIGN
+from tests.attacks.notebooks import cell_of
 from tests.autograder.conftest import NAME, RIGHT, ROOT, hand_in, solved
 
 
@@ -208,6 +209,31 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     with Gradebook(config.CourseDirectory.db_url) as gradebook:
         assert gradebook.find_submission(NAME, "ada").score == 4
     assert os.environ["PATH"]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::sqlalchemy.exc.SAWarning"
+)
+def test_formgraders_button_gives_the_same_and_tells(
+    released: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By nbgrader's own command, which puts cells in order before it runs them, and would hide that they were not."""
+    monkeypatch.chdir(released)
+    edited = nbformat.reads(solved(released).decode(), as_version=4)
+    cell_of(edited, "check_values_guard").source = "pass"
+    hand_in(released, "mallory", nbformat.writes(edited).encode())
+    hand_in(released, "ben", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
+    config = configure(Config(), released)
+    scores = {}
+    for student in ("mallory", "ben"):
+        done = NbGraderAPI(config=config).autograde(NAME, student)
+        assert done["success"], done
+        with Gradebook(config.CourseDirectory.db_url) as gradebook:
+            scores[student] = gradebook.find_submission(NAME, student).score
+    assert "look at mallory: check_values_guard" in caplog.text
+    assert "look at ben" not in caplog.text
+    outcomes = {outcome.student: outcome.score for outcome in grade(released, NAME, progress=False)}
+    assert scores == outcomes == {"mallory": 4, "ben": 2}
 
 
 def test_the_demos_class_is_what_it_says() -> None:
