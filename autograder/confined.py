@@ -210,6 +210,8 @@ class Grader:
                     apart.run(earlier.source)
             return apart.check(cell.source, [hidden])
         except Ended as ended:
+            if ended.foul:
+                raise
             return f"Stopped: {ended}", []
         finally:
             apart.end()
