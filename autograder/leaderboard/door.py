@@ -10,7 +10,8 @@ from fastapi import HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from autograder.leaderboard.entry import Refused, check
+from autograder.leaderboard.apart import check_apart
+from autograder.leaderboard.entry import Refused
 from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.guard import RateLimit, check_declared_size, too_large
 from autograder.leaderboard.store import Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken
@@ -97,12 +98,13 @@ class Door:
         olympics = self.olympics
         try:
             olympics.event(event)
+        except ValueError as error:
+            raise HTTPException(404, str(error)) from None
+        try:
             try:
-                facts = check(data, olympics.limits)
+                facts = check_apart(data, olympics.limits)
             except Refused as refused:
                 return self.store.refuse_at_the_door(student, event, name, data, str(refused))
             return self.store.enter(student, event, name, data, facts, olympics.quota, olympics.deadline)
         except NotAllowed as error:
             raise HTTPException(STATUS.get(type(error), 403), str(error)) from None
-        except ValueError as error:
-            raise HTTPException(404, str(error)) from None

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from autograder.leaderboard import app, jobs
+from autograder.leaderboard import app, door, jobs
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.cache import CHECK_EVERY
 from autograder.leaderboard.events import Olympics, Quota
@@ -128,6 +128,14 @@ def test_an_unknown_event(client: httpx.Client, token: str) -> None:
     answer = client.post("/api/events/marathon/entries", content=dense(), headers=bearer(token))
     assert answer.status_code == 404
     assert "there are latency, memory" in answer.json()["detail"]
+
+
+def test_an_error_of_ours_is_no_missing_page(client: httpx.Client, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("ours")
+
+    monkeypatch.setattr(door, "check_apart", fail)
+    assert client.post(API, content=dense(), headers=bearer(token)).status_code == 500
 
 
 def test_a_gigabyte_is_refused_while_it_is_read(client: httpx.Client, light_store: Store, token: str) -> None:

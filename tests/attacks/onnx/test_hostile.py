@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
-from autograder.leaderboard.entry import Refused, check
+from autograder.leaderboard import entry
+from autograder.leaderboard.apart import check_apart
+from autograder.leaderboard.entry import Facts, Refused, check
+from autograder.leaderboard.events import EntryLimits
 from autograder.leaderboard.referee import Referee
 from tests.attacks.onnx.hostile import FILES, MEASURED
-from tests.leaderboard.boards import small_olympics, trained
+from tests.leaderboard.boards import dense, small_olympics, trained
 
 
 def test_there_are_enough() -> None:
@@ -27,6 +33,43 @@ def test_refused_at_the_door(name: str) -> None:
     with pytest.raises(Refused, match=reason):
         check(data)
     assert time.thread_time() - start < 1
+
+
+def test_a_file_that_the_check_itself_fails_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(entry, "_check_signature", lambda graph: 1 / 0)
+    with caplog.at_level(logging.ERROR), pytest.raises(Refused, match="tell your instructor"):
+        check(dense())
+    assert "ZeroDivisionError" in caplog.text
+
+
+def spin(data: bytes, limits: EntryLimits) -> Facts:
+    while True:
+        pass
+
+
+def crash(data: bytes, limits: EntryLimits) -> Facts:
+    os.abort()
+
+
+def hoard(data: bytes, limits: EntryLimits) -> Facts:
+    raise AssertionError(len(bytes(2**33)))
+
+
+@pytest.mark.parametrize("reader", [spin, crash, hoard])
+def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(reader: Callable[[bytes, EntryLimits], Facts]) -> None:
+    mine, start = time.process_time(), time.monotonic()
+    with pytest.raises(Refused, match="breaks the reader"):
+        check_apart(dense(), EntryLimits(), reader)
+    assert time.monotonic() - start < 20
+    assert time.process_time() - mine < 1
+
+
+def test_in_a_process_of_its_own_the_check_says_the_same() -> None:
+    assert check_apart(dense(), EntryLimits()) == check(dense())
+    with pytest.raises(Refused, match="file is empty"):
+        check_apart(b"", EntryLimits())
 
 
 PEAK = """
