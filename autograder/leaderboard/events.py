@@ -28,6 +28,7 @@ class EntryLimits:
     size_mb: float = 16
     nodes: int = 2000
     weights: int = 4_000_000
+    start_seconds: float = 5.0
     call_seconds: float = 1.0
     seconds: float = 120
     memory_mb: float = 1024
@@ -62,6 +63,7 @@ class Effort:
     processes: int = 6
     rounds: int = 25
     floor: float = 0.05
+    widest: float = 0.2
 
 
 @dataclass(frozen=True)

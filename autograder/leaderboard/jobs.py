@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import and_, or_, select
 
 from autograder.leaderboard.store import Store
-from autograder.leaderboard.tables import MEASURED, QUEUED, REFUSED, RUNNING, jobs, results, writing
+from autograder.leaderboard.tables import COUNTED, MEASURED, QUEUED, REFUSED, RUNNING, jobs, results, writing
 
 LEASE = 30.0  # seconds
 ATTEMPTS = 3
@@ -84,10 +84,15 @@ def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, A
     return True
 
 
-def refuse(store: Store, job: Job, reason: str) -> bool:
-    """Write why an entry could not be measured; False, and nothing written, if the job is not this worker's."""
+def refuse(store: Store, job: Job, reason: str, counts: bool = False) -> bool:
+    """Write why an entry could not be measured; False, and nothing written, if the job is not this worker's.
+
+    An entry that counts takes its part of the quota nevertheless.
+    """
     with writing(store.engine) as connection:
         if not connection.execute(_still_mine(job).values(state=REFUSED, progress="")).rowcount:
             return False
         store.note(connection, job.entry_id, "refused", reason)
+        if counts:
+            store.note(connection, job.entry_id, COUNTED, "against the quota of its day")
     return True

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Row, and_, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
 from autograder.leaderboard.entry import Facts
 from autograder.leaderboard.events import Quota
 from autograder.leaderboard.tables import (
+    COUNTED,
     QUEUED,
     REFUSED,
     RUNNING,
@@ -204,16 +205,14 @@ class Store:
             stamp = self._stamp(connection)
             if deadline and stamp >= deadline.timestamp():
                 raise NotAllowed(f"the deadline was {deadline:%d %B %Y, %H:%M %Z}; nobody can enter any more")
-            day = int(stamp // DAY)
             same = (jobs.c.event == event) & (jobs.c.sha256 == facts.sha256) & (jobs.c.state != REFUSED)
             earlier = connection.scalar(select(jobs.c.entry_id).where(same))
             if earlier is not None:
                 raise Conflict(f"this very file is entry {earlier} already; change the model, then enter it again")
-            todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == day)
-            used = connection.scalar(select(func.count()).where(todays, jobs.c.state != REFUSED)) or 0
+            used = self._used(connection, student, event, stamp)
             if used >= quota.per_day:
                 raise Exhausted(
-                    f"you have entered {used} models to this event today, which is the most; go on tomorrow"
+                    f"you have entered {used} models to this event today, which is the most; go on tomorrow (in UTC)"
                 )
             known = connection.scalar(select(files.c.sha256).where(files.c.sha256 == facts.sha256))
             try:
@@ -222,6 +221,13 @@ class Store:
                 return self._add(connection, student, event, name, asdict(facts), stamp, QUEUED)
             except IntegrityError:  # on PostgreSQL another student may enter the same file in the same instant
                 raise Conflict("this very file has just been entered; change the model, then enter it again") from None
+
+    def _used(self, connection: Connection, student: Student, event: str, stamp: float) -> int:
+        """Return how much of the quota of the day is used up."""
+        todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == int(stamp // DAY))
+        counted = exists().where(history.c.entry_id == jobs.c.entry_id, history.c.what == COUNTED)
+        query = select(func.count()).select_from(jobs).where(todays, (jobs.c.state != REFUSED) | counted)
+        return connection.scalar(query) or 0
 
     def refuse_at_the_door(self, student: Student, event: str, name: str, data: bytes, reason: str) -> int:
         """Keep a record of a file that is no valid entry, but not the file."""

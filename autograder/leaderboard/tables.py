@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 QUEUED, RUNNING, MEASURED, REFUSED = "queued", "running", "measured", "refused"
+COUNTED = "counted"  # in the history of a refused entry that takes its part of the quota nevertheless
 
 metadata = MetaData()
 

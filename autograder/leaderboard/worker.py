@@ -15,7 +15,7 @@ from autograder.leaderboard import jobs, task
 from autograder.leaderboard.entry import Refused
 from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.jobs import Job
-from autograder.leaderboard.referee import Progress, Referee
+from autograder.leaderboard.referee import Progress, Referee, RefusedOnPrivate
 from autograder.leaderboard.store import Store
 from autograder.sandbox import available
 
@@ -86,7 +86,7 @@ def _attend(store: Store, job: Job, measure: Measure) -> bool:
     try:
         return jobs.finish(store, job, *measure(store.content(job.sha256), progress))
     except Refused as refused:
-        return jobs.refuse(store, job, str(refused))
+        return jobs.refuse(store, job, str(refused), counts=isinstance(refused, RefusedOnPrivate))
     except Lost:
         return False
     except (KeyboardInterrupt, SystemExit):

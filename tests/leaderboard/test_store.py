@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from autograder.leaderboard import jobs
+from autograder.leaderboard import jobs, worker
 from autograder.leaderboard.entry import check
 from autograder.leaderboard.events import Quota
 from autograder.leaderboard.jobs import ATTEMPTS, LEASE
+from autograder.leaderboard.referee import PRIVATE, RefusedOnPrivate
 from autograder.leaderboard.store import DAY, Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken
 from autograder.leaderboard.tables import MEASURED, REFUSED
 from tests.leaderboard.boards import dense
@@ -135,6 +137,18 @@ def test_the_quota_is_by_event_and_day_and_refused_entries_are_free(store: Store
     enter(store, ada, 7)
     with pytest.raises(Exhausted):
         enter(store, ada, 8)
+
+
+def test_an_entry_that_fails_on_private_digits_counts(store: Store, ada: Student) -> None:
+    def measure(data: bytes, progress: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        raise RefusedOnPrivate(PRIVATE)
+
+    for seed in range(3):
+        number = enter(store, ada, seed)
+        worker.work(store, measure, stop=threading.Event(), idle=False)
+        assert [line.what for line in store.history(number)][-2:] == ["refused", "counted"]
+    with pytest.raises(Exhausted):
+        enter(store, ada, 3)
 
 
 def test_the_deadline_holds_when_the_clock_is_set_back(store: Store, clock: Clock, ada: Student) -> None:

@@ -224,6 +224,20 @@ def chain(length: int = 1900) -> bytes:
     return bytes(model(nodes, [square, first, last]).SerializeToString())
 
 
+def slow_to_load() -> bytes:
+    """Return a chain of products of constants, which the runtime works out while it loads the model."""
+    square = numpy_helper.from_array(np.full((1400, 1400), 1 / 1400, np.float32), "square")
+    names = ["square", *(f"s{number}" for number in range(100))]
+    nodes = [helper.make_node("MatMul", [a, "square"], [b]) for a, b in pairwise(names)]
+    nodes += [
+        helper.make_node("ReduceSum", [names[-1]], ["sum"], keepdims=0),
+        helper.make_node("MatMul", ["digits", "w"], ["sums"]),
+        helper.make_node("Add", ["sums", "sum"], ["scores"]),
+    ]
+    weights = numpy_helper.from_array(np.ones((FEATURES, CLASSES), np.float32), "w")
+    return bytes(model(nodes, [square, weights]).SerializeToString())
+
+
 def memory_bomb() -> bytes:
     """Return outer products of the digits with themselves: legal, and larger at each step."""
     nodes = [
@@ -275,7 +289,8 @@ def by_company() -> bytes:
 
 # Valid by their file: only measuring them shows what they are.
 MEASURED: dict[str, tuple[Build, str]] = {
-    "huge legal chain of products": (chain, "took .* s; at most"),
+    "huge legal chain of products": (chain, "works longer than 2 s|took .* s; at most"),
+    "hours of work while it is loaded": (slow_to_load, "works longer than 2 s"),
     "memory bomb": (memory_bomb, "memory"),
     "no numbers": (not_a_number, "no numbers"),
     "wrong shape": (wrong_shape, "scores"),

@@ -99,7 +99,8 @@ def test_memory_stays_flat() -> None:
 
 @pytest.fixture(scope="module")
 def referee() -> Referee:
-    return Referee(small_olympics(), trained(), seed=1)
+    limits = EntryLimits(start_seconds=2, call_seconds=0.25)
+    return Referee(small_olympics(limits=limits), trained(), seed=1)
 
 
 @pytest.mark.parametrize("name", MEASURED)
