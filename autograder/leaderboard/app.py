@@ -15,7 +15,7 @@ from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp
 
-from autograder.leaderboard import api, entry
+from autograder.leaderboard import api, entry, jobs
 from autograder.leaderboard.board import Board, export_csv
 from autograder.leaderboard.cache import Cache
 from autograder.leaderboard.door import COOKIE, OVERHEAD, Door
@@ -140,7 +140,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             "place": snapshot.place_of(entry_id),
             "missed": missed_bars(event, measured, snapshot.private) if measured else "",
             "history": store.history(entry_id),
-            "ahead": store.ahead(entry_id) if found.state == QUEUED else 0,
+            "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
             "waiting": found.state in (QUEUED, RUNNING),
             "refused": found.state == REFUSED,
             "done": found.state == MEASURED,
@@ -184,7 +184,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     @app.post("/sign-in", name="sign_in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
         check_same_site(request)
-        token = str((await request.form()).get("token", "")).strip()
+        token = await door.token_of_form(request)
         try:
             await door.student(request, token)
         except HTTPException as error:

@@ -106,6 +106,7 @@ def _store(root: Path, options: argparse.Namespace) -> Store:
 def _serve(root: Path, options: argparse.Namespace) -> int:
     import uvicorn
 
+    from autograder.leaderboard import listen
     from autograder.leaderboard.app import create_app
     from autograder.sandbox import available
 
@@ -123,8 +124,7 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         given = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        server = uvicorn.Config(app, options.host, options.port, log_level="warning", server_header=False)
-        uvicorn.Server(server).run(given)
+        uvicorn.Server(listen.config(app, host=options.host, port=options.port)).run(given)
     finally:
         if worker:
             worker.terminate()

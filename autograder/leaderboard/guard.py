@@ -15,6 +15,7 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 ]  # fmt: skip
+SHORT = 4096  # bytes of a form that holds a token
 # jupyter-server-proxy names the prefix that it has cut off in one of these.
 PREFIX_HEADERS = (b"x-forwarded-prefix", b"x-forwarded-context", b"x-proxycontextpath")
 PREFIX = re.compile(rb"(/[\w.~@+-]+)+")
@@ -82,6 +83,13 @@ def check_declared_size(request: Request, most: int) -> None:
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared) > most:
         raise too_large(most)
+
+
+def check_short_form(request: Request) -> None:
+    """Refuse a form that is larger than a token needs, or does not say beforehand how large it is."""
+    declared = request.headers.get("content-length", "")
+    if not declared.isdecimal() or int(declared) > SHORT:
+        raise HTTPException(413, "this is no token: it is too long")
 
 
 def check_same_site(request: Request) -> None:

@@ -79,9 +79,10 @@ def host_lock(progress: Progress = lambda text: None, name: str = LOCK, patience
     """
     with socket.socket(socket.AF_UNIX) as place:
         end = time.monotonic() + patience
-        while not _taken(place, name) and time.monotonic() < end:
+        if not _taken(place, name):
             progress("waiting for another measurement on this machine")
-            time.sleep(0.5)
+            while not _taken(place, name) and time.monotonic() < end:
+                time.sleep(0.2)
         yield
 
 

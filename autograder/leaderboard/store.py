@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, select
+from sqlalchemy import Connection, Row, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
 from autograder.leaderboard.entry import Facts
 from autograder.leaderboard.events import Quota
+from autograder.leaderboard.show import moment
 from autograder.leaderboard.tables import (
     COUNTED,
     QUEUED,
     REFUSED,
-    RUNNING,
     entries,
     files,
     history,
@@ -45,6 +45,10 @@ class UnknownToken(NotAllowed):
 
 class Conflict(NotAllowed):
     """Somebody entered this file before."""
+
+
+class Waiting(NotAllowed):
+    """The student's last entry to this event still waits."""
 
 
 class Exhausted(NotAllowed):
@@ -171,6 +175,7 @@ class Store:
         facts: Facts,
         quota: Quota,
         deadline: datetime | None = None,
+        arrived: float | None = None,
     ) -> int:
         """Queue a checked file for measurement.
 
@@ -188,6 +193,8 @@ class Store:
             How many entries to one event a day.
         deadline
             Nobody enters any more after it.
+        arrived
+            When the upload began, which is what the deadline goes by; by default now.
 
         Returns
         -------
@@ -196,15 +203,16 @@ class Store:
 
         Raises
         ------
-        Conflict, Exhausted, NotAllowed
-            If the file was entered before, the quota is used up, or the deadline has passed.
+        Conflict, Waiting, Exhausted, NotAllowed
+            If the file was entered before, an earlier entry still waits, the quota is used up, or the deadline has
+            passed.
         """
         with writing(self.engine) as connection:
             # One entry of a student at a time, or two at once would both see room under the quota.
             connection.execute(select(students.c.id).where(students.c.id == student.id).with_for_update())
             stamp = self._stamp(connection)
-            if deadline and stamp >= deadline.timestamp():
-                raise NotAllowed(f"the deadline was {deadline:%d %B %Y, %H:%M %Z}; nobody can enter any more")
+            if deadline and (stamp if arrived is None else arrived) >= deadline.timestamp():
+                raise NotAllowed(f"the deadline was {moment(deadline.timestamp())}; nobody can enter any more")
             same = (jobs.c.event == event) & (jobs.c.sha256 == facts.sha256) & (jobs.c.state != REFUSED)
             earlier = connection.scalar(select(jobs.c.entry_id).where(same))
             if earlier is not None:
@@ -214,6 +222,10 @@ class Store:
                 raise Exhausted(
                     f"you have entered {used} models to this event today, which is the most; go on tomorrow (in UTC)"
                 )
+            mine = (jobs.c.student_id == student.id) & (jobs.c.event == event)
+            waiting = connection.scalar(select(jobs.c.entry_id).where(mine, jobs.c.state == QUEUED))
+            if waiting is not None:
+                raise Waiting(f"your entry {waiting} to this event still waits; enter the next when it is measured")
             known = connection.scalar(select(files.c.sha256).where(files.c.sha256 == facts.sha256))
             try:
                 if known is None:
@@ -297,9 +309,3 @@ class Store:
             return list(
                 connection.execute(select(history).where(history.c.entry_id == entry_id).order_by(history.c.id))
             )
-
-    def ahead(self, entry_id: int) -> int:
-        """Return how many entries will be measured before this one."""
-        waiting = and_(jobs.c.state.in_((QUEUED, RUNNING)), jobs.c.entry_id < entry_id)
-        with self.engine.begin() as connection:
-            return int(connection.scalar(select(func.count()).where(waiting)) or 0)

@@ -30,7 +30,8 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 QUEUED, RUNNING, MEASURED, REFUSED = "queued", "running", "measured", "refused"
-COUNTED = "counted"  # in the history of a refused entry that takes its part of the quota nevertheless
+# Lines of history that are looked for; a refused entry that is counted takes its part of the quota nevertheless.
+TAKEN_UP, COUNTED = "taken up", "counted"
 
 metadata = MetaData()
 

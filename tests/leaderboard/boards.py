@@ -18,7 +18,7 @@ import numpy as np
 import uvicorn
 from onnx import TensorProto, helper, numpy_helper
 
-from autograder.leaderboard import jobs, task
+from autograder.leaderboard import jobs, listen, task
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.entry import check
 from autograder.leaderboard.events import Baseline, Effort, Olympics, Quota, Task, load
@@ -113,7 +113,7 @@ def fill(store: Store, olympics: Olympics, entries: int, students: int) -> None:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """Serve an application on a real socket and yield its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", server_header=False, lifespan="off"))
+    server = uvicorn.Server(listen.config(app, port=0, lifespan="off"))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # who connects before the server runs waits for it
@@ -133,7 +133,7 @@ def main(port: int = 8017, entries_count: int = 5000) -> None:
         store, olympics = Store(f"sqlite:///{folder}/leaderboard.db"), load()
         fill(store, olympics, entries_count, entries_count)
         print(f"serving {entries_count} entries on port {port}", flush=True)
-        uvicorn.run(create_app(store, olympics), port=port, log_level="warning", server_header=False)
+        uvicorn.Server(listen.config(create_app(store, olympics), port=port)).run()
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
-from autograder.leaderboard import app, door, jobs
+from autograder.leaderboard import app, door, jobs, listen
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.cache import CHECK_EVERY
 from autograder.leaderboard.events import Olympics, Quota
@@ -122,6 +122,84 @@ def test_quota_and_duplicates_are_said(light_store: Store, token: str) -> None:
         more = client.post(API, content=dense(1, 5), headers=bearer(token))
     assert (again.status_code, "entry 1 already" in again.json()["detail"]) == (409, True)
     assert (more.status_code, "tomorrow" in more.json()["detail"]) == (429, True)
+
+
+def test_a_second_entry_while_one_waits_is_told_so(client: httpx.Client, token: str) -> None:
+    client.post(API, content=dense(), headers=bearer(token))
+    answer = client.post(API, content=dense(1, 5), headers=bearer(token))
+    assert (answer.status_code, "entry 1 to this event still waits" in answer.json()["detail"]) == (409, True)
+
+
+@contextmanager
+def half_sent(
+    client: httpx.Client, path: str, *headers: str, body: bytes = b"", length: int = 50_000
+) -> Iterator[socket.socket]:
+    """Begin a request and keep the line open."""
+    head = [f"POST {path} HTTP/1.1", "Host: x", "Connection: close", f"Content-Length: {length}", *headers]
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as line:
+        line.sendall("\r\n".join([*head, "", ""]).encode() + body)
+        yield line
+
+
+def test_slow_uploads_hold_up_nobody_else(client: httpx.Client, light_store: Store, token: str) -> None:
+    with ExitStack() as stack:
+        for number in range(2 * door.AT_ONCE):
+            slow = light_store.add_token(f"slow {number}", 1)
+            stack.enter_context(half_sent(client, API, f"Authorization: Bearer {slow}", body=b"x"))
+        second = 0
+        while second != 429:  # as soon as the server has seen the first one's upload
+            second = client.post(API, content=b"y", headers=bearer(slow)).status_code
+            assert second in (201, 429)
+        start = time.monotonic()
+        assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
+        assert time.monotonic() - start < 5
+
+
+def test_an_upload_that_never_ends_is_ended(client: httpx.Client, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "UPLOAD_SECONDS", 0.3)
+    with half_sent(client, API, f"Authorization: Bearer {token}", body=b"x") as line:
+        assert line.recv(100).startswith(b"HTTP/1.1 408 ")
+    assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
+
+
+def test_the_deadline_goes_by_when_an_upload_begins(light_store: Store, token: str) -> None:
+    now = time.time()
+    light_store.clock = lambda: now
+    data = dense()
+    with (
+        client_of(light_store, small_olympics(deadline=datetime.fromtimestamp(now + 100, UTC))) as client,
+        half_sent(client, API, f"Authorization: Bearer {token}", body=data[:100], length=len(data)) as line,
+    ):
+        time.sleep(1)
+        now += 200
+        line.sendall(data[100:])
+        assert line.recv(100).startswith(b"HTTP/1.1 201 ")
+
+
+def test_who_signs_in_sends_little(client: httpx.Client) -> None:
+    kind = "Content-Type: application/x-www-form-urlencoded"
+    with half_sent(client, "/sign-in", kind, body=b"token=", length=2**20) as line:
+        assert line.recv(100).startswith(b"HTTP/1.1 413 ")
+    assert (
+        client.post("/sign-in", content=iter([b"token=x"]), headers={"Content-Type": kind.split(": ")[1]}).status_code
+        == 413
+    )
+
+
+def test_connections_that_say_nothing_are_closed(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listen, "HEAD_SECONDS", 0.5)
+    address = (client.base_url.host, client.base_url.port)
+    whole, half = b"HEAD /api/events HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: "
+    for said in (b"", half, whole + half):
+        with socket.create_connection(address, timeout=10) as line:
+            line.sendall(said)
+            while line.recv(2**16):
+                pass
+    with socket.create_connection(address, timeout=10) as line:  # one that goes on speaking stays
+        for _ in range(5):
+            line.sendall(whole)
+            assert line.recv(2**16).startswith(b"HTTP/1.1 200 ")
+            time.sleep(0.3)
 
 
 def test_an_unknown_event(client: httpx.Client, token: str) -> None:
