@@ -82,6 +82,12 @@ def add_commands(subparsers: Any) -> None:
     data = add("data", _data, "Write the training digits and the public ones to a file for numpy.load")
     data.add_argument("out", type=Path)
 
+    clock = add("clock", _clock, "Show the time that deadline and quotas go by", "It never goes back by itself.")
+    with_database(clock)
+    clock.add_argument(
+        "--trust", action="store_true", help="go by this machine's clock again, after it was ahead and is right now"
+    )
+
     export = add("export", _export, "Write the standings of each event as CSV")
     with_database(export)
     export.add_argument("--out", type=Path, default=Path(), help="the folder, made if need be (default: here)")
@@ -142,6 +148,19 @@ def _token(root: Path, options: argparse.Namespace) -> int:
     store, days = _store(root, options), _olympics(options).quota.token_days
     for student in options.students:
         print(f"{student}\t{store.add_token(student, days)}")
+    return 0
+
+
+def _clock(root: Path, options: argparse.Namespace) -> int:
+    from autograder.leaderboard.show import moment
+
+    store = _store(root, options)
+    if options.trust:
+        store.trust_clock()
+    last = store.last()
+    print(f"this machine's clock:      {moment(store.clock())}")
+    print(f"last thing that happened:  {moment(last) if last else 'none'}")
+    print(f"deadline and quotas go by: {moment(store.now())}")
     return 0
 
 

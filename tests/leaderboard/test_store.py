@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from autograder.leaderboard import jobs, worker
+from autograder.leaderboard.clock import SteadyClock
 from autograder.leaderboard.entry import check
 from autograder.leaderboard.events import Quota
 from autograder.leaderboard.jobs import ATTEMPTS, LEASE
@@ -201,6 +203,46 @@ def test_an_upload_that_began_in_time_enters(store: Store, clock: Clock, ada: St
     deadline = datetime.fromtimestamp(arrived + 10, UTC)
     clock.now += 20
     assert store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline, arrived)
+
+
+def test_a_clock_that_was_ahead_once_does_not_end_the_contest(
+    store: Store,
+    clock: Clock,
+    ada: Student,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("autograder.leaderboard.clock._said", {})
+    right = clock.now
+    deadline = datetime.fromtimestamp(right + 30 * DAY, UTC)
+    data = dense(2, 1)
+    clock.now += 90 * DAY
+    store.refuse_at_the_door(ada, "latency", "x", b"junk", "no model")
+    clock.now = right
+    with caplog.at_level(logging.ERROR), pytest.raises(NotAllowed, match="deadline"):
+        store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline)
+    assert "autograder leaderboard clock --trust" in caplog.text
+    store.trust_clock()
+    store.trust_clock()
+    assert store.now() == right
+    assert store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline)
+
+
+def test_a_clock_that_jumps_is_not_followed(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autograder.leaderboard.clock._said", {})
+    wall, steady = Clock(1_800_000_000.0), Clock(50.0)
+    clock = SteadyClock(wall, steady)
+    wall.now += 5.0  # kept right by a few seconds, again and again
+    assert clock() == wall.now
+    for ahead in (90 * DAY, -90 * DAY):
+        right = wall.now
+        wall.now += ahead
+        steady.now += 7
+        with caplog.at_level(logging.ERROR):
+            assert clock() == right + 7
+        wall.now = right + 7
+        assert clock() == wall.now
+    assert "the clock jumped to" in caplog.text
 
 
 @pytest.mark.parametrize("table", ["entries", "results", "history"])
