@@ -8,7 +8,7 @@ from fastapi import FastAPI, HTTPException, Request
 from pydantic import BaseModel, Field
 
 from autograder.leaderboard.board import Board
-from autograder.leaderboard.door import Door
+from autograder.leaderboard.door import Door, EntryId
 from autograder.leaderboard.standings import Entry, Score
 from autograder.leaderboard.store import Store
 
@@ -143,7 +143,7 @@ def add_routes(app: FastAPI, store: Store, board: Board, door: Door) -> None:
         )
 
     @app.get("/api/entries/{entry_id}", name="api_entry", summary="An entry and what became of it")
-    def entry_info(request: Request, entry_id: int) -> EntryInfo:
+    def entry_info(request: Request, entry_id: EntryId) -> EntryInfo:
         return describe(request, entry_id)
 
     @app.post(

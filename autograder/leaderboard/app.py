@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.exception_handlers import http_exception_handler
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
@@ -18,7 +20,7 @@ from starlette.types import ASGIApp
 from autograder.leaderboard import api, entry, jobs
 from autograder.leaderboard.board import Board, export_csv
 from autograder.leaderboard.cache import Cache
-from autograder.leaderboard.door import COOKIE, OVERHEAD, Door
+from autograder.leaderboard.door import COOKIE, OVERHEAD, Door, EntryId
 from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.guard import Guard, check_same_site
 from autograder.leaderboard.picture import draw
@@ -28,6 +30,7 @@ from autograder.leaderboard.store import NotAllowed, Store
 from autograder.leaderboard.tables import MEASURED, QUEUED, REFUSED, RUNNING
 
 HERE = Path(__file__).parent
+PAGE = re.compile(r"[0-9]{1,6}")
 ROWS = 100  # of a page of the standings
 
 
@@ -82,9 +85,18 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
         return templates.TemplateResponse(request, name, context, status_code=status)
 
+    def is_api(request: Request) -> bool:
+        return request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/")
+
+    @app.exception_handler(RequestValidationError)
+    async def no_such_address(request: Request, error: RequestValidationError) -> Response:
+        if is_api(request):
+            return await request_validation_exception_handler(request, error)
+        return page(request, "message.html", 404, detail="There is no such page.")
+
     @app.exception_handler(AnyHTTPException)
     async def explain(request: Request, error: AnyHTTPException) -> Response:
-        if request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/"):
+        if is_api(request):
             return await http_exception_handler(request, error)
         detail = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
         answer = page(request, "message.html", error.status_code, detail=detail)
@@ -103,7 +115,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             headers = {"content-disposition": f'attachment; filename="{found.id}.csv"'}
             return Response(export_csv(found, ranked), media_type="text/csv; charset=utf-8", headers=headers)
         number = request.query_params.get("page", "1")
-        current = max(1, int(number)) if number.isdecimal() else 1
+        current = max(1, int(number)) if PAGE.fullmatch(number) else 1
         pages = max(1, -(-len(ranked.places) // ROWS))
         if current > pages:
             raise HTTPException(404, f"These standings have {pages} pages.")
@@ -147,11 +159,11 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
         }
 
     @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
-    def entry_page(request: Request, entry_id: int) -> Response:
+    def entry_page(request: Request, entry_id: EntryId) -> Response:
         return page(request, "entry.html", **entry_context(entry_id))
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
-    def entry_now(request: Request, entry_id: int) -> Response:
+    def entry_now(request: Request, entry_id: EntryId) -> Response:
         """Return the changing part of an entry's page, if it has changed: asked for every second while it waits."""
         context = entry_context(entry_id)
         found = context["entry"]
@@ -190,16 +202,22 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
         except HTTPException as error:
             return page(request, "sign_in.html", error.status_code, error=error.detail)
         answer = _see_other(request, "enter")
-        secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, token, max_age=43_200, httponly=True, samesite="strict", secure=secure)
+        secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").partition(",")[0].strip())
+        options: dict[str, Any] = {"httponly": True, "samesite": "strict", "secure": secure}
+        answer.set_cookie(COOKIE, token, max_age=43_200, path=_root(request), **options)
         return answer
 
     @app.post("/sign-out", name="sign_out", include_in_schema=False)
     async def sign_out(request: Request) -> Response:
         check_same_site(request)
         answer = _see_other(request, "home")
-        answer.delete_cookie(COOKIE)
+        answer.delete_cookie(COOKIE, path=_root(request))
         return answer
+
+
+def _root(request: Request) -> str:
+    """Return the path of the first page: what else a proxy shows on this host gets no cookie."""
+    return request.url_for("home").path
 
 
 def _see_other(request: Request, name: str, **parts: Any) -> RedirectResponse:

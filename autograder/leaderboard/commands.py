@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,10 +115,17 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
 
     from autograder.leaderboard import listen
     from autograder.leaderboard.app import create_app
+    from autograder.leaderboard.guard import PREFIX
+    from autograder.leaderboard.worker import check_baseline
     from autograder.sandbox import available
 
-    olympics, database = _olympics(options), _database(root, options)
-    app = create_app(_store(root, options), olympics, options.prefix.rstrip("/"))
+    olympics, database, store = _olympics(options), _database(root, options), _store(root, options)
+    check_baseline(store, olympics)
+    prefix = options.prefix.rstrip("/")
+    if prefix and not PREFIX.fullmatch(prefix.encode()):
+        raise ValueError(f"--prefix {prefix!r} is no path; write it like /user/ada/proxy/8017")
+    app = create_app(store, olympics, prefix)
+    listening = _listen(options)
     worker = None
     if not options.no_worker:
         available()
@@ -129,13 +137,26 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
     # After a signal uvicorn ends by sending it again: without this the worker would outlive the pages.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        given = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        uvicorn.Server(listen.config(app, host=options.host, port=options.port)).run(given)
+        uvicorn.Server(listen.config(app)).run([listening])
     finally:
         if worker:
             worker.terminate()
             worker.wait()
     return 0
+
+
+def _listen(options: argparse.Namespace) -> socket.socket:
+    if options.fd is not None:
+        return socket.socket(fileno=options.fd)
+    if not 0 <= options.port < 2**16:
+        raise ValueError(f"there is no port {options.port}; ports go from 0, any free one, to {2**16 - 1}")
+    try:
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen on {options.host}, port {options.port}: {error}; choose another with --host or --port"
+        ) from None
 
 
 def _worker(root: Path, options: argparse.Namespace) -> int:
@@ -146,7 +167,11 @@ def _worker(root: Path, options: argparse.Namespace) -> int:
 
 def _token(root: Path, options: argparse.Namespace) -> int:
     store, days = _store(root, options), _olympics(options).quota.token_days
-    for student in options.students:
+    names = [name.strip() for name in options.students]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice or "" in names:  # before any token is made: a second one would end the first
+        raise ValueError(f"{twice[0]!r} is named twice" if twice else "one of the names is blank")
+    for student in names:
         print(f"{student}\t{store.add_token(student, days)}")
     return 0
 
@@ -165,9 +190,10 @@ def _clock(root: Path, options: argparse.Namespace) -> int:
 
 
 def _read(model: Path) -> bytes:
-    if not model.is_file():
-        raise FileNotFoundError(f"there is no file {model}")
-    return model.read_bytes()
+    try:
+        return model.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{model} cannot be read: {error.strerror}") from None
 
 
 def _enter(root: Path, options: argparse.Namespace) -> int:

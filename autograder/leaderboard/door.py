@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from tempfile import SpooledTemporaryFile
+from typing import Annotated
 
-from fastapi import HTTPException, Request
+from fastapi import HTTPException, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
@@ -17,6 +18,7 @@ from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.guard import RateLimit, check_declared_size, check_short_form, too_large
 from autograder.leaderboard.store import Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken, Waiting
 
+EntryId = Annotated[int, Path(ge=1, le=2**31 - 1)]  # what databases count to
 COOKIE = "tinybench_token"
 AT_ONCE = 4  # files in memory, to be checked; while they arrive, they lie in temporary files
 SPOOLED = 2**20

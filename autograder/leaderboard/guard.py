@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Hashable
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -94,7 +95,13 @@ def check_short_form(request: Request) -> None:
 
 def check_same_site(request: Request) -> None:
     """Refuse a form that another site's page sends with this browser's cookie."""
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin", "same-site"):
+    site = request.headers.get("sec-fetch-site")
+    if site is None:  # browsers send it over https and to this machine only, but with each form where it comes from
+        host = urlsplit(request.headers.get("origin", "")).netloc
+        own = host and host in (request.headers.get("host"), request.headers.get("x-forwarded-host"))
+    else:
+        own = site in ("none", "same-origin")
+    if not own:
         raise HTTPException(403, "this form was sent by another site; open the leaderboard itself")
 
 

@@ -126,12 +126,12 @@ class Store:
         stamp = self._stamp(connection)
         connection.execute(history.insert().values(entry_id=entry_id, stamp=stamp, what=what, detail=detail))
 
-    def setting(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Return a value that is made once and then the same for every server and worker."""
+    def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
+        """Return a value that is made once and then the same for every server and worker; empty if there is none."""
         query = select(settings.c.value).where(settings.c.name == name)
         with self.engine.begin() as connection:
             value = connection.scalar(query)
-        if value is None:
+        if value is None and make:
             made = make()  # may take a while: outside any transaction
             # Another process may have been faster; then its value counts.
             with suppress(IntegrityError), writing(self.engine) as connection:

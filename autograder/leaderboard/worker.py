@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from autograder.leaderboard import jobs, task
@@ -19,6 +21,7 @@ from autograder.leaderboard.referee import Progress, Referee, RefusedOnPrivate
 from autograder.leaderboard.store import Store
 from autograder.sandbox import available
 
+RECIPE = "baseline recipe"
 POLL = 0.5
 HEARTBEAT = 5.0
 
@@ -29,8 +32,24 @@ class Lost(Exception):
     """Another worker has this job now: the lease had lapsed."""
 
 
+def check_baseline(store: Store, olympics: Olympics) -> None:
+    """Raise ValueError if the entries of this database are measured beside another baseline than the file's."""
+    known = store.setting(RECIPE)
+    if known and known != _recipe(olympics):
+        raise ValueError(
+            f"[baseline] in the events file is not the one of this database, {known.decode()}: all entries are "
+            "measured beside the same one. Put it back, or begin a new database"
+        )
+
+
+def _recipe(olympics: Olympics) -> bytes:
+    return json.dumps(asdict(olympics.baseline)).encode()
+
+
 def make_referee(store: Store, olympics: Olympics) -> Referee:
     """Return the referee with the baseline and the private seed of this database."""
+    check_baseline(store, olympics)
+    store.setting(RECIPE, lambda: _recipe(olympics))
     baseline = store.setting("baseline", lambda: task.train_baseline(olympics.baseline))
     return Referee(olympics, baseline, store.private_seed())
 
@@ -111,6 +130,7 @@ def run(database: str, olympics: Olympics) -> int:
     """
     available()
     store = Store(database)
+    check_baseline(store, olympics)
 
     def leave(*_: object) -> None:
         raise SystemExit(0)

@@ -24,13 +24,14 @@ from autograder.leaderboard.store import Store
 from tests.leaderboard.boards import dense, fill, made_up_scores, serving, small_olympics
 
 API = "/api/events/latency/entries"
+SAME_SITE = {"Sec-Fetch-Site": "same-origin"}  # as browsers say
 
 
 @contextmanager
 def client_of(store: Store, olympics: Olympics, prefix: str = "") -> Iterator[httpx.Client]:
     with (
         serving(create_app(store, olympics, prefix)) as address,
-        httpx.Client(base_url=address, follow_redirects=True, timeout=30) as client,
+        httpx.Client(base_url=address, follow_redirects=True, timeout=30, headers=SAME_SITE) as client,
     ):
         yield client
 
@@ -135,7 +136,14 @@ def half_sent(
     client: httpx.Client, path: str, *headers: str, body: bytes = b"", length: int = 50_000
 ) -> Iterator[socket.socket]:
     """Begin a request and keep the line open."""
-    head = [f"POST {path} HTTP/1.1", "Host: x", "Connection: close", f"Content-Length: {length}", *headers]
+    head = [
+        f"POST {path} HTTP/1.1",
+        "Host: x",
+        "Connection: close",
+        "Sec-Fetch-Site: none",
+        f"Content-Length: {length}",
+        *headers,
+    ]
     with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as line:
         line.sendall("\r\n".join([*head, "", ""]).encode() + body)
         yield line
@@ -275,7 +283,45 @@ def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(client: httpx.Cl
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    assert client.post("/enter", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert "path=/;" in cookie
+    assert "secure" not in cookie
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/user/ada/proxy/8017"}
+    answer = client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)
+    assert "path=/user/ada/proxy/8017/;" in answer.headers["set-cookie"].lower()
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://{host}"}, 200),
+        ({"Origin": "https://hub.example", "X-Forwarded-Host": "hub.example"}, 200),
+    ],
+)
+def test_forms_come_from_the_pages_themselves(
+    client: httpx.Client, token: str, headers: dict[str, str], status: int
+) -> None:
+    del client.headers["Sec-Fetch-Site"]
+    host = f"{client.base_url.host}:{client.base_url.port}"
+    headers = {name: value.replace("{host}", host) for name, value in headers.items()}
+    assert client.post("/sign-in", data={"token": token}, headers=headers).status_code == status
+    assert client.post("/sign-out", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", str(2**31), str(10**30), "9" * 5000])
+def test_numbers_that_no_entry_has(client: httpx.Client, number: str) -> None:
+    for path in (f"/entries/{number}", f"/entries/{number}/now"):
+        answer = client.get(path)
+        assert (answer.status_code, "<html" in answer.text) == (404, True)
+    assert client.get(f"/api/entries/{number}").status_code == 422
+    assert client.get(f"/events/latency?page={number}").status_code in (200, 404)
 
 
 def test_names_and_files_cannot_inject_html(client: httpx.Client, light_store: Store) -> None:
