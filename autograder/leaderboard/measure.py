@@ -6,7 +6,6 @@ It sees models and digits, but no labels: answers are compared outside. Beside t
 from __future__ import annotations
 
 import ctypes
-import gc
 import io
 import itertools
 import json
@@ -141,7 +140,6 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
     load(packed["tiny"].tobytes())(stock[0])  # what the runtime itself takes belongs to no model
     touch_libraries()
     # Freed memory that stays with the process would be taken again and not be seen: a small model's whole weight.
-    gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     before = read_status()["VmRSS"]
     stages: dict[str, int] = {}

@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from autograder.leaderboard import entry
-from autograder.leaderboard.apart import check_apart
+from autograder.leaderboard import apart, entry
 from autograder.leaderboard.entry import Facts, Refused, check
 from autograder.leaderboard.events import EntryLimits
 from autograder.leaderboard.referee import Referee
@@ -58,18 +57,28 @@ def hoard(data: bytes, limits: EntryLimits) -> Facts:
 
 
 @pytest.mark.parametrize("reader", [spin, crash, hoard])
-def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(reader: Callable[[bytes, EntryLimits], Facts]) -> None:
+def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
+    reader: Callable[[bytes, EntryLimits], Facts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = f"from tests.attacks.onnx import test_hostile as t; t.apart.serve(t.{reader.__name__})"
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", words])
+    monkeypatch.setattr(apart, "_idle", [])
     mine, start = time.process_time(), time.monotonic()
     with pytest.raises(Refused, match="breaks the reader"):
-        check_apart(dense(), EntryLimits(), reader)
-    assert time.monotonic() - start < 20
+        apart.check_apart(dense(), EntryLimits())
+    assert time.monotonic() - start < 30
     assert time.process_time() - mine < 1
+    assert not apart._idle
 
 
-def test_in_a_process_of_its_own_the_check_says_the_same() -> None:
-    assert check_apart(dense(), EntryLimits()) == check(dense())
-    with pytest.raises(Refused, match="file is empty"):
-        check_apart(b"", EntryLimits())
+def test_in_a_process_of_its_own_the_check_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "_idle", [])
+    for _ in range(2):  # the second time by the same process
+        assert apart.check_apart(dense(), EntryLimits()) == check(dense())
+        with pytest.raises(Refused, match="file is empty"):
+            apart.check_apart(b"", EntryLimits())
+        assert len(apart._idle) == 1
+    apart._idle[0].end()
 
 
 PEAK = """
