@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp
 
@@ -26,7 +27,7 @@ from autograder.leaderboard.guard import Guard, check_same_site
 from autograder.leaderboard.picture import draw
 from autograder.leaderboard.show import FILTERS
 from autograder.leaderboard.standings import missed_bars, smaller_is_better
-from autograder.leaderboard.store import NotAllowed, Store
+from autograder.leaderboard.store import NotAllowed, Store, Student
 from autograder.leaderboard.tables import MEASURED, QUEUED, REFUSED, RUNNING
 
 HERE = Path(__file__).parent
@@ -81,6 +82,7 @@ def _templates(olympics: Olympics) -> Jinja2Templates:
 def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     olympics = board.olympics
     templates = _templates(olympics)
+    titles = {event.id: event.title for event in olympics.events}
 
     def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
         return templates.TemplateResponse(request, name, context, status_code=status)
@@ -171,14 +173,24 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             return Response(status_code=204)
         return page(request, "_entry.html", **context)
 
+    def entering(request: Request, student: Student, chosen: str, status: int = 200, error: str = "") -> Response:
+        context: dict[str, Any] = {
+            "student": student,
+            "chosen": chosen if chosen in titles else olympics.events[0].id,
+            "closed": board.state()[1],
+            "left": {event: store.left(student, event, olympics.quota) for event in titles},
+            "own": store.entries_of(student),
+            "titles": titles,
+        }
+        return page(request, "enter.html", status, error=error, **context)
+
     @app.get("/enter", name="enter", include_in_schema=False)
     def enter_form(request: Request) -> Response:
         try:
             student = store.student(request.cookies.get(COOKIE, ""))
         except NotAllowed:
             return page(request, "sign_in.html")
-        chosen = request.query_params.get("event", olympics.events[0].id)
-        return page(request, "enter.html", student=student, chosen=chosen, closed=board.state()[1])
+        return entering(request, student, request.query_params.get("event", ""))
 
     @app.post("/enter", name="enter_file", include_in_schema=False)
     async def enter_file(request: Request) -> Response:
@@ -187,8 +199,8 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
         try:
             entry_id = await door.take_form(request, student)
         except HTTPException as error:
-            context = {"student": student, "error": error.detail, "chosen": "", "closed": False}
-            answer = page(request, "enter.html", error.status_code, **context)
+            chosen = getattr(request.state, "event", "")
+            answer = await run_in_threadpool(entering, request, student, chosen, error.status_code, error.detail)
             answer.headers.update(error.headers or {})
             return answer
         return _see_other(request, "entry", entry_id=entry_id)

@@ -88,6 +88,7 @@ class Door:
                 form = await request.form(max_files=1, max_fields=8)
             try:
                 upload, event = form.get("file"), str(form.get("event", ""))
+                request.state.event = event  # for the form that says what was wrong
                 if not isinstance(upload, UploadFile) or not upload.filename:
                     raise HTTPException(400, "no file was chosen; choose an .onnx file")
                 return await self._let_in(student, event, upload.filename, upload, arrived)

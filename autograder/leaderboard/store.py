@@ -327,6 +327,18 @@ class Store:
         with self.engine.begin() as connection:
             return connection.execute(query).first()
 
+    def entries_of(self, student: Student, most: int = 50) -> list[Row[Any]]:
+        """Return a student's latest entries with their states, the latest first."""
+        query = select(entries.c.id, entries.c.event, entries.c.name, entries.c.stamp, jobs.c.state)
+        query = query.join(jobs, jobs.c.entry_id == entries.c.id).where(jobs.c.student_id == student.id)
+        with self.engine.begin() as connection:
+            return list(connection.execute(query.order_by(entries.c.id.desc()).limit(most)))
+
+    def left(self, student: Student, event: str, quota: Quota) -> int:
+        """Return how many models a student may still enter to an event today."""
+        with self.engine.begin() as connection:
+            return max(0, quota.per_day - self._used(connection, student, event, self._stamp(connection)))
+
     def history(self, entry_id: int) -> list[Row[Any]]:
         """Return what happened to an entry, in order."""
         with self.engine.begin() as connection:

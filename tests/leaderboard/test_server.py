@@ -278,6 +278,57 @@ def test_forms_filled_in_wrongly(
     assert words in answer.text
 
 
+def test_a_form_that_fails_keeps_the_event(client: httpx.Client, token: str) -> None:
+    sign_in(client, token)
+    chosen = re.compile(r'value="(\S+)" required checked')
+    for status in (200, 409):
+        answer = client.post("/enter", data={"event": "accuracy"}, files={"file": ("m.onnx", dense())})
+        assert answer.status_code == status
+    assert chosen.findall(answer.text) == ["accuracy"]
+    assert chosen.findall(client.post("/enter", data={"event": "accuracy"}).text) == ["accuracy"]
+    assert chosen.findall(client.get("/enter?event=memory").text) == ["memory"]
+    assert chosen.findall(client.get("/enter?event=none").text) == ["latency"]
+
+
+def test_students_see_their_own_entries_and_what_is_left(light_store: Store, token: str) -> None:
+    with client_of(light_store, small_olympics(quota=Quota(per_day=3))) as client:
+        sign_in(client, token)
+        assert "Your entries" not in client.get("/enter").text
+        client.post("/enter", data={"event": "memory"}, files={"file": ("mine.onnx", dense())})
+        text = client.get("/enter").text
+        assert re.findall(r"(\d) of 3 entries left today", text) == ["3", "2", "3", "3"]
+        assert "mine.onnx" in text.partition("Your entries")[2]
+        sign_in(client, light_store.add_token("Ben", 1))
+        assert "mine.onnx" not in client.get("/enter").text
+
+
+def test_the_rules_say_what_refuses(client: httpx.Client) -> None:
+    text = re.sub(r"<[^>]+>", "", client.get("/rules").text)
+    words = (
+        "load_digits",
+        "UTC; an upload that has begun by then counts",
+        "At most 1000 entries a day",
+        "entered to an event once",
+        "One entry of yours to an event waits",
+        "first call: 5 s",
+        "0.25 s",
+        "1024 MB",
+        "± 100000 %",
+    )
+    assert [word for word in words if word not in text] == []
+
+
+def test_a_shared_place_says_when_each_entered(client: httpx.Client, light_store: Store) -> None:
+    for name in ("Ada", "Ben"):
+        address = API.replace("latency", "all-around")
+        client.post(address, content=dense(1, ord(name[0])), headers=bearer(light_store.add_token(name, 1)))
+    measure_all(light_store)
+    time.sleep(CHECK_EVERY)
+    text = client.get("/events/all-around").text
+    assert text.count("<small>entered ") == text.count("1<span aria-hidden") == 2
+    assert "the order is that of time, not of score" in text
+
+
 def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(client: httpx.Client, token: str) -> None:
     answer = client.post("/sign-in", data={"token": token}, follow_redirects=False)
     cookie = answer.headers["set-cookie"].lower()
