@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 import signal
 import socket
@@ -232,7 +233,9 @@ def _rehearse(root: Path, options: argparse.Namespace) -> int:
     olympics, data = _olympics(options), _read(options.model)
     check(data, olympics.limits)
     if options.quick:
-        olympics = dataclasses.replace(olympics, referee=dataclasses.replace(olympics.referee, processes=3))
+        olympics = dataclasses.replace(
+            olympics, referee=dataclasses.replace(olympics.referee, processes=3, widest=math.inf)
+        )
     recipe = olympics.baseline
     trained = "-".join(map(str, ("baseline", *recipe.hidden, recipe.iterations, recipe.seed)))
     kept = options.baseline or root / "course" / f"{trained}.onnx"

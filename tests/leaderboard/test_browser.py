@@ -32,6 +32,7 @@ hidden = [48]
 iterations = 6
 [referee]
 processes = 2
+widest = 1000
 rounds = 5
 [[event]]
 id = "latency"
