@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS = 20.0
+HEAD_SECONDS = 10.0
 FILES = 65_536  # open at once, if this system lets us
 RESERVED = 100  # for databases, logs and uploads
 

@@ -8,13 +8,10 @@ import math
 import os
 import random
 import signal
-import socket
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ import numpy as np
 import tinybench
 from autograder import sandbox
 from autograder.leaderboard import task
+from autograder.leaderboard.alone import Progress, host_lock
 from autograder.leaderboard.entry import Refused
 from autograder.leaderboard.events import EntryLimits, Olympics
 
@@ -31,7 +29,6 @@ PLACE = "/referee"
 # memory comes in whole pages and arenas: of a small model's, a few are more than a hundredth
 MEMORY_FLOOR, MEMORY_GRAIN = 0.01, 4 * 4096
 MEASUREMENTS = 2  # of an entry that varies too much, before it is refused
-LOCK, PATIENCE = "tinybench-referee", 1800.0  # seconds
 OVERTIME = (-signal.SIGPROF, 128 + signal.SIGPROF)  # exit codes, without and within the sandbox
 PRIVATE = (
     "it reads the public digits, but not all of the private ones: there it fails, is too slow, or changes its answers. "
@@ -39,7 +36,6 @@ PRIVATE = (
     "afresh (autograder.leaderboard.task.fresh_digits)"
 )
 
-Progress = Callable[[str], object]
 Run = Callable[[bytes, sandbox.Limits], sandbox.Finished]
 
 
@@ -62,36 +58,6 @@ def unconfined(stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
         [sys.executable, str(PROGRAM)], input=stdin, capture_output=True, env=environment, check=False
     )
     return sandbox.Finished(done.returncode, done.stdout, done.stderr)
-
-
-@contextmanager
-def host_lock(progress: Progress = lambda text: None, name: str = LOCK, patience: float = PATIENCE) -> Iterator[None]:
-    """Measure alone on this host, however many workers, leaderboards and users there are.
-
-    Parameters
-    ----------
-    progress
-        Is told when another measurement is waited for.
-    name
-        Of a socket that one process at a time can have; the kernel frees it with the process.
-    patience
-        Seconds. Any user can have that socket: who keeps it longer than a measurement takes stops nobody.
-    """
-    with socket.socket(socket.AF_UNIX) as place:
-        end = time.monotonic() + patience
-        if not _taken(place, name):
-            progress("waiting for another measurement on this machine")
-            while not _taken(place, name) and time.monotonic() < end:
-                time.sleep(0.2)
-        yield
-
-
-def _taken(place: socket.socket, name: str) -> bool:
-    try:
-        place.bind(f"\0{name}")
-    except OSError:
-        return False
-    return True
 
 
 def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.95) -> tuple[float, float, float]:

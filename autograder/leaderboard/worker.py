@@ -14,10 +14,11 @@ from dataclasses import asdict
 from typing import Any
 
 from autograder.leaderboard import jobs, task
+from autograder.leaderboard.alone import Progress
 from autograder.leaderboard.entry import Refused
 from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.jobs import Job
-from autograder.leaderboard.referee import Progress, Referee, RefusedOnPrivate
+from autograder.leaderboard.referee import Referee, RefusedOnPrivate
 from autograder.leaderboard.store import Store
 from autograder.sandbox import available
 

@@ -19,9 +19,10 @@ from onnx import helper, numpy_helper
 
 from autograder import sandbox
 from autograder.leaderboard import task
+from autograder.leaderboard.alone import host_lock
 from autograder.leaderboard.entry import Refused, check
 from autograder.leaderboard.events import Effort
-from autograder.leaderboard.referee import Referee, RefusedOnPrivate, host_lock, rerun_interval, unconfined
+from autograder.leaderboard.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
 from tests.leaderboard.boards import dense, model, small_olympics, trained
 
 OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5, widest=1000))
