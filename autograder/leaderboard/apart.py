@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import resource
 import signal
@@ -50,6 +51,12 @@ class Reader:
 
 
 _idle: list[Reader] = []
+
+
+@atexit.register
+def _end_all() -> None:
+    while _idle:
+        _idle.pop().end()
 
 
 def check_apart(data: bytes, limits: EntryLimits) -> Facts:

@@ -62,7 +62,7 @@ class Effort:
 
     processes: int = 6
     rounds: int = 25
-    floor: float = 0.05
+    floor: float = 0.08
     widest: float = 0.2
 
 
