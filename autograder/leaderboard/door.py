@@ -45,7 +45,7 @@ class Door:
         self.uploads, self.failures = RateLimit(20), RateLimit(30)
 
     async def student(self, request: Request, token: str | None = None) -> Student:
-        """Return who sends a request: by the given token, the Authorization header, or the cookie.
+        """Return who sends a request: by the given token, or by the cookie.
 
         Raises
         ------
@@ -53,8 +53,7 @@ class Door:
             401 with the reason; 429 after many wrong tokens from one address.
         """
         if token is None:
-            scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-            token = bearer.strip() if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
+            token = request.cookies.get(COOKIE, "")
         try:
             return await run_in_threadpool(self.store.student, token)
         except UnknownToken as error:

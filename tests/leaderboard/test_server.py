@@ -366,6 +366,11 @@ def test_forms_come_from_the_pages_themselves(
     assert client.post("/sign-out", headers=headers).status_code == status
 
 
+def test_the_cookie_enters_nothing_by_the_api(client: httpx.Client, token: str) -> None:
+    sign_in(client, token)
+    assert client.post(API, content=dense()).status_code == 401
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "x", str(2**31), str(10**30), "9" * 5000])
 def test_numbers_that_no_entry_has(client: httpx.Client, number: str) -> None:
     for path in (f"/entries/{number}", f"/entries/{number}/now"):
