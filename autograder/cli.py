@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         root = Path(options.root).resolve() if options.root else project_root()
         return int(options.command(root, options))
-    except (NotebookError, SandboxUnavailable, FileNotFoundError, ValueError) as error:
+    except (NotebookError, SandboxUnavailable, OSError, ValueError) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

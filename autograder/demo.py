@@ -280,7 +280,7 @@ def with_little_effort() -> str:
     text = Path(str(autograder.leaderboard.__file__)).with_name("events.toml").read_text(encoding="utf-8")
     changes = {
         "deadline": "2999-01-01T00:00:00Z", "public_rows": 1080, "private_rows": 1080,
-        "hidden": [256, 128], "iterations": 8, "processes": 3, "rounds": 10, "accuracy_min": 0.8,
+        "hidden": [256, 128], "iterations": 8, "processes": 3, "rounds": 10, "widest": 10, "accuracy_min": 0.8,
     }  # fmt: skip
     for key, value in changes.items():
         text, found = re.subn(rf"(?m)^{key} = [^#\n]*", f"{key} = {value} ", text)

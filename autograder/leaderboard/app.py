@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.exception_handlers import http_exception_handler
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.types import ASGIApp
 
-from autograder.leaderboard import api, entry
+from autograder.leaderboard import api, entry, jobs
 from autograder.leaderboard.board import Board, export_csv
 from autograder.leaderboard.cache import Cache
-from autograder.leaderboard.door import COOKIE, OVERHEAD, Door
+from autograder.leaderboard.door import COOKIE, OVERHEAD, Door, EntryId
 from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.guard import Guard, check_same_site
 from autograder.leaderboard.picture import draw
 from autograder.leaderboard.show import FILTERS
 from autograder.leaderboard.standings import missed_bars, smaller_is_better
-from autograder.leaderboard.store import NotAllowed, Store
+from autograder.leaderboard.store import NotAllowed, Store, Student
 from autograder.leaderboard.tables import MEASURED, QUEUED, REFUSED, RUNNING
 
 HERE = Path(__file__).parent
+PAGE = re.compile(r"[0-9]{1,6}")
 ROWS = 100  # of a page of the standings
 
 
@@ -78,13 +82,23 @@ def _templates(olympics: Olympics) -> Jinja2Templates:
 def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     olympics = board.olympics
     templates = _templates(olympics)
+    titles = {event.id: event.title for event in olympics.events}
 
     def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
         return templates.TemplateResponse(request, name, context, status_code=status)
 
+    def is_api(request: Request) -> bool:
+        return request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/")
+
+    @app.exception_handler(RequestValidationError)
+    async def no_such_address(request: Request, error: RequestValidationError) -> Response:
+        if is_api(request):
+            return await request_validation_exception_handler(request, error)
+        return page(request, "message.html", 404, detail="There is no such page.")
+
     @app.exception_handler(AnyHTTPException)
     async def explain(request: Request, error: AnyHTTPException) -> Response:
-        if request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/"):
+        if is_api(request):
             return await http_exception_handler(request, error)
         detail = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
         answer = page(request, "message.html", error.status_code, detail=detail)
@@ -103,7 +117,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             headers = {"content-disposition": f'attachment; filename="{found.id}.csv"'}
             return Response(export_csv(found, ranked), media_type="text/csv; charset=utf-8", headers=headers)
         number = request.query_params.get("page", "1")
-        current = max(1, int(number)) if number.isdecimal() else 1
+        current = max(1, int(number)) if PAGE.fullmatch(number) else 1
         pages = max(1, -(-len(ranked.places) // ROWS))
         if current > pages:
             raise HTTPException(404, f"These standings have {pages} pages.")
@@ -140,18 +154,18 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             "place": snapshot.place_of(entry_id),
             "missed": missed_bars(event, measured, snapshot.private) if measured else "",
             "history": store.history(entry_id),
-            "ahead": store.ahead(entry_id) if found.state == QUEUED else 0,
+            "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
             "waiting": found.state in (QUEUED, RUNNING),
             "refused": found.state == REFUSED,
             "done": found.state == MEASURED,
         }
 
     @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
-    def entry_page(request: Request, entry_id: int) -> Response:
+    def entry_page(request: Request, entry_id: EntryId) -> Response:
         return page(request, "entry.html", **entry_context(entry_id))
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
-    def entry_now(request: Request, entry_id: int) -> Response:
+    def entry_now(request: Request, entry_id: EntryId) -> Response:
         """Return the changing part of an entry's page, if it has changed: asked for every second while it waits."""
         context = entry_context(entry_id)
         found = context["entry"]
@@ -159,14 +173,24 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             return Response(status_code=204)
         return page(request, "_entry.html", **context)
 
+    def entering(request: Request, student: Student, chosen: str, status: int = 200, error: str = "") -> Response:
+        context: dict[str, Any] = {
+            "student": student,
+            "chosen": chosen if chosen in titles else olympics.events[0].id,
+            "closed": board.state()[1],
+            "left": {event: store.left(student, event, olympics.quota) for event in titles},
+            "own": store.entries_of(student),
+            "titles": titles,
+        }
+        return page(request, "enter.html", status, error=error, **context)
+
     @app.get("/enter", name="enter", include_in_schema=False)
     def enter_form(request: Request) -> Response:
         try:
             student = store.student(request.cookies.get(COOKIE, ""))
         except NotAllowed:
             return page(request, "sign_in.html")
-        chosen = request.query_params.get("event", olympics.events[0].id)
-        return page(request, "enter.html", student=student, chosen=chosen, closed=board.state()[1])
+        return entering(request, student, request.query_params.get("event", ""))
 
     @app.post("/enter", name="enter_file", include_in_schema=False)
     async def enter_file(request: Request) -> Response:
@@ -175,8 +199,8 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
         try:
             entry_id = await door.take_form(request, student)
         except HTTPException as error:
-            context = {"student": student, "error": error.detail, "chosen": "", "closed": False}
-            answer = page(request, "enter.html", error.status_code, **context)
+            chosen = getattr(request.state, "event", "")
+            answer = await run_in_threadpool(entering, request, student, chosen, error.status_code, error.detail)
             answer.headers.update(error.headers or {})
             return answer
         return _see_other(request, "entry", entry_id=entry_id)
@@ -184,22 +208,28 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     @app.post("/sign-in", name="sign_in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
         check_same_site(request)
-        token = str((await request.form()).get("token", "")).strip()
+        token = await door.token_of_form(request)
         try:
             await door.student(request, token)
         except HTTPException as error:
             return page(request, "sign_in.html", error.status_code, error=error.detail)
         answer = _see_other(request, "enter")
-        secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, token, max_age=43_200, httponly=True, samesite="strict", secure=secure)
+        secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").partition(",")[0].strip())
+        options: dict[str, Any] = {"httponly": True, "samesite": "strict", "secure": secure}
+        answer.set_cookie(COOKIE, token, max_age=43_200, path=_root(request), **options)
         return answer
 
     @app.post("/sign-out", name="sign_out", include_in_schema=False)
     async def sign_out(request: Request) -> Response:
         check_same_site(request)
         answer = _see_other(request, "home")
-        answer.delete_cookie(COOKIE)
+        answer.delete_cookie(COOKIE, path=_root(request))
         return answer
+
+
+def _root(request: Request) -> str:
+    """Return the path of the first page: what else a proxy shows on this host gets no cookie."""
+    return request.url_for("home").path
 
 
 def _see_other(request: Request, name: str, **parts: Any) -> RedirectResponse:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.parse
@@ -41,6 +43,7 @@ def enter(server: str, token: str, event: str, name: str, data: bytes) -> dict[s
     ValueError
         If no leaderboard answers, or it does not take the entry; the message says why.
     """
+    _check(server, token)
     address = f"/api/events/{urllib.parse.quote(event, safe='')}/entries?name={urllib.parse.quote(name)}"
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"}
     entry: dict[str, Any] = _call(server, address, data, headers)
@@ -97,18 +100,30 @@ def in_words(measured: dict[str, Any]) -> str:
     )
 
 
+def _check(server: str, token: str) -> None:
+    if not server.startswith(("http://", "https://")):
+        raise ValueError(f"{server!r} is no address of a leaderboard; write http://host:port")
+    if not re.fullmatch(r"[\w-]*", token, re.ASCII):
+        raise ValueError("this is no token: it has characters that none has; copy it again")
+
+
 def _call(server: str, path: str, data: bytes | None = None, headers: dict[str, str] | None = None) -> Any:
     request = urllib.request.Request(server.rstrip("/") + path, data=data, headers=headers or {})
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)
+            content = answer.read()
     except urllib.error.HTTPError as error:
         raise ValueError(_detail(error)) from None
-    except urllib.error.URLError as error:
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
         raise ValueError(
-            f"no leaderboard answers at {server} ({error.reason}); name its address with --url, or start it with "
+            f"no leaderboard answers at {server} ({reason}); name its address with --url, or start it with "
             "`autograder leaderboard serve`"
         ) from None
+    try:
+        return json.loads(content)
+    except ValueError:
+        raise ValueError(f"what answers at {server} is no leaderboard") from None
 
 
 def _detail(error: urllib.error.HTTPError) -> str:

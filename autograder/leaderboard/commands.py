@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +84,12 @@ def add_commands(subparsers: Any) -> None:
     data = add("data", _data, "Write the training digits and the public ones to a file for numpy.load")
     data.add_argument("out", type=Path)
 
+    clock = add("clock", _clock, "Show the time that deadline and quotas go by", "It never goes back by itself.")
+    with_database(clock)
+    clock.add_argument(
+        "--trust", action="store_true", help="go by this machine's clock again, after it was ahead and is right now"
+    )
+
     export = add("export", _export, "Write the standings of each event as CSV")
     with_database(export)
     export.add_argument("--out", type=Path, default=Path(), help="the folder, made if need be (default: here)")
@@ -106,11 +114,19 @@ def _store(root: Path, options: argparse.Namespace) -> Store:
 def _serve(root: Path, options: argparse.Namespace) -> int:
     import uvicorn
 
+    from autograder.leaderboard import listen
     from autograder.leaderboard.app import create_app
+    from autograder.leaderboard.guard import PREFIX
+    from autograder.leaderboard.worker import check_baseline
     from autograder.sandbox import available
 
-    olympics, database = _olympics(options), _database(root, options)
-    app = create_app(_store(root, options), olympics, options.prefix.rstrip("/"))
+    olympics, database, store = _olympics(options), _database(root, options), _store(root, options)
+    check_baseline(store, olympics)
+    prefix = options.prefix.rstrip("/")
+    if prefix and not PREFIX.fullmatch(prefix.encode()):
+        raise ValueError(f"--prefix {prefix!r} is no path; write it like /user/ada/proxy/8017")
+    app = create_app(store, olympics, prefix)
+    listening = _listen(options)
     worker = None
     if not options.no_worker:
         available()
@@ -122,14 +138,26 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
     # After a signal uvicorn ends by sending it again: without this the worker would outlive the pages.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        given = None if options.fd is None else [socket.socket(fileno=options.fd)]
-        server = uvicorn.Config(app, options.host, options.port, log_level="warning", server_header=False)
-        uvicorn.Server(server).run(given)
+        uvicorn.Server(listen.config(app)).run([listening])
     finally:
         if worker:
             worker.terminate()
             worker.wait()
     return 0
+
+
+def _listen(options: argparse.Namespace) -> socket.socket:
+    if options.fd is not None:
+        return socket.socket(fileno=options.fd)
+    if not 0 <= options.port < 2**16:
+        raise ValueError(f"there is no port {options.port}; ports go from 0, any free one, to {2**16 - 1}")
+    try:
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen on {options.host}, port {options.port}: {error}; choose another with --host or --port"
+        ) from None
 
 
 def _worker(root: Path, options: argparse.Namespace) -> int:
@@ -140,15 +168,33 @@ def _worker(root: Path, options: argparse.Namespace) -> int:
 
 def _token(root: Path, options: argparse.Namespace) -> int:
     store, days = _store(root, options), _olympics(options).quota.token_days
-    for student in options.students:
+    names = [name.strip() for name in options.students]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice or "" in names:  # before any token is made: a second one would end the first
+        raise ValueError(f"{twice[0]!r} is named twice" if twice else "one of the names is blank")
+    for student in names:
         print(f"{student}\t{store.add_token(student, days)}")
     return 0
 
 
+def _clock(root: Path, options: argparse.Namespace) -> int:
+    from autograder.leaderboard.show import moment
+
+    store = _store(root, options)
+    if options.trust:
+        store.trust_clock()
+    last = store.last()
+    print(f"this machine's clock:      {moment(store.clock())}")
+    print(f"last thing that happened:  {moment(last) if last else 'none'}")
+    print(f"deadline and quotas go by: {moment(store.now())}")
+    return 0
+
+
 def _read(model: Path) -> bytes:
-    if not model.is_file():
-        raise FileNotFoundError(f"there is no file {model}")
-    return model.read_bytes()
+    try:
+        return model.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{model} cannot be read: {error.strerror}") from None
 
 
 def _enter(root: Path, options: argparse.Namespace) -> int:
@@ -187,7 +233,9 @@ def _rehearse(root: Path, options: argparse.Namespace) -> int:
     olympics, data = _olympics(options), _read(options.model)
     check(data, olympics.limits)
     if options.quick:
-        olympics = dataclasses.replace(olympics, referee=dataclasses.replace(olympics.referee, processes=3))
+        olympics = dataclasses.replace(
+            olympics, referee=dataclasses.replace(olympics.referee, processes=3, widest=math.inf)
+        )
     recipe = olympics.baseline
     trained = "-".join(map(str, ("baseline", *recipe.hidden, recipe.iterations, recipe.seed)))
     kept = options.baseline or root / "course" / f"{trained}.onnx"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import tomllib
 from collections import Counter
@@ -26,6 +27,8 @@ BITS: dict[int, int] = {
     TensorProto.UINT64: 64, TensorProto.UINT32: 32, TensorProto.UINT16: 16, TensorProto.UINT8: 8, TensorProto.UINT4: 4,
     TensorProto.BOOL: 8,
 }  # fmt: skip
+RANK = 8  # a product of more sizes can have millions of digits
+DECLARED = 4000  # constants, inputs, outputs, and tensors with a shape
 ATTRIBUTES = (
     AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.TENSOR,
     AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS,
@@ -68,7 +71,17 @@ def check(data: bytes, limits: EntryLimits | None = None) -> Facts:
     Refused
         If it is not safe or not valid; the message says why and what to do.
     """
-    limits = limits or EntryLimits()
+    try:
+        return _check(data, limits or EntryLimits())
+    except Refused:
+        raise
+    except Exception:
+        # Files of a kind nobody thought of end with a sentence too, and are to be looked at.
+        logging.getLogger(__name__).exception("the entry check failed on a file of %d bytes", len(data))
+        raise Refused("the entry check cannot make sense of it; export it again, or tell your instructor") from None
+
+
+def _check(data: bytes, limits: EntryLimits) -> Facts:
     model = _parse(data, limits)
     _check_versions(model)
     weights = _check_graph(model.graph, limits)
@@ -147,6 +160,9 @@ def _check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
     """Check nodes and constants; return how many weights there are."""
     if len(graph.node) > limits.nodes:
         raise Refused(f"it has {len(graph.node)} nodes; at most {limits.nodes} are allowed")
+    declared = len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info)
+    if declared > DECLARED:
+        raise Refused(f"it declares {declared} constants and tensors; at most {DECLARED} are allowed")
     if graph.sparse_initializer:
         raise Refused("it has sparse constants; store them dense")
     for node in graph.node:
@@ -160,9 +176,12 @@ def _check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
     if weights > limits.weights:
         raise Refused(f"it has {weights} weights; at most {limits.weights} are allowed")
     for value in [*graph.value_info, *graph.input, *graph.output]:
-        declared = math.prod(max(1, dim.dim_value) for dim in value.type.tensor_type.shape.dim)
-        if declared > limits.weights:
-            raise Refused(f"tensor {_quoted(value.name)} is declared with {declared} numbers; that is too large")
+        name, sizes = _quoted(value.name), value.type.tensor_type.shape.dim
+        if len(sizes) > RANK:
+            raise Refused(f"tensor {name} is declared with {len(sizes)} dimensions; at most {RANK} are allowed")
+        numbers = math.prod(max(1, size.dim_value) for size in sizes)
+        if numbers > limits.weights:
+            raise Refused(f"tensor {name} is declared with {numbers} numbers; that is too large")
     return weights
 
 
@@ -196,6 +215,8 @@ def _check_tensor(tensor: TensorProto, limits: EntryLimits) -> int:
         raise Refused(f"constant {name} holds text; digits need numbers only")
     if tensor.data_type not in BITS or tensor.HasField("segment"):
         raise Refused(f"constant {name} is of a type that is not allowed")
+    if len(tensor.dims) > RANK:
+        raise Refused(f"constant {name} has {len(tensor.dims)} dimensions; at most {RANK} are allowed")
     if any(size < 0 for size in tensor.dims):
         raise Refused(f"constant {name} has a negative size")
     numbers: int = math.prod(tensor.dims)

@@ -28,6 +28,7 @@ class EntryLimits:
     size_mb: float = 16
     nodes: int = 2000
     weights: int = 4_000_000
+    start_seconds: float = 5.0
     call_seconds: float = 1.0
     seconds: float = 120
     memory_mb: float = 1024
@@ -61,7 +62,8 @@ class Effort:
 
     processes: int = 6
     rounds: int = 25
-    floor: float = 0.05
+    floor: float = 0.08
+    widest: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -126,12 +128,15 @@ def load(path: Path | None = None) -> Olympics:
     Raises
     ------
     ValueError
-        If it is not TOML, or a value is missing, unknown or out of range; the message names file, section and key.
+        If it cannot be read or is not TOML, or a value is missing, unknown or out of range; the message names file,
+        section and key.
     """
     path = path or Path(__file__).with_name("events.toml")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         return _olympics(data)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     except ValueError as error:
@@ -154,6 +159,8 @@ def _olympics(data: dict[str, Any]) -> Olympics:
     for event in events:
         if event.measure not in MEASURES:
             raise ValueError(f"event {event.id}: measure is {event.measure!r}; it must be one of {', '.join(MEASURES)}")
+        if event.accuracy_min >= 1:
+            raise ValueError(f"event {event.id}: accuracy_min is {event.accuracy_min}; it must lie between 0 and 1")
         if not event.id.replace("-", "").isalnum() or not event.id.isascii():
             raise ValueError(f"event id {event.id!r} stands in addresses: use letters, digits and hyphens")
     if len({event.id for event in events}) < len(events):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Hashable
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +16,7 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 ]  # fmt: skip
+SHORT = 4096  # bytes of a form that holds a token
 # jupyter-server-proxy names the prefix that it has cut off in one of these.
 PREFIX_HEADERS = (b"x-forwarded-prefix", b"x-forwarded-context", b"x-proxycontextpath")
 PREFIX = re.compile(rb"(/[\w.~@+-]+)+")
@@ -84,9 +86,22 @@ def check_declared_size(request: Request, most: int) -> None:
         raise too_large(most)
 
 
+def check_short_form(request: Request) -> None:
+    """Refuse a form that is larger than a token needs, or does not say beforehand how large it is."""
+    declared = request.headers.get("content-length", "")
+    if not declared.isdecimal() or int(declared) > SHORT:
+        raise HTTPException(413, "this is no token: it is too long")
+
+
 def check_same_site(request: Request) -> None:
     """Refuse a form that another site's page sends with this browser's cookie."""
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin", "same-site"):
+    site = request.headers.get("sec-fetch-site")
+    if site is None:  # browsers send it over https and to this machine only, but with each form where it comes from
+        host = urlsplit(request.headers.get("origin", "")).netloc
+        own = host and host in (request.headers.get("host"), request.headers.get("x-forwarded-host"))
+    else:
+        own = site in ("none", "same-origin")
+    if not own:
         raise HTTPException(403, "this form was sent by another site; open the leaderboard itself")
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, func, or_, select
 
 from autograder.leaderboard.store import Store
-from autograder.leaderboard.tables import MEASURED, QUEUED, REFUSED, RUNNING, jobs, results, writing
+from autograder.leaderboard.tables import (
+    COUNTED,
+    MEASURED,
+    QUEUED,
+    REFUSED,
+    RUNNING,
+    TAKEN_UP,
+    history,
+    jobs,
+    results,
+    writing,
+)
 
 LEASE = 30.0  # seconds
 ATTEMPTS = 3
@@ -25,8 +37,17 @@ class Job:
     attempt: int
 
 
+def _last_served() -> Any:
+    """Return, as SQL, when an entry of the same student was last taken up: lines of history are numbered."""
+    theirs = jobs.alias()
+    query = select(func.coalesce(func.max(history.c.id), 0)).join(theirs, theirs.c.entry_id == history.c.entry_id)
+    return query.where(theirs.c.student_id == jobs.c.student_id, history.c.what == TAKEN_UP).scalar_subquery()
+
+
 def claim(store: Store, worker: str) -> Job | None:
-    """Take up the oldest entry that waits, or whose worker has not been heard of for `LEASE` seconds.
+    """Take up the next entry: one whose worker has not been heard of for `LEASE` seconds, or one that waits.
+
+    Students take turns, so that nobody's many entries keep the others waiting.
 
     No two workers get the same one: PostgreSQL passes over rows that another transaction holds, SQLite has one
     transaction that writes at a time.
@@ -34,7 +55,9 @@ def claim(store: Store, worker: str) -> Job | None:
     now = store.clock()
     # A lease far in the future was made before the clock was set back.
     lapsed = and_(jobs.c.state == RUNNING, or_(jobs.c.lease < now, jobs.c.lease > now + 10 * LEASE))
-    query = select(jobs).where(or_(jobs.c.state == QUEUED, lapsed)).order_by(jobs.c.entry_id).limit(1)
+    # "running" comes after "queued"
+    order = (jobs.c.state.desc(), _last_served(), jobs.c.entry_id)
+    query = select(jobs).where(or_(jobs.c.state == QUEUED, lapsed)).order_by(*order).limit(1)
     with writing(store.engine) as connection:
         row = connection.execute(query.with_for_update(skip_locked=True)).first()
         if row is None:
@@ -50,8 +73,24 @@ def claim(store: Store, worker: str) -> Job | None:
                 jobs.update().where(jobs.c.entry_id == row.entry_id).values(**values, progress="starting")
             )
             again = f", because {row.worker} did not finish" if row.state == RUNNING else ""
-            store.note(connection, row.entry_id, "taken up", f"by {worker}, attempt {row.attempt + 1}{again}")
+            store.note(connection, row.entry_id, TAKEN_UP, f"by {worker}, attempt {row.attempt + 1}{again}")
     return claim(store, worker) if spent else Job(row.entry_id, row.event, row.sha256, worker, row.attempt + 1)
+
+
+def ahead(store: Store, entry_id: int) -> int:
+    """Return how many entries will be measured before one that waits, if no others come."""
+    running = select(func.count()).select_from(jobs).where(jobs.c.state == RUNNING)
+    queued = select(jobs.c.entry_id, jobs.c.student_id, _last_served().label("served"))
+    with store.engine.begin() as connection:
+        rows = connection.execute(queued.where(jobs.c.state == QUEUED).order_by(jobs.c.entry_id)).all()
+        before = connection.scalar(running) or 0
+    turns: Counter[int] = Counter()
+    order = []
+    for row in rows:
+        turns[row.student_id] += 1
+        order.append((turns[row.student_id], row.served, row.entry_id))
+    numbers = [number for *_, number in sorted(order)]
+    return before + (numbers.index(entry_id) if entry_id in numbers else 0)
 
 
 def _still_mine(job: Job) -> Any:
@@ -84,10 +123,15 @@ def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, A
     return True
 
 
-def refuse(store: Store, job: Job, reason: str) -> bool:
-    """Write why an entry could not be measured; False, and nothing written, if the job is not this worker's."""
+def refuse(store: Store, job: Job, reason: str, counts: bool = False) -> bool:
+    """Write why an entry could not be measured; False, and nothing written, if the job is not this worker's.
+
+    An entry that counts takes its part of the quota nevertheless.
+    """
     with writing(store.engine) as connection:
         if not connection.execute(_still_mine(job).values(state=REFUSED, progress="")).rowcount:
             return False
         store.note(connection, job.entry_id, "refused", reason)
+        if counts:
+            store.note(connection, job.entry_id, COUNTED, "against the quota of its day")
     return True

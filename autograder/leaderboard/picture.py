@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from autograder.leaderboard.standings import Entry, on_frontier
 from tinybench.pareto import staircase
 
-WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, TOP, BOTTOM = 64, 24, 20, 52
+WIDTH, HEIGHT = 640, 440
+LEFT, RIGHT, TOP, BOTTOM = 84, 24, 36, 72
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import math
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +20,27 @@ import numpy as np
 import tinybench
 from autograder import sandbox
 from autograder.leaderboard import task
+from autograder.leaderboard.alone import Progress, host_lock
 from autograder.leaderboard.entry import Refused
-from autograder.leaderboard.events import Olympics
+from autograder.leaderboard.events import EntryLimits, Olympics
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
 # memory comes in whole pages and arenas: of a small model's, a few are more than a hundredth
 MEMORY_FLOOR, MEMORY_GRAIN = 0.01, 4 * 4096
-LOCK = Path(tempfile.gettempdir()) / "tinybench-referee.lock"
+MEASUREMENTS = 2  # of an entry that varies too much, before it is refused
+OVERTIME = (-signal.SIGPROF, 128 + signal.SIGPROF)  # exit codes, without and within the sandbox
+PRIVATE = (
+    "it reads the public digits, but not all of the private ones: there it fails, is too slow, or changes its answers. "
+    "What exactly stays secret, as these digits do, and the entry counts against the quota; try it on digits distorted "
+    "afresh (autograder.leaderboard.task.fresh_digits)"
+)
 
-Progress = Callable[[str], object]
 Run = Callable[[bytes, sandbox.Limits], sandbox.Finished]
+
+
+class RefusedOnPrivate(Refused):
+    """This entry fails on private digits: it counts, or their secret could be asked for again and again."""
 
 
 def confined(stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
@@ -50,20 +58,6 @@ def unconfined(stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
         [sys.executable, str(PROGRAM)], input=stdin, capture_output=True, env=environment, check=False
     )
     return sandbox.Finished(done.returncode, done.stdout, done.stderr)
-
-
-@contextmanager
-def host_lock(path: Path = LOCK) -> Iterator[None]:
-    """Hold this host's lock: one measurement at a time, however many workers and leaderboards there are."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    except PermissionError:  # another user's file in a sticky folder must be opened without O_CREAT
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.95) -> tuple[float, float, float]:
@@ -144,19 +138,28 @@ class Referee:
         Refused
             If it cannot be measured; the message is for its author.
         """
-        effort = self.olympics.referee
-        processes = effort.processes
         progress("waiting for the machine")
-        with host_lock():
+        with host_lock(progress):
             progress("reading digits")
             accuracy, agreement = self._read(data)
-            timed, peaks = [], []
-            for number in range(1, processes + 1):
-                # Weighing in between spreads the timing over more of what else happens on this machine.
-                progress(f"timing, process {number} of {processes}")
-                timed.append(self.race(data))
-                progress(f"weighing, process {number} of {processes}")
-                peaks.append(self._weigh_both(data))
+            for _ in range(MEASUREMENTS):
+                scores, evidence = self._race_and_weigh(data, progress)
+                varies = self._varies(scores)
+                if not varies:
+                    return {**scores, "accuracy": accuracy}, {**evidence, "agreement": agreement}
+        raise Refused(varies)
+
+    def _race_and_weigh(self, data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Measure latency, memory and size; return scores and evidence as `measure` does."""
+        effort = self.olympics.referee
+        processes = effort.processes
+        timed, peaks = [], []
+        for number in range(1, processes + 1):
+            # Weighing in between spreads the timing over more of what else happens on this machine.
+            progress(f"timing, process {number} of {processes}")
+            timed.append(self.race(data))
+            progress(f"weighing, process {number} of {processes}")
+            peaks.append(self._weigh_both(data))
         speeds = [median_ratio(each) for each in timed]
         heights = [{name: max(stages.values()) for name, stages in pair.items()} for pair in peaks]
         weights = [pair["entry"] / max(1, pair["baseline"]) for pair in heights]
@@ -180,9 +183,20 @@ class Referee:
                 },
             },
             "size": {"bytes": len(data), "ratio": len(data) / len(self.baseline)},
-            "accuracy": accuracy,
         }
-        return scores, {"latency": timed, "memory": peaks, "agreement": agreement}
+        return scores, {"latency": timed, "memory": peaks}
+
+    def _varies(self, scores: Mapping[str, Any]) -> str:
+        """Return why a measurement says too little, empty if it does not: a wide interval would share any place."""
+        for name in ("latency", "memory"):
+            value, lower, upper = scores[name]["ratio"]
+            if upper / value > 1 + self.olympics.referee.widest:
+                return (
+                    f"its {name} varies too much from process to process to be ranked: {lower:.3g} to {upper:.3g} × "
+                    f"the baseline's, measured {MEASUREMENTS} times. Does its work depend on what the digits show? If "
+                    "not, the machine was very busy: enter it again"
+                )
+        return ""
 
     def answers(self, data: bytes, rows: np.ndarray) -> tuple[np.ndarray, float]:
         """Let an entry read digits, which the sandbox sees in mixed order and without labels.
@@ -206,8 +220,10 @@ class Referee:
         Refused
             If it cannot be run, or its answers change or are none; the message is for its author.
         """
-        order = np.random.default_rng().permutation(len(rows))
-        answer = self._ask("answers", data, rows=rows[order], call_seconds=self.olympics.limits.call_seconds)
+        order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
+        answer = self._ask(
+            "answers", data, rows[order], start_seconds=limits.start_seconds, call_seconds=limits.call_seconds
+        )
         given = np.asarray(answer["labels"])
         if given.shape != order.shape:
             raise Refused("the measuring program gave no sound answer; tell your instructor")
@@ -224,33 +240,37 @@ class Referee:
             Seconds of each round of ``"entry"`` and ``"baseline"``, and what fraction of its time the entry took on
             ``"repeated"`` digits.
         """
-        return self._ask("latency", data, rounds=self.olympics.referee.rounds)
+        return self._ask("latency", data, self._fresh(), rounds=self.olympics.referee.rounds)
 
     def _read(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
-        """Count correct answers on both splits."""
-        splits = {"public": self.public} | ({"private": self.private} if self.private else {})
-        labels, agreement = self.answers(data, np.concatenate([images for images, _ in splits.values()]))
-        counted, start = {}, 0
-        for name, (images, truth) in splits.items():
-            right = int((labels[start : start + len(images)] == truth).sum())
-            counted[name] = (right, len(images))
-            start += len(images)
+        """Count correct answers on both splits; what happens on the private one is told to nobody."""
+        images, truth = self.public
+        labels, agreement = self.answers(data, images)
+        counted = {"public": (int((labels == truth).sum()), len(truth))}
+        if self.private:
+            images, truth = self.private
+            try:
+                labels, again = self.answers(data, images)
+            except Refused:
+                raise RefusedOnPrivate(PRIVATE) from None
+            counted["private"], agreement = (int((labels == truth).sum()), len(truth)), min(agreement, again)
         return counted, agreement
+
+    def _fresh(self) -> np.ndarray:
+        """Return digits to time and weigh with: no entry can know them, or tell them from those that decide."""
+        return task.fresh_digits(8 * self.olympics.task.batch)[0]
 
     def _weigh_both(self, data: bytes) -> dict[str, dict[str, int]]:
         """Measure the memory of entry and baseline, each in a process of its own, in random order."""
         models = [("entry", data), ("baseline", self.baseline)]
         random.shuffle(models)
-        return {name: self._ask("memory", content, tiny=task.tiny_model()) for name, content in models}
+        rows, tiny = self._fresh(), task.tiny_model()
+        return {name: self._ask("memory", content, rows, tiny) for name, content in models}
 
-    def _ask(self, stage: str, data: bytes, rows: Any = None, tiny: bytes = b"", **more: Any) -> dict[str, Any]:
+    def _ask(self, stage: str, data: bytes, rows: np.ndarray, tiny: bytes = b"", **more: Any) -> dict[str, Any]:
         """Put one question to the measuring program."""
         limits = self.olympics.limits
-        batch = self.olympics.task.batch
-        if rows is None:
-            chosen = np.random.default_rng().integers(len(self.public[0]), size=8 * batch)
-            rows = self.public[0][chosen]
-        question = json.dumps({"stage": stage, "batch": batch, **more}).encode()
+        question = json.dumps({"stage": stage, "batch": self.olympics.task.batch, **more}).encode()
         contents = {"entry": data, "baseline": self.baseline, "tiny": tiny, "question": question}
         arrays: dict[str, Any] = {name: np.frombuffer(content, np.uint8) for name, content in contents.items()}
         packed = io.BytesIO()
@@ -265,10 +285,10 @@ class Referee:
                 wall_seconds=2 * limits.seconds,  # on a busy machine waiting costs no entry its place
             ),
         )
-        return _answer(finished, allowed)
+        return _answer(finished, limits)
 
 
-def _answer(finished: sandbox.Finished, allowed: int) -> dict[str, Any]:
+def _answer(finished: sandbox.Finished, limits: EntryLimits) -> dict[str, Any]:
     if finished.limit:
         raise Refused(f"measuring it was stopped: {finished.limit}")
     if finished.code == 0:
@@ -280,8 +300,10 @@ def _answer(finished: sandbox.Finished, allowed: int) -> dict[str, Any]:
             if "unfit" in answer:
                 raise Refused(str(answer["unfit"]))
             return answer
+    if finished.code in OVERTIME:
+        raise Refused(f"it works longer than {limits.start_seconds:g} s to be loaded and to answer once")
     if b"bad_alloc" in finished.errors or b"MemoryError" in finished.errors:
-        raise Refused(f"it needs more memory than the {allowed / 2**20:.0f} MB there are for an entry")
+        raise Refused(f"it needs more memory than the {limits.memory_mb:g} MB there are for an entry")
     raise Refused(f"the runtime broke down on it (exit code {finished.code})")
 
 

@@ -1,7 +1,8 @@
-"""Count the parts of a protobuf file before protobuf allocates them.
+"""Count the parts of a protobuf file before protobuf allocates them, and read its texts.
 
 A file of 16 MB can hold eight million empty messages, for which the parser takes 1.2 GB: a server that parses before it
-counts can be filled up by one upload. The scan allocates next to nothing.
+counts can be filled up by one upload. The scan allocates next to nothing. Texts that are not UTF-8 protobuf would hand
+over as bytes, where everything behind expects text.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ _PACKED_INTEGERS = {5, 7, 11}  # of a tensor: int32_data, int64_data, uint64_dat
 
 
 class Malformed(ValueError):
-    """These bytes are no protobuf message, or one with too many parts."""
+    """These bytes are no protobuf message, or one with too many parts, or with texts that are none."""
 
 
-def scan(data: bytes, *, parts: int = 100_000, numbers: int = 8_000_000) -> None:
+def scan(data: bytes, *, parts: int = 60_000, numbers: int = 8_000_000) -> None:
     """Walk through the fields of an ONNX file.
 
     Parameters
@@ -44,6 +45,7 @@ def scan(data: bytes, *, parts: int = 100_000, numbers: int = 8_000_000) -> None
     while waiting:
         position, end, kind = waiting.pop()
         messages = {field.number: field.message_type for field in kind.fields if field.message_type}
+        texts = {field.number for field in kind.fields if field.type == field.TYPE_STRING}
         while position < end:
             run = _RUN.match(data, position, end)
             if run:
@@ -63,6 +65,8 @@ def scan(data: bytes, *, parts: int = 100_000, numbers: int = 8_000_000) -> None
                         raise Malformed(f"a part of {length} bytes begins {end - position} bytes before its end")
                     if number in messages:
                         waiting.append((position, position + length, messages[number]))
+                    elif number in texts:
+                        _check_text(data[position : position + length])
                     elif kind.name == "TensorProto" and number in _PACKED_INTEGERS:
                         counted += length
                     position += length
@@ -86,3 +90,10 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
             return value, position
         shift += 7
     raise Malformed("it ends in the middle of a number" if position >= end else "a number has more than 10 bytes")
+
+
+def _check_text(text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise Malformed(f"a name or text in it is not UTF-8: {text[:20]!r}") from None

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Row, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
+from autograder.leaderboard.clock import JUMP, SteadyClock, alarm
 from autograder.leaderboard.entry import Facts
 from autograder.leaderboard.events import Quota
+from autograder.leaderboard.show import moment
 from autograder.leaderboard.tables import (
+    COUNTED,
     QUEUED,
     REFUSED,
-    RUNNING,
     entries,
     files,
     history,
@@ -32,6 +33,7 @@ from autograder.leaderboard.tables import (
 )
 
 DAY = 86_400
+TRUSTED = "clock trusted since"  # the line of history after which times count
 
 
 class NotAllowed(Exception):
@@ -44,6 +46,10 @@ class UnknownToken(NotAllowed):
 
 class Conflict(NotAllowed):
     """Somebody entered this file before."""
+
+
+class Waiting(NotAllowed):
+    """The student's last entry to this event still waits."""
 
 
 class Exhausted(NotAllowed):
@@ -71,12 +77,12 @@ class Store:
     url
         Address of the database, see `open_database`.
     clock
-        Returns seconds since 1970.
+        Returns seconds since 1970; by default a `SteadyClock`.
     """
 
-    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, url: str, clock: Callable[[], float] | None = None) -> None:
         self.engine = open_database(url)
-        self.clock = clock
+        self.clock = clock or SteadyClock()
 
     def close(self) -> None:
         """Give the connections back."""
@@ -84,8 +90,31 @@ class Store:
 
     def _stamp(self, connection: Connection) -> float:
         """Return now, but never a time before the last thing that happened: setting a clock back gains nothing."""
-        last = connection.scalar(select(history.c.stamp).order_by(history.c.id.desc()).limit(1))
-        return max(self.clock(), last or 0.0)
+        now, last = self.clock(), self._last(connection)
+        if last > now + JUMP:
+            alarm(
+                f"the last entry is of {moment(last)}, this machine's clock says {moment(now)}: going by the later. "
+                "Set the clock right, or, if it was ahead then, run `autograder leaderboard clock --trust`"
+            )
+        return max(now, last)
+
+    def _last(self, connection: Connection) -> float:
+        """Return when something last happened, since the clock was trusted."""
+        trusted = connection.scalar(select(settings.c.value).where(settings.c.name == TRUSTED))
+        lines = select(history.c.stamp).order_by(history.c.id.desc()).limit(1)
+        return connection.scalar(lines.where(history.c.id > int(trusted or b"0"))) or 0.0
+
+    def last(self) -> float:
+        """Return when something last happened, in seconds since 1970; 0 if nothing has."""
+        with self.engine.begin() as connection:
+            return self._last(connection)
+
+    def trust_clock(self) -> None:
+        """Go by this machine's clock again, whatever the entries so far say: it was ahead when they came."""
+        with writing(self.engine) as connection:
+            latest = connection.scalar(select(func.max(history.c.id))) or 0
+            connection.execute(settings.delete().where(settings.c.name == TRUSTED))
+            connection.execute(settings.insert().values(name=TRUSTED, value=str(latest).encode()))
 
     def now(self) -> float:
         """Return the time that deadlines and quotas go by."""
@@ -97,12 +126,12 @@ class Store:
         stamp = self._stamp(connection)
         connection.execute(history.insert().values(entry_id=entry_id, stamp=stamp, what=what, detail=detail))
 
-    def setting(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Return a value that is made once and then the same for every server and worker."""
+    def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
+        """Return a value that is made once and then the same for every server and worker; empty if there is none."""
         query = select(settings.c.value).where(settings.c.name == name)
         with self.engine.begin() as connection:
             value = connection.scalar(query)
-        if value is None:
+        if value is None and make:
             made = make()  # may take a while: outside any transaction
             # Another process may have been faster; then its value counts.
             with suppress(IntegrityError), writing(self.engine) as connection:
@@ -170,6 +199,7 @@ class Store:
         facts: Facts,
         quota: Quota,
         deadline: datetime | None = None,
+        arrived: float | None = None,
     ) -> int:
         """Queue a checked file for measurement.
 
@@ -187,6 +217,8 @@ class Store:
             How many entries to one event a day.
         deadline
             Nobody enters any more after it.
+        arrived
+            When the upload began, which is what the deadline goes by; by default now.
 
         Returns
         -------
@@ -195,26 +227,29 @@ class Store:
 
         Raises
         ------
-        Conflict, Exhausted, NotAllowed
-            If the file was entered before, the quota is used up, or the deadline has passed.
+        Conflict, Waiting, Exhausted, NotAllowed
+            If the file was entered before, an earlier entry still waits, the quota is used up, or the deadline has
+            passed.
         """
         with writing(self.engine) as connection:
             # One entry of a student at a time, or two at once would both see room under the quota.
             connection.execute(select(students.c.id).where(students.c.id == student.id).with_for_update())
             stamp = self._stamp(connection)
-            if deadline and stamp >= deadline.timestamp():
-                raise NotAllowed(f"the deadline was {deadline:%d %B %Y, %H:%M %Z}; nobody can enter any more")
-            day = int(stamp // DAY)
+            if deadline and (stamp if arrived is None else arrived) >= deadline.timestamp():
+                raise NotAllowed(f"the deadline was {moment(deadline.timestamp())}; nobody can enter any more")
             same = (jobs.c.event == event) & (jobs.c.sha256 == facts.sha256) & (jobs.c.state != REFUSED)
             earlier = connection.scalar(select(jobs.c.entry_id).where(same))
             if earlier is not None:
                 raise Conflict(f"this very file is entry {earlier} already; change the model, then enter it again")
-            todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == day)
-            used = connection.scalar(select(func.count()).where(todays, jobs.c.state != REFUSED)) or 0
+            used = self._used(connection, student, event, stamp)
             if used >= quota.per_day:
                 raise Exhausted(
-                    f"you have entered {used} models to this event today, which is the most; go on tomorrow"
+                    f"you have entered {used} models to this event today, which is the most; go on tomorrow (in UTC)"
                 )
+            mine = (jobs.c.student_id == student.id) & (jobs.c.event == event)
+            waiting = connection.scalar(select(jobs.c.entry_id).where(mine, jobs.c.state == QUEUED))
+            if waiting is not None:
+                raise Waiting(f"your entry {waiting} to this event still waits; enter the next when it is measured")
             known = connection.scalar(select(files.c.sha256).where(files.c.sha256 == facts.sha256))
             try:
                 if known is None:
@@ -222,6 +257,13 @@ class Store:
                 return self._add(connection, student, event, name, asdict(facts), stamp, QUEUED)
             except IntegrityError:  # on PostgreSQL another student may enter the same file in the same instant
                 raise Conflict("this very file has just been entered; change the model, then enter it again") from None
+
+    def _used(self, connection: Connection, student: Student, event: str, stamp: float) -> int:
+        """Return how much of the quota of the day is used up."""
+        todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == int(stamp // DAY))
+        counted = exists().where(history.c.entry_id == jobs.c.entry_id, history.c.what == COUNTED)
+        query = select(func.count()).select_from(jobs).where(todays, (jobs.c.state != REFUSED) | counted)
+        return connection.scalar(query) or 0
 
     def refuse_at_the_door(self, student: Student, event: str, name: str, data: bytes, reason: str) -> int:
         """Keep a record of a file that is no valid entry, but not the file."""
@@ -285,15 +327,21 @@ class Store:
         with self.engine.begin() as connection:
             return connection.execute(query).first()
 
+    def entries_of(self, student: Student, most: int = 50) -> list[Row[Any]]:
+        """Return a student's latest entries with their states, the latest first."""
+        query = select(entries.c.id, entries.c.event, entries.c.name, entries.c.stamp, jobs.c.state)
+        query = query.join(jobs, jobs.c.entry_id == entries.c.id).where(jobs.c.student_id == student.id)
+        with self.engine.begin() as connection:
+            return list(connection.execute(query.order_by(entries.c.id.desc()).limit(most)))
+
+    def left(self, student: Student, event: str, quota: Quota) -> int:
+        """Return how many models a student may still enter to an event today."""
+        with self.engine.begin() as connection:
+            return max(0, quota.per_day - self._used(connection, student, event, self._stamp(connection)))
+
     def history(self, entry_id: int) -> list[Row[Any]]:
         """Return what happened to an entry, in order."""
         with self.engine.begin() as connection:
             return list(
                 connection.execute(select(history).where(history.c.entry_id == entry_id).order_by(history.c.id))
             )
-
-    def ahead(self, entry_id: int) -> int:
-        """Return how many entries will be measured before this one."""
-        waiting = and_(jobs.c.state.in_((QUEUED, RUNNING)), jobs.c.entry_id < entry_id)
-        with self.engine.begin() as connection:
-            return int(connection.scalar(select(func.count()).where(waiting)) or 0)

@@ -27,9 +27,11 @@ from sqlalchemy import (
     event,
     text,
 )
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 QUEUED, RUNNING, MEASURED, REFUSED = "queued", "running", "measured", "refused"
+# Lines of history that are looked for; a refused entry that is counted takes its part of the quota nevertheless.
+TAKEN_UP, COUNTED = "taken up", "counted"
 
 metadata = MetaData()
 
@@ -148,7 +150,7 @@ def open_database(url: str) -> Engine:
     Raises
     ------
     ValueError
-        If the address is none that SQLAlchemy understands.
+        If the address is none that SQLAlchemy understands, or no database can be opened there.
     """
     try:
         engine = create_engine(url, pool_pre_ping=True)
@@ -160,12 +162,19 @@ def open_database(url: str) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    try:
+        _create_tables(engine)
+    except OperationalError as error:
+        raise ValueError(f"the database {engine.url!r} cannot be opened: {error.orig}") from None
+    return engine
+
+
+def _create_tables(engine: Engine) -> None:
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
             # A server and its workers start together; one of them creates the tables.
             connection.execute(text("SELECT pg_advisory_xact_lock(20270212)"))
         metadata.create_all(connection)
-    return engine
 
 
 def writing(engine: Engine) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import cache
 from typing import Any
 
@@ -78,6 +79,11 @@ def public_split(rows: int) -> Split:
 def private_split(rows: int, seed: int) -> Split:
     """Return the digits that decide: other originals, distorted by a seed that only the database holds."""
     return distorted(np.arange(TRAINING_ORIGINALS + 1, 1797, 2), rows, seed)
+
+
+def fresh_digits(rows: int) -> Split:
+    """Return digits made as the private ones are, new ones at each call."""
+    return distorted(np.arange(TRAINING_ORIGINALS + 1, 1797, 2), rows, secrets.randbits(64))
 
 
 def to_onnx_bytes(model: Any) -> bytes:

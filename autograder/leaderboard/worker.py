@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,16 +10,19 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from autograder.leaderboard import jobs, task
+from autograder.leaderboard.alone import Progress
 from autograder.leaderboard.entry import Refused
 from autograder.leaderboard.events import Olympics
 from autograder.leaderboard.jobs import Job
-from autograder.leaderboard.referee import Progress, Referee
+from autograder.leaderboard.referee import Referee, RefusedOnPrivate
 from autograder.leaderboard.store import Store
 from autograder.sandbox import available
 
+RECIPE = "baseline recipe"
 POLL = 0.5
 HEARTBEAT = 5.0
 
@@ -29,8 +33,24 @@ class Lost(Exception):
     """Another worker has this job now: the lease had lapsed."""
 
 
+def check_baseline(store: Store, olympics: Olympics) -> None:
+    """Raise ValueError if the entries of this database are measured beside another baseline than the file's."""
+    known = store.setting(RECIPE)
+    if known and known != _recipe(olympics):
+        raise ValueError(
+            f"[baseline] in the events file is not the one of this database, {known.decode()}: all entries are "
+            "measured beside the same one. Put it back, or begin a new database"
+        )
+
+
+def _recipe(olympics: Olympics) -> bytes:
+    return json.dumps(asdict(olympics.baseline)).encode()
+
+
 def make_referee(store: Store, olympics: Olympics) -> Referee:
     """Return the referee with the baseline and the private seed of this database."""
+    check_baseline(store, olympics)
+    store.setting(RECIPE, lambda: _recipe(olympics))
     baseline = store.setting("baseline", lambda: task.train_baseline(olympics.baseline))
     return Referee(olympics, baseline, store.private_seed())
 
@@ -86,7 +106,7 @@ def _attend(store: Store, job: Job, measure: Measure) -> bool:
     try:
         return jobs.finish(store, job, *measure(store.content(job.sha256), progress))
     except Refused as refused:
-        return jobs.refuse(store, job, str(refused))
+        return jobs.refuse(store, job, str(refused), counts=isinstance(refused, RefusedOnPrivate))
     except Lost:
         return False
     except (KeyboardInterrupt, SystemExit):
@@ -111,6 +131,7 @@ def run(database: str, olympics: Olympics) -> int:
     """
     available()
     store = Store(database)
+    check_baseline(store, olympics)
 
     def leave(*_: object) -> None:
         raise SystemExit(0)

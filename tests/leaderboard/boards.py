@@ -18,7 +18,7 @@ import numpy as np
 import uvicorn
 from onnx import TensorProto, helper, numpy_helper
 
-from autograder.leaderboard import jobs, task
+from autograder.leaderboard import jobs, listen, task
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.entry import check
 from autograder.leaderboard.events import Baseline, Effort, Olympics, Quota, Task, load
@@ -33,7 +33,7 @@ def small_olympics(**changes: Any) -> Olympics:
         "deadline": TOMORROW,
         "task": Task(public_rows=128, private_rows=128, batch=16),
         "baseline": Baseline(hidden=(32,), iterations=3),
-        "referee": Effort(processes=2, rounds=3),
+        "referee": Effort(processes=2, rounds=3, widest=1000),  # two processes say next to nothing
         "quota": Quota(per_day=1000),
     }
     return dataclasses.replace(load(), **{**small, **changes})
@@ -113,7 +113,7 @@ def fill(store: Store, olympics: Olympics, entries: int, students: int) -> None:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """Serve an application on a real socket and yield its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", server_header=False, lifespan="off"))
+    server = uvicorn.Server(listen.config(app, port=0, lifespan="off"))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # who connects before the server runs waits for it
@@ -133,7 +133,7 @@ def main(port: int = 8017, entries_count: int = 5000) -> None:
         store, olympics = Store(f"sqlite:///{folder}/leaderboard.db"), load()
         fill(store, olympics, entries_count, entries_count)
         print(f"serving {entries_count} entries on port {port}", flush=True)
-        uvicorn.run(create_app(store, olympics), port=port, log_level="warning", server_header=False)
+        uvicorn.Server(listen.config(create_app(store, olympics), port=port)).run()
 
 
 if __name__ == "__main__":

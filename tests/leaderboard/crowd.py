@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import uvicorn
 
-from autograder.leaderboard import jobs, measure, worker
+from autograder.leaderboard import jobs, listen, measure, worker
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.referee import Referee
 from autograder.leaderboard.store import Store
@@ -36,7 +36,7 @@ def main(what: str, database: str, *more: str) -> None:
     """Be a server or a worker."""
     store, olympics = Store(database), small_olympics()
     if what == "serve":
-        uvicorn.run(create_app(store, olympics), port=int(more[0]), log_level="error")
+        uvicorn.Server(listen.config(create_app(store, olympics), port=int(more[0]))).run()
         return
     jobs.LEASE, worker.HEARTBEAT, worker.POLL = 2.0, 0.5, 0.05
     latency.measure_latencies = functools.partial(latency.measure_latencies, warmup_runs=0)

@@ -32,6 +32,7 @@ hidden = [48]
 iterations = 6
 [referee]
 processes = 2
+widest = 1000
 rounds = 5
 [[event]]
 id = "latency"
@@ -214,6 +215,14 @@ def test_accessible_and_within_the_screen(
         page.goto(path)
         assert barriers(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    # Nothing is left out or cut off on a small screen.
+    page.goto("/events/latency")
+    for number in ("latency", "memory", "kB", "%") if width == 360 else ("×", "kB", "%"):
+        expect(page.get_by_role("row", name=re.compile("Shelly"))).to_contain_text(number, use_inner_text=True)
+    page.goto("/pareto")
+    assert page.evaluate(
+        "(box => box.left >= 0 && box.right <= innerWidth)(document.querySelector('.picture').getBoundingClientRect())"
+    )
     page.goto("/enter")
     page.get_by_label("Token").fill(site.token(f"{scheme} {width}"))
     page.get_by_role("button", name="Continue").click()

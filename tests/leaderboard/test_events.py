@@ -42,6 +42,8 @@ def test_a_small_file_takes_the_defaults(tmp_path: Path) -> None:
         (('measure = "latency"', 'measure = "beauty"'), "measure is 'beauty'"),
         (('measure = "latency"', ""), "missing 1 required .* 'measure'"),
         (("accuracy_min = 0.9", "accuracy_min = -1"), "must be positive"),
+        (("accuracy_min = 0.9", "accuracy_min = 92"), "must lie between 0 and 1"),
+        (("accuracy_min = 0.9", "accuracy_min = 1"), "must lie between 0 and 1"),
         (("accuracy_min = 0.9", 'accuracy_min = "high"'), "must be of type float"),
         (("accuracy_min = 0.9", "accuracy_minimum = 0.9"), "has no 'accuracy_minimum'"),
         (('id = "latency"', 'id = "../x"'), "letters, digits and hyphens"),

@@ -54,7 +54,7 @@ def test_a_student_signs_in_and_enters(jupyter: str, light_store: Store) -> None
     token = light_store.add_token("Ada", 1)
     with serving(create_app(light_store, small_olympics())) as address:
         home = f"/proxy/{address.rpartition(':')[2].strip('/')}/"
-        with httpx.Client(base_url=jupyter, timeout=30) as client:
+        with httpx.Client(base_url=jupyter, timeout=30, headers={"Sec-Fetch-Site": "same-origin"}) as client:
             assert "TinyBench Olympics" in client.get(home).text
             sent = {
                 "sign-in": ({"data": {"token": token}}, "enter"),

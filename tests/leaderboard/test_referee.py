@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import multiprocessing
+import os
 import time
 from itertools import pairwise
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +19,13 @@ from onnx import helper, numpy_helper
 
 from autograder import sandbox
 from autograder.leaderboard import task
+from autograder.leaderboard.alone import host_lock
 from autograder.leaderboard.entry import Refused, check
 from autograder.leaderboard.events import Effort
-from autograder.leaderboard.referee import Referee, host_lock, rerun_interval, unconfined
-from tests.leaderboard.boards import model, small_olympics, trained
+from autograder.leaderboard.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
+from tests.leaderboard.boards import dense, model, small_olympics, trained
 
-OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5))
+OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5, widest=1000))
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +97,6 @@ def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> Non
     spy = Referee(OLYMPICS, trained(64), 1, listening)
     with pytest.raises(Refused):
         spy.measure(trained(8))
-    import io
-
     packed = np.load(io.BytesIO(asked[0]))
     assert set(packed.files) == {"rows", "entry", "baseline", "tiny", "question"}
     assert all("label" not in name for name in packed.files)
@@ -122,23 +124,105 @@ def test_a_rehearsal_uses_the_public_digits_only() -> None:
     assert set(scores["accuracy"]) == {"public"}
 
 
-def _hold(path: Path, queue: multiprocessing.Queue[tuple[float, float]]) -> None:
-    with host_lock(path):
+class Program:
+    """Stands for the measuring program: keeps what it is asked, and says what a test wants."""
+
+    def __init__(self, **says: Any) -> None:
+        self.says, self.asked = says, []  # type: ignore[var-annotated]
+
+    def __call__(self, stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
+        packed = dict(np.load(io.BytesIO(stdin)))
+        stage = json.loads(packed["question"].tobytes())["stage"]
+        self.asked.append((stage, packed))
+        usual = {
+            "answers": {"labels": [0] * len(packed["rows"]), "agreement": 1.0},
+            "latency": {"entry": [1.0], "baseline": [2.0], "repeated": 1.0},
+            "memory": {"load": 10**6},
+        }
+        said = self.says.get(stage, lambda number: usual[stage])(sum(each == stage for each, _ in self.asked))
+        return sandbox.Finished(0, json.dumps(said).encode(), b"")
+
+
+def test_no_entry_can_know_the_digits_it_is_timed_and_weighed_with() -> None:
+    program = Program()
+    umpire = Referee(OLYMPICS, trained(64), 1, program)
+    umpire.measure(trained(8))
+    assert umpire.private is not None
+    known = {row.tobytes() for split in (umpire.public, umpire.private) for row in split[0]}
+    seen: dict[bytes, list[bytes]] = {}
+    for stage, packed in program.asked:
+        pictures = [row.tobytes() for row in packed["rows"]]
+        assert known.isdisjoint(pictures) == (stage != "answers")
+        if stage != "answers":
+            seen.setdefault(packed["rows"].tobytes(), []).append(stage)
+    # Entry and baseline are weighed with the same digits; every process has its own.
+    assert sorted(seen.values()) == [["latency"]] * 3 + [["memory", "memory"]] * 3
+
+
+def test_nothing_about_private_digits_is_told() -> None:
+    secret = {"unfit": "it cannot be run: indices element out of data bounds, idx=4711"}
+    program = Program(answers=lambda number: secret if number == 2 else {"labels": [0] * 128, "agreement": 1.0})
+    with pytest.raises(RefusedOnPrivate) as refused:
+        Referee(OLYMPICS, trained(64), 1, program).measure(trained(8))
+    assert "4711" not in str(refused.value)
+    assert "private" in str(refused.value)
+    public = Program(answers=lambda number: secret)
+    with pytest.raises(Refused, match="idx=4711") as heard:
+        Referee(OLYMPICS, trained(64), 1, public).measure(trained(8))
+    assert not isinstance(heard.value, RefusedOnPrivate)
+
+
+@pytest.mark.parametrize("stage", ["latency", "memory"])
+@pytest.mark.parametrize("always", [False, True])
+def test_what_varies_too_much_is_measured_again_and_then_refused(stage: str, always: bool) -> None:
+    def varying(number: int) -> dict[str, Any]:
+        factor = 1 + number % 3 if always or number <= {"latency": 3, "memory": 6}[stage] else 1
+        return {"latency": {"entry": [factor], "baseline": [2.0], "repeated": 1.0}, "memory": {"load": factor * 10**6}}[
+            stage
+        ]
+
+    program = Program(**{stage: varying})
+    umpire = Referee(small_olympics(referee=Effort(processes=3, rounds=5)), trained(64), 1, program)
+    if always:
+        with pytest.raises(Refused, match=f"its {stage} varies too much"):
+            umpire.measure(trained(8))
+    else:
+        umpire.measure(trained(8))
+    assert sum(each == "latency" for each, _ in program.asked) == 6
+
+
+@pytest.mark.parametrize("hidden", [24, 1600])
+def test_the_weights_of_an_entry_are_seen_when_it_is_loaded(referee: Referee, hidden: int) -> None:
+    data = dense(hidden)
+    weights = 4 * check(data).weights
+    assert weights < referee._weigh_both(data)["entry"]["load"] < 3 * weights + 2**18
+
+
+def _hold(name: str, queue: multiprocessing.Queue[tuple[float, float]]) -> None:
+    with host_lock(name=name):
         entered = time.monotonic()
         time.sleep(0.3)
         queue.put((entered, time.monotonic()))
 
 
-def test_one_measurement_at_a_time(tmp_path: Path) -> None:
+def test_one_measurement_at_a_time() -> None:
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
-    processes = [context.Process(target=_hold, args=(tmp_path / "lock", queue)) for _ in range(3)]
+    processes = [context.Process(target=_hold, args=(f"test-{os.getpid()}", queue)) for _ in range(3)]
     for process in processes:
         process.start()
     stays = sorted(queue.get(timeout=60) for _ in processes)
     for process in processes:
         process.join()
     assert all(left <= entered for (_, left), (entered, _) in pairwise(stays))
+
+
+def test_who_keeps_the_machine_is_said_and_stops_nobody_for_good() -> None:
+    said: list[str] = []
+    name = f"kept-{os.getpid()}"
+    with host_lock(name=name), host_lock(said.append, name, patience=0.2):
+        pass
+    assert said[0] == "waiting for another measurement on this machine"
 
 
 def test_a_rerun_falls_into_the_interval_as_often_as_it_says() -> None:

@@ -9,14 +9,14 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
-from autograder.leaderboard import app, jobs
+from autograder.leaderboard import app, door, jobs, listen
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.cache import CHECK_EVERY
 from autograder.leaderboard.events import Olympics, Quota
@@ -24,13 +24,14 @@ from autograder.leaderboard.store import Store
 from tests.leaderboard.boards import dense, fill, made_up_scores, serving, small_olympics
 
 API = "/api/events/latency/entries"
+SAME_SITE = {"Sec-Fetch-Site": "same-origin"}  # as browsers say
 
 
 @contextmanager
 def client_of(store: Store, olympics: Olympics, prefix: str = "") -> Iterator[httpx.Client]:
     with (
         serving(create_app(store, olympics, prefix)) as address,
-        httpx.Client(base_url=address, follow_redirects=True, timeout=30) as client,
+        httpx.Client(base_url=address, follow_redirects=True, timeout=30, headers=SAME_SITE) as client,
     ):
         yield client
 
@@ -124,10 +125,103 @@ def test_quota_and_duplicates_are_said(light_store: Store, token: str) -> None:
     assert (more.status_code, "tomorrow" in more.json()["detail"]) == (429, True)
 
 
+def test_a_second_entry_while_one_waits_is_told_so(client: httpx.Client, token: str) -> None:
+    client.post(API, content=dense(), headers=bearer(token))
+    answer = client.post(API, content=dense(1, 5), headers=bearer(token))
+    assert (answer.status_code, "entry 1 to this event still waits" in answer.json()["detail"]) == (409, True)
+
+
+@contextmanager
+def half_sent(
+    client: httpx.Client, path: str, *headers: str, body: bytes = b"", length: int = 50_000
+) -> Iterator[socket.socket]:
+    """Begin a request and keep the line open."""
+    head = [
+        f"POST {path} HTTP/1.1",
+        "Host: x",
+        "Connection: close",
+        "Sec-Fetch-Site: none",
+        f"Content-Length: {length}",
+        *headers,
+    ]
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as line:
+        line.sendall("\r\n".join([*head, "", ""]).encode() + body)
+        yield line
+
+
+def test_slow_uploads_hold_up_nobody_else(client: httpx.Client, light_store: Store, token: str) -> None:
+    with ExitStack() as stack:
+        for number in range(2 * door.AT_ONCE):
+            slow = light_store.add_token(f"slow {number}", 1)
+            stack.enter_context(half_sent(client, API, f"Authorization: Bearer {slow}", body=b"x"))
+        second = 0
+        while second != 429:  # as soon as the server has seen the first one's upload
+            second = client.post(API, content=b"y", headers=bearer(slow)).status_code
+            assert second in (201, 429)
+        start = time.monotonic()
+        assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
+        assert time.monotonic() - start < 5
+
+
+def test_an_upload_that_never_ends_is_ended(client: httpx.Client, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "UPLOAD_SECONDS", 0.3)
+    with half_sent(client, API, f"Authorization: Bearer {token}", body=b"x") as line:
+        assert line.recv(100).startswith(b"HTTP/1.1 408 ")
+    assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
+
+
+def test_the_deadline_goes_by_when_an_upload_begins(light_store: Store, token: str) -> None:
+    now = time.time()
+    light_store.clock = lambda: now
+    data = dense()
+    with (
+        client_of(light_store, small_olympics(deadline=datetime.fromtimestamp(now + 100, UTC))) as client,
+        half_sent(client, API, f"Authorization: Bearer {token}", body=data[:100], length=len(data)) as line,
+    ):
+        time.sleep(1)
+        now += 200
+        line.sendall(data[100:])
+        assert line.recv(100).startswith(b"HTTP/1.1 201 ")
+
+
+def test_who_signs_in_sends_little(client: httpx.Client) -> None:
+    kind = "Content-Type: application/x-www-form-urlencoded"
+    with half_sent(client, "/sign-in", kind, body=b"token=", length=2**20) as line:
+        assert line.recv(100).startswith(b"HTTP/1.1 413 ")
+    assert (
+        client.post("/sign-in", content=iter([b"token=x"]), headers={"Content-Type": kind.split(": ")[1]}).status_code
+        == 413
+    )
+
+
+def test_connections_that_say_nothing_are_closed(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listen, "HEAD_SECONDS", 0.5)
+    address = (client.base_url.host, client.base_url.port)
+    whole, half = b"HEAD /api/events HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: "
+    for said in (b"", half, whole + half):
+        with socket.create_connection(address, timeout=10) as line:
+            line.sendall(said)
+            while line.recv(2**16):
+                pass
+    with socket.create_connection(address, timeout=10) as line:  # one that goes on speaking stays
+        for _ in range(5):
+            line.sendall(whole)
+            assert line.recv(2**16).startswith(b"HTTP/1.1 200 ")
+            time.sleep(0.3)
+
+
 def test_an_unknown_event(client: httpx.Client, token: str) -> None:
     answer = client.post("/api/events/marathon/entries", content=dense(), headers=bearer(token))
     assert answer.status_code == 404
     assert "there are latency, memory" in answer.json()["detail"]
+
+
+def test_an_error_of_ours_is_no_missing_page(client: httpx.Client, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("ours")
+
+    monkeypatch.setattr(door, "check_apart", fail)
+    assert client.post(API, content=dense(), headers=bearer(token)).status_code == 500
 
 
 def test_a_gigabyte_is_refused_while_it_is_read(client: httpx.Client, light_store: Store, token: str) -> None:
@@ -184,12 +278,106 @@ def test_forms_filled_in_wrongly(
     assert words in answer.text
 
 
+def test_a_form_that_fails_keeps_the_event(client: httpx.Client, token: str) -> None:
+    sign_in(client, token)
+    chosen = re.compile(r'value="(\S+)" required checked')
+    for status in (200, 409):
+        answer = client.post("/enter", data={"event": "accuracy"}, files={"file": ("m.onnx", dense())})
+        assert answer.status_code == status
+    assert chosen.findall(answer.text) == ["accuracy"]
+    assert chosen.findall(client.post("/enter", data={"event": "accuracy"}).text) == ["accuracy"]
+    assert chosen.findall(client.get("/enter?event=memory").text) == ["memory"]
+    assert chosen.findall(client.get("/enter?event=none").text) == ["latency"]
+
+
+def test_students_see_their_own_entries_and_what_is_left(light_store: Store, token: str) -> None:
+    with client_of(light_store, small_olympics(quota=Quota(per_day=3))) as client:
+        sign_in(client, token)
+        assert "Your entries" not in client.get("/enter").text
+        client.post("/enter", data={"event": "memory"}, files={"file": ("mine.onnx", dense())})
+        text = client.get("/enter").text
+        assert re.findall(r"(\d) of 3 entries left today", text) == ["3", "2", "3", "3"]
+        assert "mine.onnx" in text.partition("Your entries")[2]
+        sign_in(client, light_store.add_token("Ben", 1))
+        assert "mine.onnx" not in client.get("/enter").text
+
+
+def test_the_rules_say_what_refuses(client: httpx.Client) -> None:
+    text = re.sub(r"<[^>]+>", "", client.get("/rules").text)
+    words = (
+        "load_digits",
+        "UTC; an upload that has begun by then counts",
+        "At most 1000 entries a day",
+        "entered to an event once",
+        "One entry of yours to an event waits",
+        "first call: 5 s",
+        "0.25 s",
+        "1024 MB",
+        "± 100000 %",
+    )
+    assert [word for word in words if word not in text] == []
+
+
+def test_a_shared_place_says_when_each_entered(client: httpx.Client, light_store: Store) -> None:
+    for name in ("Ada", "Ben"):
+        address = API.replace("latency", "all-around")
+        client.post(address, content=dense(1, ord(name[0])), headers=bearer(light_store.add_token(name, 1)))
+    measure_all(light_store)
+    time.sleep(CHECK_EVERY)
+    text = client.get("/events/all-around").text
+    assert text.count("<small>entered ") == text.count("1<span aria-hidden") == 2
+    assert "the order is that of time, not of score" in text
+
+
 def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(client: httpx.Client, token: str) -> None:
     answer = client.post("/sign-in", data={"token": token}, follow_redirects=False)
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
-    assert client.post("/enter", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert "path=/;" in cookie
+    assert "secure" not in cookie
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/user/ada/proxy/8017"}
+    answer = client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)
+    assert "path=/user/ada/proxy/8017/;" in answer.headers["set-cookie"].lower()
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://{host}"}, 200),
+        ({"Origin": "https://hub.example", "X-Forwarded-Host": "hub.example"}, 200),
+    ],
+)
+def test_forms_come_from_the_pages_themselves(
+    client: httpx.Client, token: str, headers: dict[str, str], status: int
+) -> None:
+    del client.headers["Sec-Fetch-Site"]
+    host = f"{client.base_url.host}:{client.base_url.port}"
+    headers = {name: value.replace("{host}", host) for name, value in headers.items()}
+    assert client.post("/sign-in", data={"token": token}, headers=headers).status_code == status
+    assert client.post("/sign-out", headers=headers).status_code == status
+
+
+def test_the_cookie_enters_nothing_by_the_api(client: httpx.Client, token: str) -> None:
+    sign_in(client, token)
+    assert client.post(API, content=dense()).status_code == 401
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", str(2**31), str(10**30), "9" * 5000])
+def test_numbers_that_no_entry_has(client: httpx.Client, number: str) -> None:
+    for path in (f"/entries/{number}", f"/entries/{number}/now"):
+        answer = client.get(path)
+        assert (answer.status_code, "<html" in answer.text) == (404, True)
+    assert client.get(f"/api/entries/{number}").status_code == 422
+    assert client.get(f"/events/latency?page={number}").status_code in (200, 404)
 
 
 def test_names_and_files_cannot_inject_html(client: httpx.Client, light_store: Store) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from autograder.leaderboard import jobs
+from autograder.leaderboard import jobs, worker
+from autograder.leaderboard.clock import SteadyClock
 from autograder.leaderboard.entry import check
 from autograder.leaderboard.events import Quota
 from autograder.leaderboard.jobs import ATTEMPTS, LEASE
-from autograder.leaderboard.store import DAY, Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken
+from autograder.leaderboard.referee import PRIVATE, RefusedOnPrivate
+from autograder.leaderboard.store import DAY, Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken, Waiting
 from autograder.leaderboard.tables import MEASURED, REFUSED
 from tests.leaderboard.boards import dense
 
@@ -45,6 +49,15 @@ def ada(store: Store) -> Student:
 def enter(store: Store, student: Student, seed: int = 0, event: str = "latency", quota: Quota = QUOTA) -> int:
     data = dense(2, seed)
     return store.enter(student, event, f"model {seed}.onnx", data, check(data), quota)
+
+
+def enter_and_measure(store: Store, student: Student, seed: int, event: str = "latency") -> None:
+    enter(store, student, seed, event)
+    jobs.finish(store, claimed(store), SCORES, {})
+
+
+def people(store: Store, count: int) -> list[Student]:
+    return [store.student(store.add_token(f"s{number}", 1000)) for number in range(count)]
 
 
 def claimed(store: Store, worker: str = "w1") -> jobs.Job:
@@ -120,21 +133,58 @@ def test_a_file_whose_entry_was_refused_may_come_again(store: Store, ada: Studen
 
 
 def test_the_quota_is_by_event_and_day_and_refused_entries_are_free(store: Store, clock: Clock, ada: Student) -> None:
-    for seed in range(3):
-        enter(store, ada, seed)
-    with pytest.raises(Exhausted, match="tomorrow"):
-        enter(store, ada, 3)
-    enter(store, ada, 3, event="memory")
+    enter(store, ada, 9)
     jobs.refuse(store, claimed(store), "broken")
     store.refuse_at_the_door(ada, "latency", "x", b"x", "no model")
-    enter(store, ada, 4)
+    for seed in range(3):
+        enter_and_measure(store, ada, seed)
+    with pytest.raises(Exhausted, match="tomorrow"):
+        enter(store, ada, 3)
+    enter_and_measure(store, ada, 3, event="memory")
     clock.now += DAY
-    enter(store, ada, 5)
+    enter_and_measure(store, ada, 5)
     clock.now -= DAY  # set back: the day stays the later one, and its quota
-    enter(store, ada, 6)
-    enter(store, ada, 7)
+    enter_and_measure(store, ada, 6)
+    enter_and_measure(store, ada, 7)
     with pytest.raises(Exhausted):
         enter(store, ada, 8)
+
+
+def test_one_entry_of_a_student_to_an_event_waits_at_a_time(store: Store, ada: Student) -> None:
+    number = enter(store, ada, 0)
+    with pytest.raises(Waiting, match=f"your entry {number} to this event still waits"):
+        enter(store, ada, 1)
+    enter(store, ada, 1, event="memory")
+    enter(store, people(store, 1)[0], 2)
+    claimed(store)
+    enter(store, ada, 1)
+
+
+def test_students_take_turns(store: Store, ada: Student) -> None:
+    events = ("latency", "memory", "accuracy")
+    greedy = [enter(store, ada, seed, event) for seed, event in enumerate(events)]
+    ben, eve = people(store, 2)
+    late = [enter(store, ben, 10), enter(store, eve, 11), enter(store, ben, 12, "memory")]
+    expected = [greedy[0], late[0], late[1], greedy[1], late[2], greedy[2]]
+    assert [jobs.ahead(store, number) for number in expected] == list(range(6))
+    order = []
+    while job := jobs.claim(store, "w"):
+        order.append(job.entry_id)
+        assert jobs.ahead(store, expected[-1]) == (6 - len(order) if len(order) < 6 else 1)
+        jobs.finish(store, job, SCORES, {})
+    assert order == expected
+
+
+def test_an_entry_that_fails_on_private_digits_counts(store: Store, ada: Student) -> None:
+    def measure(data: bytes, progress: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        raise RefusedOnPrivate(PRIVATE)
+
+    for seed in range(3):
+        number = enter(store, ada, seed)
+        worker.work(store, measure, stop=threading.Event(), idle=False)
+        assert [line.what for line in store.history(number)][-2:] == ["refused", "counted"]
+    with pytest.raises(Exhausted):
+        enter(store, ada, 3)
 
 
 def test_the_deadline_holds_when_the_clock_is_set_back(store: Store, clock: Clock, ada: Student) -> None:
@@ -146,6 +196,53 @@ def test_the_deadline_holds_when_the_clock_is_set_back(store: Store, clock: Cloc
     clock.now -= 500
     with pytest.raises(NotAllowed, match="deadline"):
         store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline)
+
+
+def test_an_upload_that_began_in_time_enters(store: Store, clock: Clock, ada: Student) -> None:
+    data, arrived = dense(2, 1), clock.now
+    deadline = datetime.fromtimestamp(arrived + 10, UTC)
+    clock.now += 20
+    assert store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline, arrived)
+
+
+def test_a_clock_that_was_ahead_once_does_not_end_the_contest(
+    store: Store,
+    clock: Clock,
+    ada: Student,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("autograder.leaderboard.clock._said", {})
+    right = clock.now
+    deadline = datetime.fromtimestamp(right + 30 * DAY, UTC)
+    data = dense(2, 1)
+    clock.now += 90 * DAY
+    store.refuse_at_the_door(ada, "latency", "x", b"junk", "no model")
+    clock.now = right
+    with caplog.at_level(logging.ERROR), pytest.raises(NotAllowed, match="deadline"):
+        store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline)
+    assert "autograder leaderboard clock --trust" in caplog.text
+    store.trust_clock()
+    store.trust_clock()
+    assert store.now() == right
+    assert store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline)
+
+
+def test_a_clock_that_jumps_is_not_followed(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autograder.leaderboard.clock._said", {})
+    wall, steady = Clock(1_800_000_000.0), Clock(50.0)
+    clock = SteadyClock(wall, steady)
+    wall.now += 5.0  # kept right by a few seconds, again and again
+    assert clock() == wall.now
+    for ahead in (90 * DAY, -90 * DAY):
+        right = wall.now
+        wall.now += ahead
+        steady.now += 7
+        with caplog.at_level(logging.ERROR):
+            assert clock() == right + 7
+        wall.now = right + 7
+        assert clock() == wall.now
+    assert "the clock jumped to" in caplog.text
 
 
 @pytest.mark.parametrize("table", ["entries", "results", "history"])
@@ -185,7 +282,7 @@ def test_a_heartbeat_keeps_a_long_measurement(store: Store, clock: Clock, ada: S
 
 
 def test_an_entry_that_kills_workers_is_given_up(store: Store, clock: Clock, ada: Student) -> None:
-    number, other = enter(store, ada, 0), enter(store, ada, 1)
+    number, other = enter(store, ada, 0), enter(store, people(store, 1)[0], 1)
     for _ in range(ATTEMPTS):
         assert claimed(store).entry_id == number
         clock.now += LEASE + 1
@@ -210,8 +307,8 @@ def test_a_lease_made_before_the_clock_was_set_back_lapses(store: Store, clock: 
     assert jobs.claim(store, "w2") is not None
 
 
-def test_eight_workers_share_the_queue_without_doubles(store: Store, ada: Student) -> None:
-    numbers = {enter(store, ada, seed, quota=Quota(100)) for seed in range(40)}
+def test_eight_workers_share_the_queue_without_doubles(store: Store) -> None:
+    numbers = {enter(store, student, seed) for seed, student in enumerate(people(store, 40))}
     done: list[int] = []
 
     def work(name: str) -> None:
@@ -230,26 +327,26 @@ def test_eight_workers_share_the_queue_without_doubles(store: Store, ada: Studen
     assert {row.id for row in store.measured()} == numbers
 
 
-def test_two_entries_at_once_do_not_slip_under_the_quota(store: Store, ada: Student) -> None:
+def test_of_entries_at_once_one_waits(store: Store, ada: Student) -> None:
     outcomes: list[str] = []
 
     def one(seed: int) -> None:
         try:
             enter(store, ada, seed)
             outcomes.append("entered")
-        except Exhausted:
-            outcomes.append("exhausted")
+        except Waiting:
+            outcomes.append("waiting")
 
     threads = [threading.Thread(target=one, args=(seed,)) for seed in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(outcomes) == ["entered"] * 3 + ["exhausted"] * 5
+    assert sorted(outcomes) == ["entered"] + ["waiting"] * 7
 
 
 def test_the_same_file_at_once_enters_once(store: Store) -> None:
-    people = [store.student(store.add_token(f"s{number}", 1)) for number in range(6)]
+    students = people(store, 6)
     outcomes: list[str] = []
 
     def one(student: Student) -> None:
@@ -259,7 +356,7 @@ def test_the_same_file_at_once_enters_once(store: Store) -> None:
         except Conflict:
             outcomes.append("conflict")
 
-    threads = [threading.Thread(target=one, args=(student,)) for student in people]
+    threads = [threading.Thread(target=one, args=(student,)) for student in students]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
-from autograder.leaderboard.entry import Refused, check
+from autograder.leaderboard import apart, entry
+from autograder.leaderboard.entry import Facts, Refused, check
+from autograder.leaderboard.events import EntryLimits
 from autograder.leaderboard.referee import Referee
 from tests.attacks.onnx.hostile import FILES, MEASURED
-from tests.leaderboard.boards import small_olympics, trained
+from tests.leaderboard.boards import dense, small_olympics, trained
 
 
 def test_there_are_enough() -> None:
@@ -27,6 +32,53 @@ def test_refused_at_the_door(name: str) -> None:
     with pytest.raises(Refused, match=reason):
         check(data)
     assert time.thread_time() - start < 1
+
+
+def test_a_file_that_the_check_itself_fails_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(entry, "_check_signature", lambda graph: 1 / 0)
+    with caplog.at_level(logging.ERROR), pytest.raises(Refused, match="tell your instructor"):
+        check(dense())
+    assert "ZeroDivisionError" in caplog.text
+
+
+def spin(data: bytes, limits: EntryLimits) -> Facts:
+    while True:
+        pass
+
+
+def crash(data: bytes, limits: EntryLimits) -> Facts:
+    os.abort()
+
+
+def hoard(data: bytes, limits: EntryLimits) -> Facts:
+    raise AssertionError(len(bytes(2**33)))
+
+
+@pytest.mark.parametrize("reader", [spin, crash, hoard])
+def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
+    reader: Callable[[bytes, EntryLimits], Facts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = f"from tests.attacks.onnx import test_hostile as t; t.apart.serve(t.{reader.__name__})"
+    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", words])
+    monkeypatch.setattr(apart, "_idle", [])
+    mine, start = time.process_time(), time.monotonic()
+    with pytest.raises(Refused, match="breaks the reader"):
+        apart.check_apart(dense(), EntryLimits())
+    assert time.monotonic() - start < 30
+    assert time.process_time() - mine < 1
+    assert not apart._idle
+
+
+def test_in_a_process_of_its_own_the_check_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "_idle", [])
+    for _ in range(2):  # the second time by the same process
+        assert apart.check_apart(dense(), EntryLimits()) == check(dense())
+        with pytest.raises(Refused, match="file is empty"):
+            apart.check_apart(b"", EntryLimits())
+        assert len(apart._idle) == 1
+    apart._idle[0].end()
 
 
 PEAK = """
@@ -56,7 +108,8 @@ def test_memory_stays_flat() -> None:
 
 @pytest.fixture(scope="module")
 def referee() -> Referee:
-    return Referee(small_olympics(), trained(), seed=1)
+    limits = EntryLimits(start_seconds=2, call_seconds=0.25)
+    return Referee(small_olympics(limits=limits), trained(), seed=1)
 
 
 @pytest.mark.parametrize("name", MEASURED)
