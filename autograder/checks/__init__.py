@@ -103,6 +103,12 @@ def draw() -> np.random.Generator:
     return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")) if seed is None else seed)
 
 
+def words(rng: np.random.Generator, number: int) -> list[str]:
+    """Return made-up names, all different and none of them a word, for inputs whose names are told back."""
+    picked = rng.choice(26**4, number, replace=False).tolist()
+    return ["".join(chr(97 + n // 26**place % 26) for place in range(4)) + str(n % 10) for n in picked]
+
+
 def expect(condition: bool, message: str) -> None:
     """Fail with a message that says what was expected, what came, and the likely cause."""
     if not condition:

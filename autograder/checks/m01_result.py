@@ -19,13 +19,19 @@ NAN, INF = float("nan"), float("inf")
 @judges("check_values")
 def values_are_guarded(student: Any) -> None:
     """Numbers pass in order, anything else is refused with its index."""
-    good = [3, 1.5, np.float64(2.0), np.int64(7)]
+    rng = draw()
+    drawn = rng.normal(0, 1e3, 2)
+    whole = rng.integers(-50, 50, 2)
+    good = [int(whole[0]), float(drawn[0]), drawn[1], whole[1]]
     kept = student.check_values(iter(good))
-    all_close(kept, [3.0, 1.5, 2.0, 7.0], "check_values of ints, floats and NumPy numbers")
+    truth = [float(value) for value in (whole[0], drawn[0], drawn[1], whole[1])]
+    all_close(kept, truth, "check_values of ints, floats and NumPy numbers")
     expect(all(type(value) is float for value in kept), "check_values should return plain floats")
+    size = int(rng.integers(40, 60))
     for bad in (NAN, INF, -INF, "1.0", None, True, [1.0], 1j):
-        for index in (0, 3, 11):
-            values: list[Any] = [1.0] * 12
+        # two digits, so that an index is not in a message by accident
+        for index in (0, int(rng.integers(10, size - 1)), size - 1):
+            values: list[Any] = [1.0] * size
             values[index] = bad
             raises(
                 ValueError,
@@ -70,12 +76,20 @@ def t_interval_is_student_t(student: Any) -> None:
 @judges("required_runs")
 def runs_reach_the_half_width(student: Any) -> None:
     """The number is the smallest that suffices."""
+    rng = draw()
+    drawn = [
+        (float(std), float(std / over), round(float(confidence), 2))
+        for std, over, confidence in zip(
+            rng.uniform(0.1, 4, 6), [0.4, *rng.uniform(1, 15, 5)], rng.uniform(0.7, 0.99, 6), strict=True
+        )
+    ]
     for std, half, confidence in (
         (2.0, 0.5, 0.95),
         (1.0, 1.0, 0.99),
         (0.3, 0.1, 0.9),
         (1.5, 0.1, 0.95),
         (1, 5, 0.95),
+        *drawn,
     ):
         sizes = np.arange(2, 3000)
         widths = stats.t.ppf(0.5 + confidence / 2, sizes - 1) * std / np.sqrt(sizes)
@@ -113,7 +127,14 @@ def answer_runs(student: Any) -> None:
 @judges("runs_for_percentile")
 def percentiles_need_enough_runs(student: Any) -> None:
     """The smallest n at which the extreme measurement bounds the percentile."""
-    for q, confidence in ((50, 0.95), (90, 0.95), (99, 0.95), (99.9, 0.95), (5, 0.95), (75, 0.9), (95, 0.99)):
+    rng = draw()
+    drawn = [
+        (round(float(q), 1), round(float(confidence), 2))
+        for low, high in ((0.5, 20), (20, 80), (80, 99.5))
+        for q, confidence in zip(rng.uniform(low, high, 3), rng.uniform(0.7, 0.99, 3), strict=True)
+    ]
+    given = ((50, 0.95), (90, 0.95), (99, 0.95), (99.9, 0.95), (5, 0.95), (75, 0.9), (95, 0.99))
+    for q, confidence in (*given, *drawn):
         p, n = max(q, 100 - q) / 100, 1
         while p**n > (1 - confidence) / 2:
             n += 1
@@ -212,7 +233,18 @@ def outliers_are_tukeys(student: Any) -> None:
 @judges("format_measurement")
 def measurements_read_well(student: Any) -> None:
     """Units scale and digits follow the deviation."""
-    for (mean, std, unit), truth in {
+    rng = draw()
+    drawn: dict[tuple[float, float, str], str] = {}
+    for factor, unit, name in ((1e-3, "s", "ms"), (1e-6, "s", "µs"), (1e6, "B", "MB"), (1e-3, "J", "mJ")):
+        # in steps of the last digit shown: a deviation of 3 to 8, or of 11 to 18, and what rounding takes away
+        for places, least, most in ((1, 3, 9), (2, 3, 9), (1, 11, 19), (2, 11, 19), (0, 30, 90)):
+            step = 10.0**-places
+            mean = int(rng.integers(2 * 10**places + 1, 900 * 10**places))
+            std = int(rng.integers(least, most))
+            above, beyond = (float(x) for x in rng.uniform(-0.3, 0.3, 2))
+            text = f"{mean * step:.{places}f} ± {std * step:.{places}f} {name}"
+            drawn[(mean + above) * step * factor, (std + beyond) * step * factor, unit] = text
+    for (middle, deviation, unit), truth in {
         (0.0123, 0.0008, "s"): "12.3 ± 0.8 ms",
         (4.56e-6, 1.2e-7, "s"): "4.56 ± 0.12 µs",
         (2.5e6, 3e4, "B"): "2.50 ± 0.03 MB",
@@ -220,9 +252,10 @@ def measurements_read_well(student: Any) -> None:
         (123.4, 55.0, "B"): "123 ± 55 B",
         (0.0021, 0.0003, "J"): "2.1 ± 0.3 mJ",
         (0.95, 0.02, ""): "0.95 ± 0.02",
+        **drawn,
     }.items():
-        got = str(student.format_measurement(mean, std, unit))
-        expect(got == truth, f"format_measurement({mean}, {std}, {unit!r}): {truth!r} expected, got {got!r}")
+        got = str(student.format_measurement(middle, deviation, unit))
+        expect(got == truth, f"format_measurement({middle}, {deviation}, {unit!r}): {truth!r} expected, got {got!r}")
 
 
 @judges("BenchmarkResult.__post_init__")

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from autograder.checks import FakeClock, close, draw, expect, judges, raises
+from autograder.checks import FakeClock, close, draw, expect, judges, raises, words
 
 TICK = 2.0**-20  # sums and differences of such steps are exact in floating point
 
@@ -76,7 +76,9 @@ def _empty_block(manager: Any) -> None:
 @judges("precise_timer.__init__")
 def timer_is_made(student: Any) -> None:
     """It keeps its clock unread, is not running and has nothing to show; only functions are clocks."""
-    clock = ShownClock(4.0, 9.5)
+    rng = draw()
+    first, then = (int(ticks) * TICK for ticks in rng.integers(1, 2**30, 2))
+    clock = ShownClock(first, first + then)
     timer = student.precise_timer(clock)
     expect(
         clock.reads == 0,
@@ -84,12 +86,13 @@ def timer_is_made(student: Any) -> None:
     )
     raises(RuntimeError, lambda: timer.elapsed, "elapsed of a timer that was never used")
     _empty_block(timer)
-    close(timer.elapsed, 5.5, "a block from 4.0 to 9.5 s", cause="keep the clock that was handed in")
+    what = f"a block from {first} to {first + then} s"
+    close(timer.elapsed, then, what, cause="keep the clock that was handed in")
     _empty_block(student.precise_timer(clock=ShownClock(0.0, 1.0)))
     by_default = student.precise_timer()
     _empty_block(by_default)
     expect(by_default.elapsed >= 0, "a timer without a clock uses time.perf_counter, the default of the parameter")
-    for bad in (12.5, None, "perf_counter"):
+    for bad in (12.5, None, "perf_counter", int(rng.integers(100, 10**6)), *words(rng, 1)):
         raises(
             TypeError,
             partial(student.precise_timer, bad),
@@ -445,6 +448,24 @@ def collector_is_restored(student: Any) -> None:
             collector.on is on,
             f"the block itself switched the collector on; it was {was} before and should be {was} after it",
         )
+
+    rng = draw()
+
+    def nest(depth: int, collector: Collector) -> None:
+        """Go through blocks in blocks, each of which may switch the collector on before or after the inner one."""
+        before = collector.on
+        with student.gc_paused(collector):
+            expect(not collector.on, "inside each of several nested blocks the collector should be off")
+            for inner in (depth - 1, 0):
+                if rng.random() < 0.5:
+                    collector.enable()
+                if inner > 0:
+                    nest(inner, collector)
+        was = "on" if before else "off"
+        expect(collector.on is before, f"the collector was {was} before a nested block and should be {was} after it")
+
+    for _ in range(3):
+        nest(int(rng.integers(2, 6)), Collector(bool(rng.random() < 0.5)))
 
 
 def answer_understanding(student: Any) -> None:

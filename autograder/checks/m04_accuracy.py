@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import all_close, close, draw, expect, judges, raises, words
 
 NAN, INF = float("nan"), float("inf")
 
@@ -320,7 +320,10 @@ def accuracy_is_counted(student: Any) -> None:
 @judges("measure_accuracy")
 def accuracy_refuses_nonsense(student: Any) -> None:
     """What cannot be scored raises and names the dataset; what the model raises comes through."""
-    X, y = np.zeros((6, 2)), np.array([0, 1, 2, 0, 1, 2])
+    rng = draw()
+    short, hollow, fog = words(rng, 3)
+    rows = int(rng.integers(6, 12))
+    X, y = rng.random((rows, 2)), rng.permutation(np.arange(rows) % 3)
     model = Scores(np.eye(3)[y] * 0.8 + 0.1)
     good = (X, y)
     nothings: tuple[Any, ...] = (None, [], {}, ())
@@ -328,51 +331,53 @@ def accuracy_refuses_nonsense(student: Any) -> None:
         raises(ValueError, lambda n=nothing: student.measure_accuracy(model, n), f"datasets={nothing!r}")
     raises(
         ValueError,
-        lambda: student.measure_accuracy(model, {"good": good, "short": (X, y[:5])}),
-        "6 rows and 5 labels",
-        mentions=["short"],
+        lambda: student.measure_accuracy(model, {"good": good, short: (X, y[:-1])}),
+        f"{rows} rows and {rows - 1} labels",
+        mentions=[short],
     )
     raises(
         ValueError,
-        lambda: student.measure_accuracy(model, {"good": good, "hollow": (X[:0], y[:0])}),
+        lambda: student.measure_accuracy(model, {"good": good, hollow: (X[:0], y[:0])}),
         "an empty dataset",
-        mentions=["hollow"],
+        mentions=[hollow],
     )
     expect(model.asked == 0, "datasets are checked before the model runs: it may run for hours")
-    holes = Scores(np.where(np.arange(6)[:, None] == 4, NAN, np.eye(3)[y]))
+    hole = int(rng.integers(3, rows))
+    holes = Scores(np.where(np.arange(rows)[:, None] == hole, NAN, np.eye(3)[y]))
     raises(
         ValueError,
-        lambda: student.measure_accuracy(holes, {"good": (X[:4], y[:4]), "fog": good}),
-        "NaN outputs",
-        mentions=["fog"],
+        lambda: student.measure_accuracy(holes, {"good": (X[:hole], y[:hole]), fog: good}),
+        f"NaN outputs in row {hole}",
+        mentions=[fog],
     )
+    few = int(rng.integers(1, rows))
     raises(
         ValueError,
-        lambda: student.measure_accuracy(lambda x: np.eye(3)[:2], {"fog": good}),
-        "2 outputs for 6 rows",
-        mentions=["fog"],
+        lambda: student.measure_accuracy(lambda x: np.eye(3)[y[:few]], {fog: good}),
+        f"{few} outputs for {rows} rows",
+        mentions=[fog],
     )
     texts = Scores(np.eye(3)[y], ["0", "1", "2"])
     raises(
         ValueError,
-        lambda: student.measure_accuracy(texts, {"fog": good}),
+        lambda: student.measure_accuracy(texts, {fog: good}),
         "text labels against numbers",
-        mentions=["fog"],
+        mentions=[fog],
     )
 
     def breaks(x: Any) -> Any:
-        if len(x) > 4:
+        if len(x) == rows:
             raise ZeroDivisionError("inside the model")
         return np.eye(3)[y[: len(x)]]
 
     cause = "no try … except around the model"
     raises(
         ZeroDivisionError,
-        lambda: student.measure_accuracy(breaks, {"small": (X[:3], y[:3]), "big": good}),
+        lambda: student.measure_accuracy(breaks, {"small": (X[:few], y[:few]), "big": good}),
         "a model that raises",
         cause=cause,
     )
-    raises(TypeError, lambda: student.measure_accuracy(3.5, good), "a number instead of a model")
+    raises(TypeError, lambda: student.measure_accuracy(float(rng.random()), good), "a number instead of a model")
 
 
 @judges("recall_per_class")
@@ -469,7 +474,15 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
 @judges("difference_interval")
 def difference_is_paired(student: Any) -> None:
     """The ends follow from the weighted mean and variance of +1, −1 and 0, and the coverage holds."""
+    rng = draw()
+    drawn = [
+        (int(only_a), int(only_b), int(only_a + only_b + rest), round(float(confidence), 2))
+        for only_a, only_b, rest, confidence in zip(
+            *rng.integers((0, 0, 1), (30, 30, 300), (8, 3)).T, rng.uniform(0.7, 0.99, 8), strict=True
+        )
+    ]
     for only_a, only_b, rows, confidence in (
+        *drawn,
         (10, 2, 100, 0.95),
         (0, 0, 50, 0.95),
         (3, 30, 400, 0.9),
@@ -494,7 +507,8 @@ def difference_is_paired(student: Any) -> None:
             cause=cause,
             rel=1e-7,
         )
-    for wrong in ((-1, 0, 5), (0, -1, 5), (3, 3, 5), (0, 0, 0)):
+    many = int(rng.integers(2, 50))
+    for wrong in ((-1, 0, 5), (0, -1, 5), (3, 3, 5), (0, 0, 0), (many, many, 2 * many - 1)):
         raises(ValueError, lambda w=wrong: student.difference_interval(*w), f"difference_interval{wrong}")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import all_close, close, draw, expect, judges, number, raises
+from autograder.checks import all_close, close, draw, expect, judges, number, raises, words
 
 RANGE = 262_143_328_850
 FILES = ("name", "energy_uj", "max_energy_range_uj")
@@ -102,6 +102,26 @@ class Locked:
         return self.path
 
 
+def drawn_tree(rng: np.random.Generator) -> tuple[str, dict[str, str], list[str], list[str]]:
+    """Return zones with one or more packages among them, and which are packages, without and with their DRAM."""
+    kind, zones = ("intel", "amd")[int(rng.integers(2))], dict[str, str]()
+    packages, with_dram = list[str](), list[str]()
+    numbers = sorted(rng.choice(14, int(rng.integers(2, 6)), replace=False).tolist())
+    chosen = numbers[int(rng.integers(len(numbers)))]  # so that there is a package
+    for n in numbers:
+        zone = f"{kind}-rapl:{n}"
+        parts = rng.permutation(["core", "uncore", "dram"])[: int(rng.integers(4))].tolist()
+        if n != chosen and rng.random() < 0.3:
+            zones[zone] = "psys"
+            continue
+        zones[zone] = f"package-{len(packages)}"
+        zones |= {f"{zone}:{i}": part for i, part in enumerate(parts)}
+        packages.append(zone)
+        with_dram += [zone, *(f"{zone}:{i}" for i, part in enumerate(parts) if part == "dram")]
+    zones[f"{kind}-rapl-mmio:0"] = "package-0"
+    return f"a machine with the zones {zones}", zones, packages, with_dram
+
+
 @judges("package_domains")
 def packages_are_found_once(student: Any) -> None:
     """Intel, AMD, two sockets, eleven sockets: each package once, in the order of the numbers."""
@@ -161,7 +181,8 @@ def packages_are_found_once(student: Any) -> None:
             [f"intel-rapl:{n}" for n in range(12)],
         ),
     ]
-    for what, zones, packages, with_dram in trees:
+    rng = draw()
+    for what, zones, packages, with_dram in [*trees, *(drawn_tree(rng) for _ in range(4))]:
         with powercap(student, {zone: (name, 1, RANGE) for zone, name in zones.items()}) as root:
             for dram, truth in ((False, packages), (True, with_dram)):
                 got = [str(zone).rpartition("/")[2] for zone in student.package_domains(root, dram)]
@@ -175,9 +196,11 @@ def packages_are_found_once(student: Any) -> None:
 @judges("read_counter")
 def counters_are_read(student: Any) -> None:
     """A whole number, or an explanation."""
-    with powercap(student, {"intel-rapl:0": ("package-0", 123_456_789_012, RANGE)}) as root:
-        close(student.read_counter(root / "intel-rapl:0" / "energy_uj"), 123_456_789_012, "read_counter", rel=0)
-    path = "/sys/class/powercap/intel-rapl:3/energy_uj"
+    rng = draw()
+    count, zone = int(rng.integers(RANGE)), int(rng.integers(1, 20))
+    with powercap(student, {"intel-rapl:0": ("package-0", count, RANGE)}) as root:
+        close(student.read_counter(root / "intel-rapl:0" / "energy_uj"), count, "read_counter", rel=0)
+    path = f"/sys/class/powercap/intel-rapl:{zone}/energy_uj"
     raises(
         PermissionError,
         lambda: student.read_counter(Locked(path)),
@@ -245,12 +268,14 @@ def rapl_reads_joules(student: Any) -> None:
 @judges("CpuTimeMeter.read")
 def cpu_time_is_an_estimate(student: Any) -> None:
     """Processor seconds times the watts that were given, from the clock that was given."""
-    for watts in (None, 1.0, 6.25):
-        now = [100.0]
+    rng = draw()
+    for watts in (None, 1.0, float(rng.uniform(2, 20))):
+        start = float(rng.uniform(1, 200))
+        now = [start]
         meter = student.CpuTimeMeter(watts, clock=lambda now=now: now[0])
         close(meter.read(), 0.0, "a meter just made", abs=1e-12)
-        for seconds in (0.25, 3.0, 17.5):
-            now[0] = 100.0 + seconds
+        for seconds in (0.25, *sorted(float(x) for x in rng.uniform(1, 30, 2))):
+            now[0] = start + seconds
             cause = "processor seconds since the start, times watts_per_core if there are any"
             close(meter.read(), seconds * (watts or 1.0), f"{seconds} s at {watts} W", cause=cause)
 
@@ -258,11 +283,13 @@ def cpu_time_is_an_estimate(student: Any) -> None:
 @judges("best_meter")
 def best_meter_explains_itself(student: Any) -> None:
     """RAPL where it can be read, else processor time with the reason, the watts and their source."""
+    rng = draw()
+    joules, watts, source = int(rng.integers(1, 50)), float(rng.uniform(1, 9)), words(rng, 1)[0]
     with powercap(student, {"intel-rapl:0": ("package-0", 10, RANGE)}) as root:
         meter = student.best_meter(root, watts_per_core=3.0)
         expect(bool(meter.measured), "readable counters should be used, also where watts are given")
-        advance(root, "intel-rapl:0", 1_000_010)
-        close(meter.read(), 1.0, "the joules of best_meter(root)", cause="pass root on", abs=UNIT)
+        advance(root, "intel-rapl:0", joules * 10**6 + 10)
+        close(meter.read(), joules, "the joules of best_meter(root)", cause="pass root on", abs=UNIT)
     with powercap(student, {"intel-rapl:0": ("psys", 10, RANGE)}) as root:
         meter = student.best_meter(root)
         expect(not meter.measured, "without a package nothing is measured")
@@ -270,9 +297,9 @@ def best_meter_explains_itself(student: Any) -> None:
         expect(
             str(root) in str(dict(meter.details).get("not_measured_because")), "the reason should be the error's text"
         )
-        meter = student.best_meter(root, 4.5, "a wattmeter")
-        close(dict(meter.details)["watts_per_core"], 4.5, "the watts in the details")
-        expect(dict(meter.details)["watts_source"] == "a wattmeter", "the source of the watts should reach the details")
+        meter = student.best_meter(root, watts, source)
+        close(dict(meter.details)["watts_per_core"], watts, "the watts in the details")
+        expect(dict(meter.details)["watts_source"] == source, "the source of the watts should reach the details")
     with powercap(student, {"intel-rapl:0": ("package-0", 10, RANGE)}) as root:
         counter = root / "intel-rapl:0" / "energy_uj"
         counter.unlink()
@@ -319,48 +346,61 @@ def answer_reading(student: Any) -> None:
 @judges("measure_energy")
 def energy_is_per_inference(student: Any) -> None:
     """Known energy comes back in spite of idle power, a 1 ms counter and drift; estimates stay estimates."""
-    inputs = np.zeros((3, 5))
-    machine = Machine()
+    rng = draw()
+    batch, count = (int(number) for number in rng.integers((2, 4), (7, 8)))
+    idle, joules, seconds = float(rng.uniform(5, 20)), float(rng.uniform(0.01, 0.05)), float(rng.uniform(0.004, 0.009))
+    shortest = float(rng.uniform(0.15, 0.3))
+    inputs = np.zeros((batch, 5))
+    machine = Machine(idle, seconds, joules)
     result = student.measure_energy(
-        machine, inputs, meter=machine, measurement_runs=6, min_reading=0.2, clock=machine.clock, sleep=machine.sleep
+        machine,
+        inputs,
+        meter=machine,
+        measurement_runs=count,
+        min_reading=shortest,
+        clock=machine.clock,
+        sleep=machine.sleep,
     )
     close(
         result.mean,
-        0.03,
+        joules,
         "joules per inference",
         cause="take the idle power off and divide by the inferences of a reading",
         rel=1e-6,
     )
-    close(result.count, 6, "the number of values", cause="one value per reading")
+    close(result.count, count, "the number of values", cause="one value per reading")
     metadata = dict(result.metadata)
     expect(metadata["measured"] is True, "a measuring meter makes a measured result")
-    close(metadata["idle_watts"], 10.0, "idle_watts", rel=1e-6)
+    close(metadata["idle_watts"], idle, "idle_watts", rel=1e-6)
     expect(
-        metadata["inferences_per_reading"] * machine.seconds >= 0.2 - 1e-9,
+        metadata["inferences_per_reading"] * seconds >= shortest - 1e-9,
         "a reading should last at least min_reading: use calibrate_loops",
     )
-    close(metadata["batch_size"], 3, "batch_size")
-    expect(machine.slept >= 0.19, "the idle power needs a time in which the process sleeps")
+    close(metadata["batch_size"], batch, "batch_size")
+    expect(machine.slept >= 0.95 * shortest, "the idle power needs a time in which the process sleeps")
 
-    fast = Machine(seconds=5e-4, joules=2e-3, update=2e-3)
+    joules = float(rng.uniform(1.5e-3, 3e-3))
+    fast = Machine(seconds=5e-4, joules=joules, update=2e-3)
     result = student.measure_energy(fast, inputs, meter=fast, measurement_runs=5, clock=fast.clock, sleep=fast.sleep)
     cause = "one call is shorter than the counter's update: put many into a reading"
-    close(result.median, 2e-3, "0.5 ms calls on a counter that updates every 2 ms", cause=cause, rel=0.15)
+    close(result.median, joules, "0.5 ms calls on a counter that updates every 2 ms", cause=cause, rel=0.15)
 
-    warm = Machine(drift=2.0, joules=0.004)
+    joules = float(rng.uniform(0.003, 0.0045))
+    warm = Machine(drift=2.0, joules=joules)
     result = student.measure_energy(warm, inputs, meter=warm, measurement_runs=8, clock=warm.clock, sleep=warm.sleep)
     cause = "measure the idle power in every round, right before the reading"
-    close(result.mean, 0.004, "energy while the idle power rises", cause=cause, rel=0.5)
+    close(result.mean, joules, "energy while the idle power rises", cause=cause, rel=0.5)
 
-    guess = Machine(idle=0.0)
-    guess.measured, guess.details = False, {"meter": "guess", "watts_source": "nowhere"}
+    joules, source = float(rng.uniform(0.01, 0.05)), words(rng, 1)[0]
+    guess = Machine(idle=0.0, joules=joules)
+    guess.measured, guess.details = False, {"meter": "guess", "watts_source": source}
     estimate = student.measure_energy(
         guess, inputs, meter=guess, measurement_runs=2, clock=guess.clock, sleep=guess.sleep
     )
     expect(dict(estimate.metadata)["measured"] is False, "an estimating meter makes metadata['measured'] False")
-    expect(dict(estimate.metadata)["watts_source"] == "nowhere", "the meter's details belong into the metadata")
+    expect(dict(estimate.metadata)["watts_source"] == source, "the meter's details belong into the metadata")
     close(guess.slept, 0.0, "seconds slept with an estimating meter", cause="it has no idle power to measure")
-    close(estimate.mean, 0.03, "the estimate per inference", rel=1e-6)
+    close(estimate.mean, joules, "the estimate per inference", rel=1e-6)
 
     still = Machine(idle=0.0, joules=0.0)
     raises(
@@ -370,35 +410,45 @@ def energy_is_per_inference(student: Any) -> None:
         ),
         "a counter that never moves",
     )
+    runs, more = (5 * int(number) for number in rng.integers((10, 4), (15, 10)))  # warm_up goes on by 5 such calls
     cold = Machine()
     student.measure_energy(
-        cold, inputs, meter=cold, warmup_runs=50, measurement_runs=1, clock=cold.clock, sleep=cold.sleep
+        cold, inputs, meter=cold, warmup_runs=runs, measurement_runs=1, clock=cold.clock, sleep=cold.sleep
     )
     warmer = Machine()
     student.measure_energy(
-        warmer, inputs, meter=warmer, warmup_runs=90, measurement_runs=1, clock=warmer.clock, sleep=warmer.sleep
-    )
-    close(warmer.calls - cold.calls, 40, "calls that 40 more warm-up runs add", cause="warm up before the calibration")
+        warmer, inputs, meter=warmer, warmup_runs=runs + more, measurement_runs=1, clock=warmer.clock,
+        sleep=warmer.sleep,
+    )  # fmt: skip
+    what = f"calls that {more} more warm-up runs add"
+    close(warmer.calls - cold.calls, more, what, cause="warm up before the calibration")
 
 
 @judges("cpu_utilisation")
 def utilisation_counts_cores(student: Any) -> None:
     """Processor time over wall time, over whole readings."""
-    for busy in (0.3, 1.0, 3.75):
-        machine = Machine(seconds=0.003)
+    rng = draw()
+    for busy in (1.0, *(float(x) for x in rng.uniform((0.2, 1.5), (0.9, 6)))):
+        seconds, shortest, count = (
+            float(rng.uniform(0.003, 0.006)),
+            float(rng.uniform(0.03, 0.08)),
+            int(rng.integers(2, 6)),
+        )
+        machine = Machine(seconds=seconds)
         result = student.cpu_utilisation(
             machine,
             np.zeros(2),
-            measurement_runs=4,
-            min_reading=0.05,
+            measurement_runs=count,
+            min_reading=shortest,
             clock=machine.clock,
             cpu_clock=lambda busy=busy, machine=machine: 50 + busy * machine.now,
         )
         close(result.mean, busy, "cpu_utilisation", cause="processor time over wall time of the same reading", rel=1e-6)
-        all_close([result.count], [4], "the number of values")
+        all_close([result.count], [count], "the number of values")
         metadata = dict(result.metadata)
         close(metadata["share_of_machine"] * metadata["cores"], busy, "share_of_machine × cores", rel=1e-6)
-        expect(metadata["inferences_per_reading"] * 0.003 >= 0.05 - 1e-9, "a reading should last at least min_reading")
+        lasts = metadata["inferences_per_reading"] * seconds
+        expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading")
 
 
 def answer_understanding(student: Any) -> None:

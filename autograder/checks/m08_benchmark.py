@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises
+from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises, words
 from tinybench.result import BenchmarkResult
 
 
@@ -27,6 +27,13 @@ class Clock(FakeClock):
         return call
 
 
+X86 = {
+    "avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "avx_vnni": "AVX-VNNI",
+    "amx_int8": "AMX INT8", "amx_bf16": "AMX BF16",
+}  # fmt: skip
+ARM = {"asimd": "NEON", "asimddp": "NEON dot product", "sve": "SVE"}
+
+
 @judges("cpu_info")
 def processor_is_read(student: Any) -> None:
     """Names with colons, Arm's spelling, other cores, unknown flags, and no file at all."""
@@ -42,6 +49,21 @@ def processor_is_read(student: Any) -> None:
     expect(list(found["flags"]) == flags, f"{flags} expected, got {found['flags']!r}")
     arm = student.cpu_info("processor : 0\nFeatures : fp asimd asimddp sve\nCPU part : 0xd4f\n")
     expect(list(arm["flags"]) == ["NEON", "NEON dot product", "SVE"], f"Arm writes Features; got {arm['flags']!r}")
+    rng = draw()
+    for line, sets in (("flags", X86), ("Features", ARM)):
+        for _ in range(4):
+            name, elsewhere, *decoys = words(rng, 5)
+            name = f"{name}: {decoys[0]} @ {rng.uniform(1, 5):.1f}GHz"
+            there = rng.permutation(list(sets))[: int(rng.integers(len(sets) + 1))].tolist()
+            shown = " ".join(rng.permutation([*there, *decoys, *(f"{flag}_{decoys[0]}" for flag in sets)]).tolist())
+            text = f"processor : 0\nmodel name : {name}\n{line} : {shown}\n\n"
+            text += f"processor : 1\nmodel name : {elsewhere}\n{line} : {' '.join(sets)}\n"
+            found = student.cpu_info(text)
+            expect(
+                str(found["model"]) == name, f"the first core's whole name {name!r} expected, got {found['model']!r}"
+            )
+            truth = [said for flag, said in sets.items() if flag in there]
+            expect(list(found["flags"]) == truth, f"of {line} {shown!r} {truth} expected, got {found['flags']!r}")
     avx = student.cpu_info("flags : avx512vnni_other notavx2\n")
     expect(list(avx["flags"]) == [], "flags are whole words: notavx2 is not AVX2")
     expect(
@@ -60,23 +82,30 @@ def names_are_unique(student: Any) -> None:
         def __init__(self, name: Any) -> None:
             self.name = name
 
-    a, b, c = Model("a"), Model(None), Model(3)
-    named = student.name_models([a, b, c, abs])
+    rng = draw()
+    first, last, one, other = words(rng, 4)
+    a, b, c, d = Model(first), Model(None), Model(int(rng.integers(10))), Model(last)
+    models = [(a, b, c, d, abs)[i] for i in rng.permutation(5)]
+    truth = [getattr(model, "name", None) for model in models]
+    truth = [name if isinstance(name, str) else f"model_{index}" for index, name in enumerate(truth)]
+    named = student.name_models(models)
+    expect(list(named) == truth, f"names by position where there is no text: {truth} expected, got {list(named)}")
+    own = all(named[name] is model for name, model in zip(truth, models, strict=True))
+    expect(own, "each name belongs to its own model")
     expect(
-        list(named) == ["a", "model_1", "model_2", "model_3"],
-        f"names by position where there is no text: got {list(named)}",
-    )
-    expect(named["a"] is a and named["model_3"] is abs, "each name belongs to its own model")
-    expect(
-        list(student.name_models({"z": a, "y": a})) == ["z", "y"],
+        list(student.name_models({other: a, one: a})) == [other, one],
         "a dictionary's keys win over model.name, in its order",
     )
-    raises(ValueError, lambda: student.name_models([a, b, Model("a")]), "two models called 'a'", mentions=["a"])
+    raises(
+        ValueError, lambda: student.name_models([a, b, Model(first)]), f"two models called {first!r}", mentions=[first]
+    )
+    place = int(rng.integers(1, 6))
+    taken = f"model_{place}"
     raises(
         ValueError,
-        lambda: student.name_models([Model("model_1"), abs]),
+        lambda: student.name_models([Model(taken), *[abs] * place]),
         "a name that collides with a position",
-        mentions=["model_1"],
+        mentions=[taken],
     )
     nothing: tuple[Any, ...] = ([], {})
     for empty in nothing:
@@ -122,25 +151,29 @@ def throughput_is_measured(student: Any) -> None:
 @judges("Benchmark.run_latency_benchmark", "Benchmark.run_throughput_benchmark")
 def latency_runs_in_rounds(student: Any) -> None:
     """All models in the same shuffled rounds, on the input asked for, as many times as asked for."""
+    rng = draw()
     clock, seen = Clock(), list[Any]()
-    models = {"b": clock.model(0.3, seen=seen), "a": clock.model(0.1), "c": clock.model(0.2)}
-    bench = student.Benchmark(models, warmup_runs=4, measurement_runs=17, clock=clock, progress=None, seed=3)
-    results = bench.run_latency_benchmark(input_shape=(2, 5))
+    seconds = {name: float(took) for name, took in zip("bac", rng.uniform(0.05, 0.4, 3), strict=True)}
+    models = {name: clock.model(took, seen=seen if name == "b" else None) for name, took in seconds.items()}
+    warm, count, seed = (int(number) for number in rng.integers((3, 15, 0), (9, 21, 1000)))
+    shape = tuple(rng.integers(2, 7, 2).tolist())
+    bench = student.Benchmark(models, warmup_runs=warm, measurement_runs=count, clock=clock, progress=None, seed=seed)
+    results = bench.run_latency_benchmark(input_shape=shape)
     expect(list(results) == ["b", "a", "c"], f"results by name in the order of the models, got {list(results)}")
-    for name, seconds in (("b", 0.3), ("a", 0.1), ("c", 0.2)):
+    for name, took in seconds.items():
         all_close(
             results[name].values,
-            [seconds] * 17,
+            [took] * count,
             f"latencies of {name}",
             cause="pass measurement_runs and clock on",
             rel=1e-6,
         )
-        expect(results[name].metadata["warmup_runs"] == 4, "pass warmup_runs on")
+        expect(results[name].metadata["warmup_runs"] == warm, "pass warmup_runs on")
     pairings = {result.metadata["pairing"] for result in results.values()}
     expect(len(pairings) == 1, "all models belong into one call of measure_latencies, so that their rounds pair")
     expect(len({tuple(order) for order in results["a"].metadata["round_orders"]}) > 1, "rounds should be shuffled")
     expect(
-        bool(seen) and seen[0].shape == (2, 5) and seen[0].dtype == np.float32,
+        bool(seen) and seen[0].shape == shape and seen[0].dtype == np.float32,
         "the input is float32 of the shape asked for",
     )
     expect(bool(np.all((seen[0] >= 0) & (seen[0] < 1))) and float(np.ptp(seen[0])) > 0, "the input is random on [0, 1)")
@@ -148,36 +181,37 @@ def latency_runs_in_rounds(student: Any) -> None:
         bench.results["latency"] is results or dict(bench.results["latency"]) == results,
         "results should be kept in bench.results",
     )
-    again = student.Benchmark(models, clock=clock, progress=None, seed=3).run_latency_benchmark(input_shape=(2, 5))
+    again = student.Benchmark(models, clock=clock, progress=None, seed=seed).run_latency_benchmark(input_shape=shape)
     expect(
-        again["a"].metadata["seed"] == 3 and bool(np.array_equal(seen[-1], seen[0])),
+        again["a"].metadata["seed"] == seed and bool(np.array_equal(seen[-1], seen[0])),
         "the same seed should give the same input",
     )
-    mine = np.full((3, 2), 7.0)
+    mine = rng.normal(size=(3, 2))
     bench.run_latency_benchmark(inputs=mine)
     expect(bool(np.array_equal(seen[-1], mine)), "inputs, where given, should be used instead of random ones")
-    throughput_in_rounds(student)
+    throughput_in_rounds(student, rng)
 
 
-def throughput_in_rounds(student: Any) -> None:
+def throughput_in_rounds(student: Any, rng: np.random.Generator) -> None:
     """Batches of the sizes asked for, made of the rows given."""
     clock, seen = Clock(), list[Any]()
-    models = {"x": clock.model(1.0, per_row=0.1, seen=seen), "y": clock.model(0.0, per_row=0.2)}
-    bench = student.Benchmark(models, measurement_runs=6, clock=clock, progress=None, seed=1)
-    found = bench.run_throughput_benchmark(batch_sizes=(1, 4, 50), row_shape=(2, 3))
-    close(found["x"].metadata["batch_size"], 50, "x's best batch size")
-    all_close(found["x"].values, [50 / 6] * 6, "x's throughput", rel=1e-6)
-    close(found["y"].mean, 5.0, "y's throughput", rel=1e-6)
-    expect(
-        {batch.shape for batch in seen} == {(1, 2, 3), (4, 2, 3), (50, 2, 3)},
-        f"batches of (size, 2, 3) expected, got { ({b.shape for b in seen}) }",
-    )
+    fixed, per_row, other = (float(x) for x in rng.uniform((0.5, 0.05, 0.1), (2, 0.2, 0.4)))
+    models = {"x": clock.model(fixed, per_row=per_row, seen=seen), "y": clock.model(0.0, per_row=other)}
+    few, many, count = (int(number) for number in rng.integers((2, 20, 4), (9, 60, 8)))
+    row = tuple(rng.integers(2, 5, 2).tolist())
+    bench = student.Benchmark(models, measurement_runs=count, clock=clock, progress=None, seed=1)
+    found = bench.run_throughput_benchmark(batch_sizes=(1, few, many), row_shape=row)
+    close(found["x"].metadata["batch_size"], many, "x's best batch size")
+    all_close(found["x"].values, [many / (fixed + per_row * many)] * count, "x's throughput", rel=1e-6)
+    close(found["y"].mean, 1 / other, "y's throughput", rel=1e-6)
+    shapes, truth = {batch.shape for batch in seen}, {(size, *row) for size in (1, few, many)}
+    expect(shapes == truth, f"batches of {truth} expected, got {shapes}")
     expect("system" in found["x"].metadata and "throughput" in bench.results, "hand the results to self._keep")
     seen.clear()
-    rows = np.arange(6.0).reshape(3, 2)
-    bench.run_throughput_benchmark(batch_sizes=(2, 7), rows=rows)
+    rows = rng.normal(size=(3, 2))
+    bench.run_throughput_benchmark(batch_sizes=(2, many), rows=rows)
     expect(
-        {batch.shape for batch in seen} == {(2, 2), (7, 2)},
+        {batch.shape for batch in seen} == {(2, 2), (many, 2)},
         "batches are drawn from rows, repeated where there are too few",
     )
     expect(bool(np.array_equal(seen[0], rows[:2])), "the first batch holds the first rows")
@@ -255,12 +289,16 @@ def energy_options() -> dict[str, Any]:
 @judges("Benchmark.compare_models")
 def comparison_is_with_the_first(student: Any) -> None:
     """Rows in order; speed-ups of known size with the first as baseline; what has no speed-up has none."""
-    clock = Clock()
-    models = {"base": clock.model(0.6), "slow": clock.model(0.9), "fast": clock.model(0.15)}
-    bench = student.Benchmark(models, clock=clock, measurement_runs=20, progress=None, seed=0)
+    rng = draw()
+    clock, count = Clock(), int(rng.integers(15, 25))
+    base = float(rng.uniform(0.3, 0.6))
+    factors = [float(x) for x in rng.uniform((0.4, 1.5), (0.8, 5))]
+    seconds = dict(zip(("base", "slow", "fast"), (base, *(base / factor for factor in factors)), strict=True))
+    models = {name: clock.model(took) for name, took in seconds.items()}
+    bench = student.Benchmark(models, clock=clock, measurement_runs=count, progress=None, seed=0)
     rows = bench.compare_models()
     expect([row["model"] for row in rows] == ["base", "slow", "fast"], "one row for each model, in order")
-    for row, speedup in zip(rows[1:], (2 / 3, 4.0), strict=True):
+    for row, speedup in zip(rows[1:], factors, strict=True):
         close(
             row["speedup"],
             speedup,
@@ -269,18 +307,18 @@ def comparison_is_with_the_first(student: Any) -> None:
             rel=1e-6,
         )
         all_close([row["speedup_lower"], row["speedup_upper"]], [speedup] * 2, "its interval", rel=1e-6)
-        cause = "the sign test of 20 rounds that all agree, times two comparisons (Holm)"
-        close(row["p_value"], 2 * 2 * 0.5**20, f"p value of {row['model']}", cause=cause, rel=1e-6)
+        cause = f"the sign test of {count} rounds that all agree, times two comparisons (Holm)"
+        close(row["p_value"], 2 * 2 * 0.5**count, f"p value of {row['model']}", cause=cause, rel=1e-6)
     for name in ("speedup", "speedup_lower", "speedup_upper", "p_value"):
         expect(rows[0][name] is None, f"the baseline's {name} should be None")
-    for row, seconds in zip(rows, (0.6, 0.9, 0.15), strict=True):
+    for row, took in zip(rows, seconds.values(), strict=True):
         all_close(
             [row["mean"], row["ci_lower"], row["ci_upper"]],
-            [seconds] * 3,
+            [took] * 3,
             f"mean and interval of {row['model']}",
             rel=1e-6,
         )
-        close(row["count"], 20, "count")
+        close(row["count"], count, "count")
         close(row["std"], 0.0, "std", abs=1e-9)
         expect(
             row["metric"] == "latency" and row["unit"] == "s" and row["measured"] is True, "metric, unit and measured"
@@ -288,16 +326,20 @@ def comparison_is_with_the_first(student: Any) -> None:
     before = clock.now
     bench.compare_models("latency")
     expect(clock.now == before, "what has been measured should not be measured again")
-    x, y = np.eye(3), np.arange(3)
+    size = int(rng.integers(5, 12))
+    x, y, wrong = np.eye(size), np.arange(size), rng.random(size) < 0.5
+    says = np.where(wrong[:, None], np.roll(x, 1, axis=1), x)
     graded = student.Benchmark(
-        {"a": lambda v: v, "b": lambda v: v[::-1]}, datasets=[(x, y), (x[:1], y[:1])], progress=None
+        {"a": lambda v: v, "b": lambda v: says[: len(v)]}, datasets=[(x, y), (x[:1], y[:1])], progress=None
     )
     accuracy = graded.compare_models("accuracy")
-    close(accuracy[1]["mean"], 0.5, "accuracy of b over all rows", cause="2 of the 4 rows of both datasets are right")
-    wilson = binomtest(2, 4).proportion_ci(method="wilson")
+    right, total = size - int(wrong.sum()) + (not wrong[0]), size + 1
+    cause = f"{right} of the {total} rows of both datasets are right"
+    close(accuracy[1]["mean"], right / total, "accuracy of b over all rows", cause=cause)
+    wilson = binomtest(int(right), total).proportion_ci(method="wilson")
     all_close(
         [accuracy[1]["ci_lower"], accuracy[1]["ci_upper"]], [wilson.low, wilson.high], "interval of b's accuracy",
-        cause="take wilson_interval from the metadata", rel=1e-6,
+        cause="take wilson_interval from the metadata", rel=1e-6, abs=1e-9,
     )  # fmt: skip
     expect(accuracy[1]["speedup"] is None and accuracy[1]["p_value"] is None, "accuracy has no speed-up")
     raises(ValueError, lambda: bench.compare_models("speed"), "an unknown metric", mentions=["speed"])

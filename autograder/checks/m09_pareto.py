@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from fractions import Fraction
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import all_close, close, draw, expect, judges, raises, words
 from tinybench.result import BenchmarkResult
 
 NAN = float("nan")
@@ -23,6 +24,12 @@ def beaten_by_none(costs: Sequence[Sequence[float]]) -> list[bool]:
     return [
         not any(all(x <= y for x, y in zip(a, b, strict=True)) and tuple(a) != tuple(b) for a in costs) for b in costs
     ]
+
+
+def misspelt(rng: np.random.Generator, word: str) -> str:
+    """Return a word without one of its letters, which is still nearest to the whole word."""
+    place = int(rng.choice([i for i, letter in enumerate(word) if letter.isalpha()]))
+    return word[:place] + word[place + 1 :]
 
 
 @judges("dominates")
@@ -55,35 +62,30 @@ def answer_dominance(student: Any) -> None:
 def estimates_do_not_rank_with_measurements(student: Any) -> None:
     """Whatever their order, label and unit must agree; numbers pass."""
 
+    rng = draw()
+    metric, odd, *names = words(rng, 6)
+    others = names[: int(rng.integers(2, 5))]
+
     def result(measured: bool | None, unit: str) -> BenchmarkResult:
-        return BenchmarkResult("energy", [1.0, 2.0], {} if measured is None else {"measured": measured}, unit=unit)
+        values = rng.uniform(1, 9, 2).tolist()
+        return BenchmarkResult("energy", values, {} if measured is None else {"measured": measured}, unit=unit)
 
     for measured in (True, False, None):
-        student.refuse_mixing("energy", {"m1": result(measured, "J"), "m2": result(measured, "J"), "m3": 1.0})
-    student.refuse_mixing("energy", {"m1": result(True, "J"), "m2": result(None, "J")})
-    student.refuse_mixing("energy", {})
-    student.refuse_mixing("energy", {"m1": 1.0, "m2": 2.0})
-    for order in permutations([("early", True), ("mid", True), ("odd", False)]):
-        values = {name: result(measured, "J") for name, measured in order}
-        raises(
-            ValueError,
-            lambda v=values: student.refuse_mixing("power", v),
-            "an estimate among measurements",
-            mentions=["odd", "power"],
-        )
-    for order in permutations([("early", False), ("mid", False), ("odd", True)]):
-        values = {name: result(measured, "J") for name, measured in order}
-        raises(
-            ValueError,
-            lambda v=values: student.refuse_mixing("power", v),
-            "a measurement among estimates",
-            mentions=["odd"],
-        )
-    for units in permutations([("early", "J"), ("mid", "J"), ("odd", "s")]):
-        values = {name: result(False, unit) for name, unit in units}
-        raises(
-            ValueError, lambda v=values: student.refuse_mixing("power", v), "another unit", mentions=["odd", "power"]
-        )
+        alike = {name: result(measured, "J") for name in others}
+        student.refuse_mixing(metric, alike | {odd: float(rng.random())})
+    student.refuse_mixing(metric, {others[0]: result(True, "J"), others[1]: result(None, "J")})
+    student.refuse_mixing(metric, {})
+    student.refuse_mixing(metric, dict(zip(others, rng.random(len(others)).tolist(), strict=True)))
+    cases = (
+        ("an estimate among measurements", (True, "J"), (False, "J"), [odd, metric]),
+        ("a measurement among estimates", (False, "J"), (True, "J"), [odd]),
+        ("another unit", (False, "J"), (False, "s"), [odd, metric]),
+    )
+    for what, usual, unlike, mentions in cases:
+        for order in permutations([others[0], others[1], odd]):
+            values = {name: result(*(unlike if name == odd else usual)) for name in order}
+            values |= {name: result(*usual) for name in others[2:]}
+            raises(ValueError, lambda v=values: student.refuse_mixing(metric, v), what, mentions=mentions)
 
 
 @judges("frontier_2d", "frontier_nd")
@@ -187,23 +189,38 @@ def staircase_and_area(student: Any) -> None:
 @judges("check_weights")
 def weights_are_checked(student: Any) -> None:
     """Sum, sign and names."""
+    rng = draw()
     known = ["accuracy", "latency", "memory", "energy", "throughput"]
+    picked = [str(name) for name in rng.permutation(known)[: int(rng.integers(2, 6))]]
+    shares = dict(zip(picked, rng.dirichlet(np.ones(len(picked))).tolist(), strict=True))
+    some, more = picked[:2]
+    off = float(rng.uniform(0.002, 0.5))
     for good in (
+        shares,
         {"accuracy": 1.0},
         dict.fromkeys(known, 0.2),
         {"accuracy": 0.7, "latency": 0.2, "memory": 0.1},
         {"accuracy": 1, "energy": 0},
     ):
         student.check_weights(good, known)
-    for bad in ({"accuracy": 0.9}, {"accuracy": 0.4, "latency": 0.61}, {}, {"accuracy": 0.5, "latency": 0.499}):
+    for bad in (
+        {**shares, some: shares[some] + off},
+        {**shares, some: shares[some] + 1},
+        {"accuracy": 0.9},
+        {"accuracy": 0.4, "latency": 0.61},
+        {},
+        {"accuracy": 0.5, "latency": 0.499},
+    ):
         raises(ValueError, lambda b=bad: student.check_weights(b, known), f"the weights {bad}", mentions=["1"])
-    for bad in ({"accuracy": 1.5, "latency": -0.5}, {"accuracy": 1.0, "latency": NAN}):
-        raises(ValueError, lambda b=bad: student.check_weights(b, known), f"the weights {bad}", mentions=["latency"])
+    for wrong in (-0.5, NAN, -off):
+        weights = {some: 1.0 if math.isnan(wrong) else 1 - wrong, more: wrong}
+        raises(ValueError, lambda w=weights: student.check_weights(w, known), f"the weights {weights}", mentions=[more])
     for typo, meant in (
         ("latnecy", "latency"),
         ("Accuracy", "accuracy"),
         ("mem", "memory"),
         ("through_put", "throughput"),
+        *((misspelt(rng, name), name) for name in known),
     ):
         weights = {typo: 1.0}
         raises(
@@ -264,16 +281,17 @@ def scores_follow_the_formula(student: Any) -> None:
 @judges("Requirements.from_dict", "Requirements.from_yaml")
 def requirements_are_read(student: Any) -> None:
     """Files and texts give the limits; typos are named with the nearest key."""
-    text = (
-        "latency_p95_ms: 5\naccuracy_min: 0.95\nmemory_max_mb: 100.5\nthroughput_min_qps: 200\nenergy_budget_mj: 20\n"
-    )
+    rng = draw()
+    least, quick = round(float(rng.uniform(0.5, 0.99)), 3), int(rng.integers(1, 50))
+    memory, rate, energy = (round(float(x), 1) for x in rng.uniform(10, 500, 3))
     truth = {
-        "latency_p95_ms": 5,
-        "accuracy_min": 0.95,
-        "memory_max_mb": 100.5,
-        "throughput_min_qps": 200,
-        "energy_budget_mj": 20,
+        "latency_p95_ms": quick,
+        "accuracy_min": least,
+        "memory_max_mb": memory,
+        "throughput_min_qps": rate,
+        "energy_budget_mj": energy,
     }
+    text = "".join(f"{name}: {truth[name]}\n" for name in rng.permutation(list(truth)).tolist())
     path = student.Path("/tmp") / f"needs-{os.getpid()}.yaml"  # where the student's code runs
     path.write_text(text, encoding="utf-8")
     try:
@@ -283,7 +301,7 @@ def requirements_are_read(student: Any) -> None:
     finally:
         path.unlink()
     expect(
-        dict(student.Requirements.from_dict({"accuracy_min": 0.5}).limits()) == {"accuracy_min": 0.5},
+        dict(student.Requirements.from_dict({"accuracy_min": least}).limits()) == {"accuracy_min": least},
         "from_dict should set one limit",
     )
     expect(dict(student.Requirements.from_dict({}).limits()) == {}, "no limits are allowed, too")
@@ -293,6 +311,7 @@ def requirements_are_read(student: Any) -> None:
         ("memory_mb", "memory_max_mb"),
         ("throughput_qps", "throughput_min_qps"),
         ("energy_budget_mJ", "energy_budget_mj"),
+        *((misspelt(rng, name), name) for name in truth),
     ):
         for what, call in (
             ("from_yaml", lambda t=typo: student.Requirements.from_yaml(f"accuracy_min: 0.5\n{t}: 3\n")),
@@ -307,7 +326,7 @@ def requirements_are_read(student: Any) -> None:
         )
     raises(
         ValueError,
-        lambda: student.Requirements.from_yaml("accuracy_min: high\n"),
+        lambda: student.Requirements.from_yaml(f"accuracy_min: {words(rng, 1)[0]}\n"),
         "a limit that is a word",
         mentions=["accuracy_min"],
     )

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import all_close, close, draw, expect, judges, raises, words
 from tinybench.result import BenchmarkResult
 
 METRICS = ["latency", "throughput", "accuracy", "memory", "energy"]
+PIECES = ["latency-0", "accuracy", "latency-1", "throughput", "latency-2", "memory", "latency-3", "energy", "latency-4"]
 
 
 def place() -> str:
@@ -411,21 +412,22 @@ class Interrupted(Exception):
 
 
 class Meter:
-    """Counts the pieces a suite measures, and breaks it off at one."""
+    """Draws the pieces a suite measures, remembers them, and breaks off at one."""
 
-    def __init__(self, breaks_at: str = "") -> None:
-        self.breaks_at, self.measured, self.tables = breaks_at, list[str](), 0
+    def __init__(self, rng: np.random.Generator, names: list[str], breaks_at: str = "") -> None:
+        self.rng, self.names, self.breaks_at = rng, names, breaks_at
+        self.measured, self.tables = dict[str, dict[str, list[float]]](), 0
 
     def measure(self, piece: str) -> dict[str, BenchmarkResult]:
         """Stand in for a measurement."""
+        piece = str(piece)
         if piece == self.breaks_at:
             raise Interrupted(piece)
-        self.measured.append(str(piece))
-        number = float(len(self.measured))
-        notes = {"pairing": str(piece), "round_orders": [["m", "n"]]} if str(piece).startswith("latency") else {}
+        self.measured[piece] = {name: self.rng.uniform(1, 9, 2).tolist() for name in self.names}
+        notes = {"pairing": piece, "round_orders": [self.names] * 2} if piece.startswith("latency") else {}
         return {
-            name: BenchmarkResult(str(piece).partition("-")[0], [number, number + 0.5], notes, unit="s")
-            for name in "mn"
+            name: BenchmarkResult(piece.partition("-")[0], values, notes, unit="s")
+            for name, values in self.measured[piece].items()
         }
 
     def write_tables(self) -> list[str]:
@@ -437,8 +439,15 @@ class Meter:
 @judges("BenchmarkSuite.run_full_benchmark", "BenchmarkSuite._check_same_study", "BenchmarkSuite.load")
 def interrupted_runs_resume(student: Any) -> None:
     """Broken off at any piece, a study goes on there; another study is refused; nothing is ever deleted."""
-    rows, labels = np.eye(4), np.arange(4)
-    models = {"m": abs, "n": np.sqrt}
+    rng = draw()
+    names = words(rng, 3)
+    late = names.pop()
+    size = int(rng.integers(4, 9))
+    rows, labels = rng.random((size, 3)), np.arange(size)
+    models = dict(zip(names, (abs, np.sqrt), strict=True))
+
+    def meter(breaks_at: str = "") -> Meter:
+        return Meter(rng, names, breaks_at)
 
     def suite(meter: Meter, folder: str, **options: Any) -> Any:
         made = student.BenchmarkSuite(
@@ -447,86 +456,79 @@ def interrupted_runs_resume(student: Any) -> None:
         made._measure, made.write_tables = meter.measure, meter.write_tables
         return made
 
-    order = [str(piece) for piece in suite(Meter(), place()).pieces()]
-    for breaks_at in (order[0], "latency-1", "memory", order[-1]):
-        folder, first = place(), Meter(breaks_at)
+    for breaks_at in (PIECES[0], *rng.permutation(PIECES[1:-1])[:2].tolist(), PIECES[-1]):
+        folder, first = place(), meter(breaks_at)
         broken = suite(first, folder)
         raises(
             Interrupted, lambda broken=broken: broken.run_full_benchmark(), "an error of a model, which should surface"
         )
-        done = order[: order.index(breaks_at)]
+        done = PIECES[: PIECES.index(breaks_at)]
         expect(
-            first.measured == done,
+            list(first.measured) == done,
             f"broken off at {breaks_at}, {done} should be measured before, in this order; you measured "
-            f"{first.measured}",
+            f"{list(first.measured)}",
         )
         left = broken.load()
         expect(
             [str(metric) for metric in left] == [m for m in METRICS if any(p.startswith(m) for p in done)],
             f"after a break at {breaks_at}, load should return what was measured, in the order {METRICS}",
         )
-        second = Meter()
+        second = meter()
         again = suite(second, folder)
         found = again.run_full_benchmark(resume=True)
         expect(
-            second.measured == order[len(done) :],
-            f"resumed after a break at {breaks_at}, you measured {second.measured} instead of {order[len(done) :]}",
+            list(second.measured) == PIECES[len(done) :],
+            f"resumed after a break at {breaks_at}, you measured {list(second.measured)} instead of "
+            f"{PIECES[len(done) :]}",
         )
         expect(
             [str(metric) for metric in found] == METRICS and second.tables == 1,
             f"all metrics in the order {METRICS}, and the tables written once at the end",
         )
-        numbers = {
-            piece: float(1 + (done.index(piece) if piece in done else index - len(done)))
-            for index, piece in enumerate(order)
-        }
-        expected = [v for part in range(5) for v in (numbers[f"latency-{part}"], numbers[f"latency-{part}"] + 0.5)]
-        all_close(
-            found["latency"]["n"].values, expected, "latency after resuming", cause="the five parts in their order"
-        )
+        values = first.measured | second.measured
+        for metric in METRICS:
+            parts = sorted(piece for piece in PIECES if piece.startswith(metric))
+            for name in names:
+                truth = [value for piece in parts for value in values[piece][name]]
+                what, cause = f"{metric} of {name} after resuming", "what was measured, the parts of latency in order"
+                all_close(found[metric][name].values, truth, what, cause=cause)
+        pairings = {str(found["latency"][name].metadata["pairing"]) for name in names}
+        expect(len(pairings) == 1, "models merged from the same rounds should still pair")
         expect(
-            found["latency"]["m"].metadata["pairing"] == found["latency"]["n"].metadata["pairing"],
-            "models merged from the same rounds should still pair",
-        )
-        expect(
-            again.results["memory"]["m"].values == found["memory"]["m"].values,
+            again.results["memory"][names[0]].values == found["memory"][names[0]].values,
             "the results should be kept in self.results",
         )
-    third = Meter()
+    third = meter()
     suite(third, folder).run_full_benchmark(resume=True)
-    expect(third.measured == [], "a study that is complete has nothing to measure again")
-    other_studies_are_refused(student, suite, folder, order)
+    expect(not third.measured, "a study that is complete has nothing to measure again")
 
-
-def other_studies_are_refused(student: Any, suite: Any, folder: str, order: list[str]) -> None:
-    """Resuming with other models, answers, data or settings fails and says why; a new run keeps the old pieces."""
-    rows, labels = np.eye(4), np.arange(4)
+    one, other = names
     cases = {
-        "another model": ({"models": {"m": abs, "late": np.sqrt}}, "late"),
-        "a model that answers otherwise": ({"models": {"m": abs, "n": np.negative}}, "model n"),
-        "a model less": ({"models": {"m": abs}}, "model n"),
-        "other labels": ({"data": (rows, labels[::-1].copy())}, "data"),
-        "more rounds": ({"measurement_runs": 7}, "measurement_runs"),
-        "another seed": ({"seed": 5}, "seed"),
+        "another model": ({"models": {one: abs, late: np.sqrt}}, late),
+        "a model that answers otherwise": ({"models": {one: abs, other: np.negative}}, f"model {other}"),
+        "a model less": ({"models": {one: abs}}, f"model {other}"),
+        "other labels": ({"data": (rows, np.roll(labels, int(rng.integers(1, size))))}, "data"),
+        "more rounds": ({"measurement_runs": int(rng.integers(6, 30))}, "measurement_runs"),
+        "another seed": ({"seed": int(rng.integers(2, 1000))}, "seed"),
     }  # fmt: skip
     for what, (options, word) in cases.items():
-        meter = Meter()
+        unused = meter()
         raises(
             ValueError,
-            lambda o=options, m=meter: suite(m, folder, **o).run_full_benchmark(resume=True),
+            lambda o=options, m=unused: suite(m, folder, **o).run_full_benchmark(resume=True),
             f"resuming with {what}",
             mentions=[word],
         )
-        expect(meter.measured == [], f"resuming with {what} should measure nothing")
+        expect(not unused.measured, f"resuming with {what} should measure nothing")
     for number in (1, 2):
-        meter = Meter()
-        suite(meter, folder).run_full_benchmark()
-        expect(meter.measured == order, "without resume everything should be measured afresh")
+        afresh = meter()
+        suite(afresh, folder).run_full_benchmark()
+        expect(list(afresh.measured) == PIECES, "without resume everything should be measured afresh")
         kept = [str(name) for name in student.os.listdir(f"{folder}/measurements.{number}")]
-        expect(len(kept) >= len(order), f"the pieces of the run before should be kept in measurements.{number}")
-    fresh, meter = place(), Meter()
-    suite(meter, fresh).run_full_benchmark(resume=True)
-    expect(meter.measured == order, "resume=True in an empty folder starts a study")
+        expect(len(kept) >= len(PIECES), f"the pieces of the run before should be kept in measurements.{number}")
+    fresh, started = place(), meter()
+    suite(started, fresh).run_full_benchmark(resume=True)
+    expect(list(started.measured) == PIECES, "resume=True in an empty folder starts a study")
     system = json.loads(str(student.Path(f"{fresh}/system.json").read_text()))
     expect("cpu" in system, "system.json should hold the conditions")
 

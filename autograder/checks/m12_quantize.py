@@ -299,10 +299,21 @@ def calibration_is_fed_and_checked(student: Any) -> None:
 @judges("int8_pays", "claim_verdict")
 def rules_use_intervals(student: Any) -> None:
     """Every combination of ends on either side of the limits."""
-    for max_loss, min_gain in ((0.01, 0.2), (0.03, 0.5)):
-        losses = {"good": (-max_loss, 0.9 * max_loss), "open": (0.0, 1.5 * max_loss), "bad": (1.1 * max_loss, 0.2)}
+    rng = draw()
+    drawn = rng.uniform((0.005, 0.1), (0.05, 0.6), (3, 2)).tolist()
+    for max_loss, min_gain in ((0.01, 0.2), (0.03, 0.5), *drawn):
+        inside, outside = (float(x) for x in rng.uniform((0.8, 1.01), (0.99, 1.3)))
+        losses = {
+            "good": (-max_loss, inside * max_loss),
+            "open": (float(rng.uniform(-1, 0.7)) * max_loss, outside * max_loss),
+            "bad": (outside * max_loss, 0.2),
+        }
         keep = 1 - min_gain
-        ratios = {"good": (0.2, 0.99 * keep), "open": (0.8 * keep, 1.1 * keep), "bad": (1.01 * keep, 2.0)}
+        ratios = {
+            "good": (0.2, inside * keep),
+            "open": (float(rng.uniform(0.1, 0.7)) * keep, outside * keep),
+            "bad": (outside * keep, 2.0),
+        }
         for loss, loss_ci in losses.items():
             for gain, ratio_ci in ratios.items():
                 truth = "does not pay" if "bad" in (loss, gain) else "undecided" if "open" in (loss, gain) else "pays"
@@ -312,17 +323,22 @@ def rules_use_intervals(student: Any) -> None:
                     f"int8_pays with loss {loss_ci} and time ratio {ratio_ci} (limits {max_loss}, {min_gain}): "
                     f"{truth!r} expected, got {got!r}",
                 )
-    for interval, truth in (
-        ((2.1, 2.9), "as claimed"),
-        ((2.0, 3.0), "as claimed"),
-        ((3.1, 9.0), "more than claimed"),
-        ((0.1, 1.9), "less than claimed"),
-        ((1.9, 2.5), "cannot tell"),
-        ((2.5, 3.1), "cannot tell"),
-        ((1.0, 9.0), "cannot tell"),
-    ):
-        got = str(student.claim_verdict(interval, 2.0, 3.0))
-        expect(got == truth, f"claim_verdict of {interval} for a claim of 2 to 3: {truth!r} expected, got {got!r}")
+    for low, wide in ((2.0, 1.0), *rng.uniform(0.5, 5, (3, 2)).tolist()):
+        high, beside, middle = low + wide, float(rng.uniform(0.05, 0.4)), low + float(rng.uniform(0.1, 0.9)) * wide
+        for interval, truth in (
+            ((low + beside * wide, high - beside * wide), "as claimed"),
+            ((low, high), "as claimed"),
+            ((high + beside, 3 * high), "more than claimed"),
+            ((0.1, low - beside), "less than claimed"),
+            ((low - beside, middle), "cannot tell"),
+            ((middle, high + beside), "cannot tell"),
+            ((low - beside, high + beside), "cannot tell"),
+        ):
+            got = str(student.claim_verdict(interval, low, high))
+            expect(
+                got == truth,
+                f"claim_verdict of {interval} for a claim of {low} to {high}: {truth!r} expected, got {got!r}",
+            )
 
 
 @judges("throughput_and_bandwidth")
