@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import all_close, close, draw, expect, judges, raises, words
+from tinybench import compress
 from tinybench.compress import Layer
 
 
@@ -296,67 +297,83 @@ def journals_hold_their_rules(student: Any) -> None:
         ({"a": 1, "z": 8}, {"a": 1}, ["z: 8 → none"]),
         ({"a": 0}, {"a": ""}, ["a: 0 → "]),
     ]
+    rng = draw()
+    for _ in range(4):
+        old, new, truths = dict[str, Any](), dict[str, Any](), list[str]()
+        for name in sorted(words(rng, 5)):
+            one, other = words(rng, 2)
+            kind = int(rng.integers(4))
+            old |= {name: one} if kind != 1 else {}
+            new |= {name: one if kind == 0 else other} if kind != 2 else {}
+            shown = {1: f"none → {other}", 2: f"{one} → none", 3: f"{one} → {other}"}
+            truths += [f"{name}: {shown[kind]}"] if kind else []
+        reverse = bool(rng.integers(2))  # the settings in another order, the sentences by name
+        cases.append(
+            (dict(sorted(old.items(), reverse=reverse)), dict(sorted(new.items(), reverse=not reverse)), truths)
+        )
     for before, after, truth in cases:
         got = [str(text) for text in student.changes(before, after)]
         expect(got == truth, f"changes from {before} to {after}: {truth} expected, got {got}")
 
-    settings = {"network": "512-256", "zeros": "none", "precision": "FP32"}
-    pruned = {**settings, "network": "256-128"}
+    base, a, b, c, d, other = words(rng, 6)
+    large, small, few, fewer = (f"{share} %" for share in rng.permutation(90)[:4].tolist())
+    settings = {"network": large, "zeros": "none", "precision": "FP32"}
+    pruned = {**settings, "network": small}
 
     def fresh() -> Any:
-        return student.Journal("base", dict(settings))
+        return student.Journal(base, dict(settings))
 
-    clear, unclear = _measured(student, "B", "base"), _measured(student, "B", "base", clear=False)
+    clear, unclear = _measured(student, b, base), _measured(student, b, base, clear=False)
     refused: list[tuple[str, Any, list[Any], str, str]] = [
         ("two changes at once", {**pruned, "precision": "INT8"}, [clear], "keep", "network"),
         ("three changes at once", {"network": 1, "zeros": 2, "precision": 3}, [clear], "reject", "zeros"),
         ("no change", dict(settings), [clear], "keep", ""),
-        ("a setting dropped and one changed", {"network": "256-128", "zeros": "none"}, [clear], "keep", ""),
+        ("a setting dropped and one changed", {"network": small, "zeros": "none"}, [clear], "keep", ""),
         ("'keep' without a decided measurement", pruned, [unclear], "keep", ""),
         ("'reject' without a decided measurement", pruned, [unclear], "reject", ""),
         ("'keep' without any measurement", pruned, [], "keep", ""),
-        ("'keep' on an estimate", pruned, [_raced(student, "B", "base", "faster", False)], "keep", ""),
-        ("another baseline", pruned, [_measured(student, "B", "other")], "keep", "other"),
-        ("another candidate", pruned, [_measured(student, "other", "base")], "keep", "other"),
-        ("a comparison the wrong way round", pruned, [_measured(student, "base", "B")], "keep", ""),
-        ("one of two measurements of another model", pruned, [clear, _measured(student, "C", "base")], "keep", "C"),
-        ("an undecided entry on another baseline", pruned, [_measured(student, "B", "other")], "undecided", ""),
+        ("'keep' on an estimate", pruned, [_raced(student, b, base, "faster", False)], "keep", ""),
+        ("another baseline", pruned, [_measured(student, b, other)], "keep", other),
+        ("another candidate", pruned, [_measured(student, other, base)], "keep", other),
+        ("a comparison the wrong way round", pruned, [_measured(student, base, b)], "keep", ""),
+        ("one of two measurements of another model", pruned, [clear, _measured(student, c, base)], "keep", c),
+        ("an undecided entry on another baseline", pruned, [_measured(student, b, other)], "undecided", ""),
     ]
     for what, after, measurements, verdict, mention in refused:
         journal = fresh()
         mentions = [mention] if mention else []
-        raises(ValueError, lambda j=journal, a=after, m=measurements, v=verdict: j.record("B", "faster", a, m, v),
+        raises(ValueError, lambda j=journal, s=after, m=measurements, v=verdict: j.record(b, "faster", s, m, v),
                f"an entry with {what}", mentions=mentions)  # fmt: skip
         expect(len(journal.entries) == 0, f"an entry with {what} was refused, and recorded all the same")
-        expect(str(journal.baseline) == "base", f"an entry with {what} was refused, and changed the baseline")
+        expect(str(journal.baseline) == base, f"an entry with {what} was refused, and changed the baseline")
 
     journal = fresh()
-    raced = _raced(student, "A", "base", "undecided: needs about 40 more rounds")
-    entry = journal.record("A", "zeros help", {**settings, "zeros": "90 %"}, [raced], "undecided")
+    raced = _raced(student, a, base, "undecided: needs about 40 more rounds")
+    entry = journal.record(a, "zeros help", {**settings, "zeros": few}, [raced], "undecided")
     facts = (str(entry.name), str(entry.against), str(entry.hypothesis), str(entry.change), str(entry.verdict))
-    truth_facts = ("A", "base", "zeros help", "zeros: none → 90 %", "undecided")
+    truth_facts = (a, base, "zeros help", f"zeros: none → {few}", "undecided")
     expect(facts == truth_facts, f"the entry should hold {truth_facts}, it holds {facts}")
-    journal.record("C", "…", {**settings, "zeros": "50 %"}, [_raced(student, "C", "base", "equivalent")], "reject")
+    journal.record(c, "…", {**settings, "zeros": fewer}, [_raced(student, c, base, "equivalent")], "reject")
     kept = (str(journal.baseline), dict(journal.settings))
-    expect(kept == ("base", settings), f"undecided and rejected entries leave the baseline as it is, not {kept}")
+    expect(kept == (base, settings), f"undecided and rejected entries leave the baseline as it is, not {kept}")
 
-    measurements = [unclear, _raced(student, "B", "base", "faster")]
+    measurements = [unclear, _raced(student, b, base, "faster")]
+    told = [str(_measured(compress, b, base, clear=False)), str(_raced(compress, b, base, "faster"))]
     handed = dict(pruned)
-    entry = journal.record("B", "smaller is faster", handed, measurements, "keep")
+    entry = journal.record(b, "smaller is faster", handed, measurements, "keep")
     handed["precision"] = "changed later"
     kept = (str(journal.baseline), dict(journal.settings))
-    expect(kept == ("B", pruned), f"what is kept is the new baseline with its settings: {('B', pruned)}, not {kept}")
+    expect(kept == (b, pruned), f"what is kept is the new baseline with its settings: {(b, pruned)}, not {kept}")
     sentences = [str(text) for text in entry.measurements]
-    truths = [str(each) for each in measurements]
-    expect(sentences == truths, "the entry holds its measurements as sentences, all of them, in their order")
+    expect(sentences == told, "the entry holds its measurements as sentences, all of them, in their order")
     int8 = {**pruned, "precision": "INT8"}
-    old, new = _measured(student, "D", "base"), _measured(student, "D", "B")
+    old, new = _measured(student, d, base), _measured(student, d, b)
     cause = "what was measured against the former baseline does not count"
-    raises(ValueError, lambda: journal.record("D", "on top", int8, [old], "keep"), "the old baseline", cause=cause)
-    entry = journal.record("D", "on top", int8, [new], "keep")
-    expect(str(entry.against) == "B", f"the entry is against the kept baseline B, not {entry.against}")
+    raises(ValueError, lambda: journal.record(d, "on top", int8, [old], "keep"), "the old baseline", cause=cause)
+    entry = journal.record(d, "on top", int8, [new], "keep")
+    expect(str(entry.against) == b, f"the entry is against the kept baseline {b}, not {entry.against}")
     names = [str(each.name) for each in journal.entries]
-    expect(names == ["A", "C", "B", "D"], f"entries A, C, B and D expected, got {names}")
+    expect(names == [a, c, b, d], f"entries {[a, c, b, d]} expected, got {names}")
 
 
 def answer_understanding(student: Any) -> None:
