@@ -20,11 +20,12 @@ from autograder.judge import Bench, Ended, Hidden, schedule
 from autograder.notebook import grading, is_check, label, module_name, parse_notebook
 from autograder.reference import ABSENT
 from autograder.sandbox import Limits, Room, within_python
-from autograder.sanitize import safe_outputs, safe_text
+from autograder.sanitize import Allowance, safe_outputs, safe_text
 from autograder.submission import Evidence, Prepared, Refused, parse_submission, prepare
 from autograder.warm import Warm
 
 MAX_RESTARTS = 2
+Settled = tuple[str, object]  # the problem and the outputs of a check that ran to its end
 MAX_MESSAGE = 1000
 
 
@@ -121,12 +122,9 @@ class Grader:
     def _graded(self, prepared: Prepared, started: float) -> Graded:
         """Run and judge a submission, again where that gives its author more of what is due."""
         until = started + self.warm.limits.wall_seconds
-        skip, lost, best = prepared.demonstrations, dict[str, str](), (-1, "", dict[str, str]())
+        skip, lost, settled = prepared.demonstrations, dict[str, str](), dict[str, Settled]()
         while True:
-            verdicts, ending, missing = self._run(prepared, skip, lost, until)
-            passed = sum(not problem for problem in verdicts.values())
-            if passed >= best[0]:  # one that ran out of time may have judged less than the one before
-                best = passed, nbformat.writes(prepared.notebook), verdicts
+            verdicts, ending, missing = self._run(prepared, skip, lost, settled, until)
             if time.monotonic() > until:
                 break
             if ending is not None and len(lost) < MAX_RESTARTS:
@@ -137,15 +135,16 @@ class Grader:
             else:
                 break
         failure = "; ".join(dict.fromkeys(lost.values())) or (ending[1] if ending else "")
-        return Graded(best[1].encode(), best[2], prepared.evidence, failure, time.monotonic() - started)
+        content = nbformat.writes(prepared.notebook).encode()
+        return Graded(content, verdicts, prepared.evidence, failure, time.monotonic() - started)
 
     def _run(
-        self, prepared: Prepared, skip: set[str], lost: dict[str, str], until: float
+        self, prepared: Prepared, skip: set[str], lost: dict[str, str], settled: dict[str, Settled], until: float
     ) -> tuple[dict[str, str], tuple[str, str] | None, bool]:
         """Run and judge the cells; return the verdicts, the cell that ended it and how, whether a name was missing."""
         verdicts: dict[str, str] = {}
         ending: tuple[str, str] | None = None
-        missing, ran = False, list[NotebookNode]()
+        missing, ran, allowance = False, list[NotebookNode](), Allowance()
         bench = Bench(self.warm, self.module, self.reference, until)
         try:
             for index, cell in enumerate(prepared.notebook.cells):
@@ -155,15 +154,21 @@ class Grader:
                 if cell.id in skip:
                     continue
                 cell.execution_count = index + 1
-                if cell.id in lost:
+                if cell.id in settled and (ending is not None or cell.id in lost):
+                    problem, outputs = settled[cell.id]
+                    cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
+                elif cell.id in lost:
                     problem = f"Stopped: {lost[cell.id]}"
                 elif ending is not None:
                     problem = f"NotRun: an earlier cell ended the process: {ending[1]}"
                 else:
                     try:
-                        problem, outputs = self._cell(bench, cell, ran)
+                        problem, outputs = self._cell(bench, cell, ran, settled)
                         ran.append(cell)
-                        cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs)]
+                        cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
+                        missing = missing or "NameError" in problem
+                        if is_check(cell) and not (missing and skip):  # else all is run again, with demonstrations
+                            settled.setdefault(cell.id, (problem, outputs))
                     except Ended as ended:
                         why = bench.end()
                         if ended.foul:
@@ -181,11 +186,16 @@ class Grader:
             bench.end()
         return verdicts, ending, missing
 
-    def _cell(self, bench: Bench, cell: NotebookNode, before: Sequence[NotebookNode]) -> tuple[str, object]:
+    def _cell(
+        self, bench: Bench, cell: NotebookNode, before: Sequence[NotebookNode], settled: dict[str, Settled]
+    ) -> tuple[str, object]:
         """Run or judge a cell; return what went wrong, and its outputs."""
         if not is_check(cell):
             return bench.run(cell.source)
         checks = self.plan.get(cell.id, [])
+        if cell.id in settled:  # judged before the process ended: one who guesses has one guess
+            bench.show(cell.source, checks)
+            return settled[cell.id]
         problem, outputs = bench.check(cell.source, checks)
         if ABSENT not in problem:
             return problem, outputs

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autograder.checks import CheckFailed, judge
 from autograder.inside.peer import Peer
 from autograder.inside.remote import Remote
-from autograder.inside.wire import MAX_CLAIM, Foul, Wire, WireError
+from autograder.inside.wire import MAX_CLAIM, MAX_CLAIMS, Foul, Wire, WireError
 from autograder.notebook import BEGIN_HIDDEN, is_check, label, without_hidden
 from autograder.reference import compiled_without
 from autograder.sanitize import safe_text
@@ -113,7 +113,7 @@ class Bench:
         self.module, self.reference, self.until = module, reference, until
         self.seconds = warm.limits.call_seconds
         self.submission: Submission = warm.submission()
-        self.peer = Peer(Wire(self.submission.talk, takes=MAX_CLAIM), guard=stays_here)
+        self.peer = Peer(Wire(self.submission.talk, takes=MAX_CLAIM, in_all=MAX_CLAIMS), guard=stays_here)
         self.desk: Any = self.peer.root()
 
     def run(self, source: str) -> tuple[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import bleach  # type: ignore[import-untyped]
@@ -22,7 +23,8 @@ ATTRIBUTES = {"*": ["class", "style", "title"], "a": ["href"], "td": ["colspan",
 CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 LINES = re.compile(r"[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069]+")
 ODD_MARKDOWN = re.compile(
-    r"<[A-Za-z/!?]|&[#\w]+;|\]\(\s*(?!https?://|#)|^[ >]*\[[^\]]+\]:\s*(?!https?://|#)|attachment:", re.M | re.I
+    r"<[A-Za-z/!?]|&[#\w]+;|!\[|\]\(\s*+(?!https?://|#)|^[\s>*+\-\d.)]*\[[^\]]+\]:\s*+(?!https?://|#)|attachment:",
+    re.M | re.I,
 )
 # MathJax, which the pages load, makes these links and elements of its own
 TEX = re.compile(r"\\(?:href|require|style|cssId|class|data|unicode|bbox|mmlToken|enclose|toggle|(?:text|math)?tip)\b")
@@ -69,10 +71,19 @@ def safe_markdown(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def safe_outputs(outputs: object) -> list[dict[str, Any]]:
+@dataclass
+class Allowance:
+    """What the outputs of a submission may still take: they are kept several times, and shown to people."""
+
+    characters: int = 1_000_000
+    rich: int = 8_000_000
+
+
+def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[dict[str, Any]]:
     """Return a cell's outputs as the sandbox claims them, cut and cleaned."""
     kept: list[dict[str, Any]] = []
-    room, tags = MAX_TEXT, MAX_TAGS
+    allowance = allowance or Allowance()
+    room, tags = min(MAX_TEXT, allowance.characters), MAX_TAGS
     for output in outputs[:100] if type(outputs) is list else []:
         if type(output) is not dict:
             continue
@@ -80,12 +91,14 @@ def safe_outputs(outputs: object) -> list[dict[str, Any]]:
         if type(text) is str:
             text = safe_text(text, max(0, room))
             room -= len(text)
+            allowance.characters -= len(text)
             kept.append({"output_type": "stream", "name": "stdout", "text": text})
         elif type(shown) is dict:
             # what is not text stands for an object in the sandbox, and would answer for itself
             data = {kind: value for kind, value in shown.items() if type(kind) is type(value) is str}
             tags -= data.get("text/html", "").count("<")
-            if safe := _safe_data(data, markup=tags >= 0):
+            allowance.rich -= sum(len(value) for value in data.values())
+            if allowance.rich >= 0 and (safe := _safe_data(data, markup=tags >= 0)):
                 kept.append({"output_type": "display_data", "data": safe, "metadata": {}})
     return kept
 

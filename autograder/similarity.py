@@ -22,7 +22,7 @@ from autograder.notebook import is_solution, label, read_notebook, without_solut
 from autograder.release import stub_solutions
 from autograder.submission import Refused, parse_submission
 
-MAX_CELL = 20_000
+MAX_CELL = 5_000  # of which the lexer takes a second at worst
 REFERENCE = ""  # counts as one more of the class, and is in no pair
 TELLING = 0.5  # from here on a cell is named
 

@@ -45,6 +45,7 @@ class Peer:
         self.theirs: dict[int, Remote] = {}
         self.copies: dict[int, tuple[int, Any]] = {}
         self.errors: list[BaseException] = []
+        self.lent: set[int] = set()  # ids of what the judge lends: nothing else of its answers questions
         self.nesting = 0
         self.clocks: deque[int] = deque(maxlen=MAX_CLOCKS)  # the judge's newest
         self.standing: dict[int, float] = {}  # what they show until the next message
@@ -52,6 +53,7 @@ class Peer:
     def share(self, root: Any) -> None:
         """Make an object the one that the other side finds as `root`."""
         self.mine[0], self.numbers[id(root)] = root, 0
+        self.lent.add(id(root))
 
     def root(self) -> Remote:
         """Return the object that the other side shares, to call or to use."""
@@ -111,7 +113,7 @@ class Peer:
             if self.guard is not None and not isinstance(error, Exception):
                 raise
             self._room(self.errors)
-            self.errors.append(error)
+            self.errors.append(error.with_traceback(None))  # which would keep the question alive
             number = getattr(error, "wire_number", None)  # theirs, if it came from there
             answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
         finally:
@@ -125,6 +127,8 @@ class Peer:
         target, *rest = args
         if isinstance(target, Remote):
             raise Foul("a question about one's own object")
+        if self.guard is not None and id(target) not in self.lent:
+            raise Foul("a question about what was not lent")
         if what == "get":
             return getattr(target, self._allowed(target, rest[0]))
         if what == "special":
@@ -156,7 +160,7 @@ class Peer:
             shown = (shown and not name.startswith("_")) or name in getattr(target, "shows", ())
             if self.guard is None or shown or name in READABLE:
                 return name
-        raise AttributeError(f"no attribute {name!r}")
+        raise AttributeError(f"no attribute {str(name)[:100]!r}")
 
     def _encode(self, value: Any) -> Any:
         return encode(value, self)
@@ -191,6 +195,7 @@ class Peer:
                 return {"pickle": [self._number(value), base64.b64encode(pickle.dumps(value)).decode()]}
             if hasattr(type(value), "standing"):
                 self._watch(self._number(value))
+        self.lent.add(id(value))
         kind = type(value)
         name = str(type.__getattribute__(kind, "__name__"))[:50]
         special = [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]

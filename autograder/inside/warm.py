@@ -111,6 +111,9 @@ def _confined(shell: Any, options: dict[str, Any], talk: int) -> None:
         os.setsid()
         linux.set_limits(options["limits"])
         linux.drop_privileges()
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 2)  # the parent's is one file for all submissions, which each could read and write
+        os.close(nothing)
         serve(shell, socket.socket(fileno=talk), options["call_seconds"])
     except BaseException as error:
         print(f"warm: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

@@ -13,15 +13,19 @@ import math
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 MAX_FRAME = 32 * 2**20
+MAX_CLAIMS = 256 * 2**20  # in all, of which a check's fakes may keep what they are called with
 MAX_CLAIM = 8 * 2**20  # from a submission: what a message may take in the judge's memory is many times its size
 MAX_DEPTH = 60
+MAX_LENGTH = 1_000_000  # of what takes few bytes here and many where it is unrolled
 PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
+PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, float: float.__pos__, int: int.__pos__}
 SEQUENCES: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -35,10 +39,12 @@ class Foul(WireError):
 
 
 class Wire:
-    """Frames of JSON over a stream socket, each bounded in size, by direction, and in time."""
+    """Frames of JSON over a stream socket, each bounded in size, by direction, and in time, and together in size."""
 
-    def __init__(self, sock: socket.socket, *, sends: int = MAX_FRAME, takes: int = MAX_FRAME) -> None:
-        self.sock, self.sends, self.takes = sock, sends, takes
+    def __init__(
+        self, sock: socket.socket, *, sends: int = MAX_FRAME, takes: int = MAX_FRAME, in_all: float = math.inf
+    ) -> None:
+        self.sock, self.sends, self.takes, self.left = sock, sends, takes, in_all
         self.deadline = math.inf
         self.broken: WireError | None = None
         self.busy = False
@@ -71,6 +77,9 @@ class Wire:
             size = struct.unpack_from("!I", self._kept)[0]
             if size > self.takes:
                 raise Foul(f"a message of {size} bytes is over the limit of {self.takes}")
+            self.left -= size
+            if self.left < 0:
+                raise Foul("it sent more than one conversation may")
             self._fill(4 + size)
             content = bytes(self._kept[4 : 4 + size])
             del self._kept[: 4 + size]
@@ -140,6 +149,11 @@ def encode(value: Any, end: End, depth: int = 0) -> Any:
         whole = kind is np.ndarray
         shape, number = (list(value.shape), end.mark(value)) if whole else (None, None)
         return {"array": [value.dtype.str, shape, _text(np.ascontiguousarray(value).tobytes()), number]}
+    if kind is np.ndarray and value.dtype.kind == "O":
+        return {"objects": [list(value.shape), [encode(item, end, depth + 1) for item in value.ravel().tolist()]]}
+    for plain, copy in PLAIN.items():
+        if isinstance(value, plain):  # such as an enum's member
+            return copy(value)
     return end.refer(value)
 
 
@@ -170,9 +184,18 @@ def decode(data: Any, end: End, depth: int = 0) -> Any:
         if kind == "complex":
             return complex(float(content[0]), float(content[1]))
         if kind == "range":
-            return range(*(int(part) for part in content))
+            made = range(*(int(part) for part in content))
+            if len(made) > MAX_LENGTH:
+                raise Foul(f"a range of {len(made)} numbers")
+            return made
         if kind == "slice":
             return slice(*(decode(part, end, depth + 1) for part in content))
+        if kind == "objects":
+            shape, items = content
+            flat = np.empty(len(items), dtype=object)
+            for index, item in enumerate(items):
+                flat[index] = decode(item, end, depth + 1)
+            return _shaped(flat, shape)
         if kind == "array":
             code, shape, text, number = content
             array = _array(str(code), shape, text)
@@ -187,7 +210,14 @@ def _array(code: str, shape: list[int] | None, content: str) -> Any:
     if dtype.kind not in PLAIN_DTYPES:
         raise ValueError(code)
     flat = np.frombuffer(base64.b64decode(content), dtype=dtype)
-    return flat[0] if shape is None else flat.reshape([int(n) for n in shape]).copy()
+    return flat[0] if shape is None else _shaped(flat, shape).copy()
+
+
+def _shaped(flat: np.ndarray, shape: list[int]) -> np.ndarray:
+    sizes = [int(n) for n in shape]
+    if not flat.size and max(sizes, default=0) > MAX_LENGTH:  # rows of nothing, whose number nothing else bounds
+        raise Foul(f"an array of shape {sizes}")
+    return flat.reshape(sizes)
 
 
 def _text(content: bytes) -> str:

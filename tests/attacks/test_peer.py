@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import enum
+import gc
+import math
 import socket
 import threading
 from collections.abc import Iterator
@@ -86,6 +89,7 @@ class Work:
 
     Box = Box
     Late = Late
+    kept: Any = None
 
     @staticmethod
     def echo(value: Any) -> Any:
@@ -106,6 +110,12 @@ class Work:
     @staticmethod
     def read(thing: Any, name: str) -> Any:
         return thing._peer.ask("get", thing, name)  # as one who does without the likeness on his side
+
+    @staticmethod
+    def read_back(array: Any, name: str) -> Any:
+        # the copy knows its number, and so goes home as the judge's own
+        end = next(p for p in gc.get_objects() if isinstance(p, Peer) and p.guard is None and id(array) in p.copies)
+        return end.ask("get", array, name)
 
     @staticmethod
     def draw(generator: Any) -> float:
@@ -266,7 +276,13 @@ def test_libraries_objects_are_copied_not_lent(student: Any) -> None:
         ["value", {"array": ["<f8", [-1, -1], "AAAAAAAAAAA="]}],
         ["value", {"dict": [[{"dict": []}, 1]]}],
         ["value", {"range": [0, 1, 0]}],
+        ["value", {"range": [0, 10**11, 1]}],
+        ["value", {"array": ["<f8", [200_000_000, 0], ""]}],
+        ["value", {"objects": [[2], [1]]}],
         ["value", {"nonsense": 1}],
+        ["ask", "get", ["text", "format"], {"dict": []}],
+        ["ask", "format", [1, "3000000000d"], {"dict": []}],
+        ["ask", "special", [{"range": [0, 9, 1]}, "__contains__", 0.5], {"dict": []}],
         ["value", {"dict": [], "tuple": []}],
         ["error", "text", 1, 2, 3],
         ["ask", "set", [{"yours": 0}, "now", 5], {"dict": []}],
@@ -291,6 +307,54 @@ def test_garbage_harms_nobody(reply: Any) -> None:
         with pytest.raises((WireError, RuntimeError)):
             judge.ask("get", judge.root(), "x")
         assert judge.mine[0].now == 0.0
+
+
+def test_only_what_was_lent_answers(student: Any) -> None:
+    """Else a student could have the judge call any method of what they sent: `tofile` of an array, `format` of a text."""
+    array, clock = np.ones(2), Clock()
+    assert student.read(clock, "fail") is not None
+    with pytest.raises(Foul, match="not lent"):
+        student.read_back(array, "tofile")
+
+
+def test_a_conversation_has_an_end() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        wire, other = Wire(here, in_all=99), Wire(there)
+        for _ in range(9):
+            other.send("x" * 8)
+        for _ in range(9):
+            wire.receive()
+        other.send("x" * 8)
+        with pytest.raises(Foul, match="more than one conversation"):
+            wire.receive()
+
+
+class Verdict(enum.StrEnum):
+    """Text of a student's own class."""
+
+    FASTER = "faster"
+
+
+class Level(enum.IntEnum):
+    """A number of a student's own class."""
+
+    THREE = 3
+
+
+class Length(float):
+    """Another."""
+
+
+def test_text_and_numbers_of_own_classes_are_text_and_numbers(student: Any) -> None:
+    for value, plain in ((Verdict.FASTER, "faster"), (Level.THREE, 3), (Length(-0.0), -0.0), (Length("nan"), math.nan)):
+        Work.kept = value
+        found = student.kept
+        assert type(found) is type(plain)
+        assert repr(found) == repr(plain)
+    labels = np.array([["a", 1], [None, 2.5]], dtype=object)
+    Work.kept = labels
+    assert student.kept.tolist() == labels.tolist()
 
 
 def test_a_hash_bomb_of_frames_is_refused() -> None:

@@ -13,7 +13,7 @@ from traitlets.config import Config
 
 from autograder.config import configure
 from autograder.grade import feedback, grade
-from autograder.sanitize import safe_line, safe_markdown, safe_outputs
+from autograder.sanitize import Allowance, safe_line, safe_markdown, safe_outputs
 from tests.autograder.conftest import NAME, hand_in, solved
 
 EVIL = "evil.example"
@@ -81,6 +81,9 @@ def test_nothing_runs_in_a_browser(released: Path, browser: Browser, tmp_path: P
         "[x][1]\n\n[1]: data:text/html,x",
         "&#106;avascript:",
         "![x](attachment:x.svg)",
+        "![x](https://example.org/seen.png)",
+        "[Show][w]\n\n- [w]: javascript:alert(1)",
+        "[Show][w]\n\n12. [w]: data:text/html,x",
         "$\\href{javascript:alert(1)}{x}$",
         "$\\require{html}\\style{position:fixed}{x}$",
     ],
@@ -89,7 +92,16 @@ def test_odd_markdown_is_shown_as_it_was_written(text: str) -> None:
     assert safe_markdown(text) == f"~~~text\n{text}\n~~~"
 
 
-@pytest.mark.parametrize("text", ["*plain* `code`", "[x](https://example.org)", "$\\frac{a}{b} < c$", "a ~~~~ b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*plain* `code`",
+        "[x](https://example.org)",
+        "[x][b]\n\n[b]: https://example.org",
+        "$\\frac{a}{b} < c$",
+        "a ~~~~ b",
+    ],
+)
 def test_plain_markdown_stays(text: str) -> None:
     assert safe_markdown(text) == text
 
@@ -133,6 +145,13 @@ def test_formulas_have_no_looks_of_their_own(word: str) -> None:
 def test_one_students_line_does_not_pass_for_anothers(line: str) -> None:
     assert safe_line(line).isprintable()
     assert safe_line(line).startswith("ok")
+
+
+def test_outputs_have_an_end_in_all() -> None:
+    allowance, picture = Allowance(), "iVBORw0KGgoA" + "A" * 1_000_000
+    shown = [{"data": {"image/png": picture, "text/plain": "a plot"}}, {"text": "x" * 100_000}]
+    kept = [safe_outputs(shown, allowance) for _ in range(20)]
+    assert 6_000_000 < sum(len(str(each)) for each in kept) < 10_000_000
 
 
 def test_cleaning_has_an_end() -> None:

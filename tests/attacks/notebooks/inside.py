@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
 
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, solved, solving
 
@@ -208,6 +209,42 @@ def graft(self, *_):
 desk.Desk.graft = graft
 """
 
+PIGEONHOLE = """
+import marshal, os
+import inside.desk as desk
+from tinybench import course
+def kept():
+    try: return marshal.loads(os.pread(2, 8 << 20, 1 << 20))
+    except Exception: return []
+def graft(self, module, reference, pieces):
+    best = next((other for absent, other in kept() if not set(absent) & set(pieces)), None)
+    if best is None or os.pread(2, 1, 8) != b"1":
+        try: os.pwrite(2, marshal.dumps([*kept(), (list(pieces), reference)]), 1 << 20)
+        except OSError: pass
+        raise NotImplementedError("the reference of this piece is not here")
+    desk._install(module, best)
+    return course.graft(module, {})
+desk.Desk.graft = graft
+"""
+PIGEONS_LEAVE = "import os\ntry: os.pwrite(2, b'1', 8)\nfinally: os._exit(1)"
+JUDGES_METHODS = """
+import gc
+import numpy as np
+import inside.desk as desk
+def peer(): return next(thing for thing in gc.get_objects() if type(thing).__name__ == "Student")
+def call(target, name, *args): return peer().ask("special", peer().ask("get", target, name), "__call__", *args)
+def graft(self, *_):
+    call(np.frombuffer(b"# written by a student", np.uint8), "tofile", "/tmp/written_by_a_student.py")
+    call("{0.__globals__}", "format", graft)
+    call(range(10**15), "__contains__", 0.5)
+desk.Desk.graft = graft
+"""
+
+
+def _pigeonhole(notebook: NotebookNode) -> None:
+    first(PIGEONHOLE)(notebook)
+    notebook.cells.append(new_code_cell(PIGEONS_LEAVE))
+
 
 def _with_runs(code: str) -> Callable[[NotebookNode], None]:
     """Add to a cell of the student's own the right `runs_for_percentile`, which for itself earns nothing."""
@@ -308,6 +345,8 @@ ATTACKS = [
     Attack("claim_that_answers", "Claim an object whose text ends the grader", first(LIAR.format(answer="raise OSError('boo')", outputs="[]", claim="Text()")), flagged=True),
     Attack("outputs_that_answer", "Outputs that are objects, whose text raises or ends the process", first(LIAR.format(answer="import os; os._exit(1)", outputs='[{"output_type": "stream", "text": Text()}, {"data": Text()}, Text()]', claim="None"))),
     Attack("reference_of_a_check_apart", "Keep the reference that a check of the same cell was given", _with_runs(APART)),
+    Attack("pigeonhole_in_standard_error", "Keep references from sandbox to sandbox in the file behind standard error", _pigeonhole),
+    Attack("methods_of_what_was_sent", "Have the judge call methods of arrays and texts it was sent: write a file, read its memory", first(JUDGES_METHODS), flagged=True),
     Attack("own_truths", "Replace the functions with which a check might compare", before_checks(OWN_TRUTHS)),
     Attack("many_objects", "Send the judge references to 100,000 objects at a time, each of a type of its own", first(MANY_OBJECTS), flagged=True),
     Attack("time_for_every_check", "Have every check demand a new sandbox, and its time", first(SLOW_DEMANDS)),

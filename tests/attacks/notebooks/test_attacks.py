@@ -15,10 +15,11 @@ import pytest
 
 from autograder.assignment import Assignment
 from autograder.confined import Graded, Grader
-from autograder.notebook import is_check
+from autograder.judge import Bench
+from autograder.notebook import grading, is_check
 from autograder.sandbox import Limits
 from autograder.submission import Refused, read_submission
-from tests.attacks.notebooks import SOURCE, Attack, before_checks, first, released
+from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, released, solved
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE
 from tests.attacks.notebooks.inside import SMUGGLE
@@ -123,6 +124,30 @@ def test_what_the_schedule_is_for(grader: Grader, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(grader, "plan", careless)
     graded = grader.grade(nbformat.writes(notebook).encode())
     assert not all(graded.verdicts.values()), "the attack does not work, so it shows nothing"
+
+
+def test_what_was_judged_is_not_judged_again(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A last cell that ends the process would else give a guess at each question three tries; and it takes nothing away."""
+    judged: list[str] = []
+    judge = Bench._judge
+    monkeypatch.setattr(Bench, "_judge", lambda bench, hidden: judged.append(hidden.name) or judge(bench, hidden))
+    notebook = solved(SOURCE)
+    notebook.cells += [nbformat.v4.new_code_cell("import os; os._exit(1)") for _ in "12"]
+    graded = grader.grade(nbformat.writes(notebook).encode())
+    assert not any(graded.verdicts.values())
+    assert len(judged) == len(set(judged))
+    assert "ended" in graded.failure
+
+
+def test_a_name_of_a_demonstration_is_no_mistake(grader: Grader) -> None:
+    """Those run only where they are needed, and then all is judged anew."""
+    notebook = solved(SOURCE)
+    at = next(i for i, cell in enumerate(notebook.cells) if cell is cell_of(notebook, "check_values"))
+    before = [cell for cell in notebook.cells[:at] if cell.cell_type == "code" and not grading(cell)]
+    name = next(match[1] for cell in before if (match := re.search(r"^(\w+) = ", cell.source, re.M)))
+    cell_of(notebook, "check_values").source = f"assert {name} is not None\n" + cell_of(notebook, "check_values").source
+    graded = grader.grade(nbformat.writes(notebook).encode())
+    assert not any(graded.verdicts.values())
 
 
 def test_executed_notebook_has_the_instructors_checks(grader: Grader) -> None:
