@@ -333,7 +333,10 @@ def results_survive_json(student: Any) -> None:
 
     def made(size: int) -> tuple[BenchmarkResult, dict[str, Any]]:
         metadata = {keys[0]: np.int64(rng.integers(100)), "shape": (1, 28), "note": f"{note}ü"}
-        given = {"metadata": metadata | {"nested": {keys[1]: False}}, "confidence": round(rng.uniform(0.7, 0.99), 3)}
+        given: dict[str, Any] = {
+            "metadata": metadata | {"nested": {keys[1]: False}},
+            "confidence": round(rng.uniform(0.7, 0.99), 3),
+        }
         given |= {"metric_name": metric, "values": [float(x) for x in rng.lognormal(0, 1, size)], "unit": "J"}
         return BenchmarkResult(**given), given
 
