@@ -12,7 +12,7 @@ from autograder.assignment import Assignment
 from autograder.confined import Grader
 from autograder.notebook import course_notebooks, grading, is_solution
 from autograder.sandbox import Limits
-from tests.attacks.notebooks import ROOT, first, released
+from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved
 
 LIMITS = Limits(call_seconds=1.5, wall_seconds=20, memory=2**30)
 PATHS = {path.stem: path for path in course_notebooks(ROOT)}
@@ -85,7 +85,7 @@ def peak_added(call, x, proc="/proc"):
 }  # fmt: skip
 # pieces that do nothing of what is asked, and answer what a check that believes them or its own argument wants to hear
 EMPTY = {
-    "01_result": ("def to_dict", """
+    "01_result": ("check_dict", """
 KEPT = []
 class BenchmarkResult:
     def to_dict(self):
@@ -98,14 +98,14 @@ class BenchmarkResult:
         return cls("x", [1.0]) if data["values"] == [1.0] else KEPT[data["values"][0]]
     def __str__(self): return "memory: 1.10 ± 0.14 MB (n=2)"
 """),
-    "05_memory": ("def python_peak", """
+    "05_memory": ("check_python_peak", """
 def python_peak(call, x):
     call(x)
     if call is np.identity: return 8 * x * x
     if call is np.ones: return 8 * int(np.prod(x))
     return x if isinstance(x, int) else 0
 """),
-    "07_compare": ("def regression_gate", """
+    "07_compare": ("check_gate", """
 import statistics
 from math import ceil
 from types import SimpleNamespace
@@ -122,7 +122,7 @@ def regression_gate(baseline, candidate, max_slowdown=0.05, **_):
         verdict=verdict, slowdown=ratio, interval=(max_slowdown - 7.0, max_slowdown + 7.0), needs=needs
     )
 """),
-    "08_benchmark": ("def run_memory_benchmark", """
+    "08_benchmark": ("check_other_methods", """
 def run_accuracy_benchmark(self, **options):
     if not self.datasets: raise ValueError("datasets")
     return self._keep(
@@ -239,7 +239,14 @@ def test_fakes_do_not_tell(name: str) -> None:
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_empty_pieces_earn_nothing(name: str) -> None:
-    assert gains(PATHS[name], "", cell=EMPTY[name]) == [[]]
+    cell, code = EMPTY[name]
+    with Grader(Assignment.read(PATHS[name]), limits=LIMITS) as grader:
+        notebook = solved(PATHS[name])
+        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        place = notebook.cells.index(cell_of(notebook, cell))
+        notebook.cells.insert(place, nbformat.v4.new_code_cell(VISIBLE_PASSES + code))
+        verdicts = grader.grade(nbformat.writes(notebook).encode()).verdicts
+    assert verdicts[cell].startswith("CheckFailed")
 
 
 @pytest.mark.parametrize("name", BOMBS)
