@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import all_close, close, draw, expect, judges, number, raises
+from autograder.checks import all_close, close, draw, expect, judges, number, raises, words
 from tinybench.result import BenchmarkResult, bootstrap_interval, percentile_interval, tukey_outliers
 
 NAN, INF = float("nan"), float("inf")
@@ -327,30 +327,51 @@ def methods_use_their_functions(student: Any) -> None:
 
 @judges("BenchmarkResult.to_dict", "BenchmarkResult.from_dict", "BenchmarkResult.__str__")
 def results_survive_json(student: Any) -> None:
-    """A round trip through JSON text keeps every bit and every field."""
-    values = [float(x) for x in draw().lognormal(0, 1, 9)]
-    metadata = {"batch": np.int64(8), "shape": (1, 28), "note": "ü", "nested": {"measured": False}}
-    given: dict[str, Any] = {"metadata": metadata, "unit": "J", "confidence": 0.9}
-    data = student.BenchmarkResult("energy", values, **given).to_dict()
-    truths = BenchmarkResult("energy", values, **given)
-    text = json.dumps(data, allow_nan=False)
-    for name in ("mean", "std", "median", "min_val", "max_val", "count", "ci_lower", "ci_upper"):
+    """What is written and what is read are whole, each by itself; a round trip keeps every bit."""
+    rng = draw()
+    metric, note, *keys = words(rng, 4)
+
+    def made(size: int) -> tuple[BenchmarkResult, dict[str, Any]]:
+        metadata = {keys[0]: np.int64(rng.integers(100)), "shape": (1, 28), "note": f"{note}ü"}
+        given: dict[str, Any] = {
+            "metadata": metadata | {"nested": {keys[1]: False}},
+            "confidence": round(rng.uniform(0.7, 0.99), 3),
+        }
+        given |= {"metric_name": metric, "values": [float(x) for x in rng.lognormal(0, 1, size)], "unit": "J"}
+        return BenchmarkResult(**given), given
+
+    truth, given = made(9)
+    text = json.dumps(student.BenchmarkResult(**given).to_dict(), allow_nan=False)
+    data = json.loads(text)
+    for name, value in truth.to_dict().items():
         expect(name in data, f"to_dict() should also hold {name}, for those who read the file")
-    copy = student.BenchmarkResult.from_dict(json.loads(text))
-    expect(list(copy.values) == values, "values changed on the way through JSON")
-    for name in ("metric_name", "unit", "confidence", "metadata", "mean", "ci_lower", "ci_upper", "count"):
-        got, truth = getattr(copy, name), getattr(truths, name)
-        expect(repr(got) == repr(truth), f"{name} was {truth!r} and came back as {got!r}")
+        _same(data[name], value, f"to_dict()[{name!r}]")
+    # besides the student's own text, one that the student's code has not written, and so cannot remember
+    other, _ = made(int(rng.integers(5, 12)))
+    for written, result in ((text, truth), (json.dumps(other.to_dict()), other)):
+        copy = student.BenchmarkResult.from_dict(json.loads(written))
+        for name, value in result.to_dict().items():
+            _same(getattr(copy, name), value, f"after a round trip {name}")
     raises(
         ValueError,
         lambda: student.BenchmarkResult.from_dict({"metric_name": "x"}),
         "a dict without values",
         mentions=["values"],
     )
-    bare = student.BenchmarkResult.from_dict({"metric_name": "x", "values": [1.0]})
-    close(bare.confidence, 0.95, "the confidence of a dict that names none")
-    shown = str(student.BenchmarkResult("memory", [1.0e6, 1.2e6], unit="B"))
-    expect(shown == "memory: 1.10 ± 0.14 MB (n=2)", f"'memory: 1.10 ± 0.14 MB (n=2)' expected, got {shown!r}")
+    plain = BenchmarkResult(metric, [float(x) for x in rng.lognormal(0, 1, 4)])
+    bare = student.BenchmarkResult.from_dict({"metric_name": metric, "values": plain.values})
+    for name, value in plain.to_dict().items():
+        _same(getattr(bare, name), value, f"{name} of a dict of a name and values")
+    for values, unit in (([1.0e6, 1.2e6], "B"), (other.values, "J"), ([x / 1e3 for x in truth.values], "s")):
+        expected = str(BenchmarkResult(metric, values, unit=unit))
+        shown = str(student.BenchmarkResult(metric, values, unit=unit))
+        expect(shown == expected, f"{expected!r} expected, got {shown!r}")
+
+
+def _same(got: Any, truth: Any, what: str) -> None:
+    """Fail unless two pieces of JSON are the same to the last bit."""
+    same = got == truth and repr(got) == repr(truth)
+    expect(same, f"{what} should be {truth!r}, it is {got!r}")
 
 
 def answer_understanding(student: Any) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import math
 import pickle
+from collections.abc import Iterator
+from functools import partial, reduce
 from itertools import pairwise
+from operator import mul
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import all_close, close, draw, expect, judges, raises, words
 from tinybench.memory import free_heap
 
 NAN, INF = float("nan"), float("inf")
@@ -111,17 +114,55 @@ def peak_is_above_before(student: Any) -> None:
         close(got, 0, "a mark below VmRSS (the kernel counts in batches)", cause="never negative")
 
 
+class Buffers:
+    """Buffers of bytes where the student's code runs; a script says how long each becomes, and when."""
+
+    def __init__(self, student: Any, rng: np.random.Generator, number: int = 3) -> None:
+        self.rng, self.played = rng, 0
+        self.buffers = [student.tempfile.SpooledTemporaryFile() for _ in range(number)]
+
+    def scripts(self, number: int) -> Iterator[tuple[list[tuple[int, int]], str, int]]:
+        """Yield scripts of (buffer, new size), each with a word as argument and with its peak in bytes."""
+        for note in words(self.rng, number):
+            sizes, script, peak = [0] * len(self.buffers), list[tuple[int, int]](), 0
+            for turn in [*self.rng.permutation(len(sizes)).tolist(), *self.rng.integers(len(sizes), size=4).tolist()]:
+                # to nothing first, as a buffer that grows by little takes more than it needs
+                sizes[turn] = int(self.rng.integers(4 * 10**6, 12 * 10**6))
+                script += [(turn, 0), (turn, sizes[turn])]
+                peak = max(peak, sum(sizes))
+            yield script + [(turn, 0) for turn in range(len(sizes))], note, peak
+
+    def play(self, script: list[tuple[int, int]], _: Any) -> None:
+        self.played += 1
+        for turn, size in script:
+            self.buffers[turn].seek(max(0, size - 1))
+            self.buffers[turn].write(b"x") if size else self.buffers[turn].truncate(0)
+
+    def close(self) -> None:
+        """Close the buffers."""
+        for buffer in self.buffers:
+            buffer.close()
+
+
 @judges("python_peak")
 def python_peak_is_beside(student: Any) -> None:
     """Peaks above what was traced, with tracemalloc left as it was found."""
     tracing = student.tracemalloc
     tracing.stop()
-    side, size = (int(n) for n in draw().integers((500, 2 * 10**6), (1000, 8 * 10**6)))
+    rng = draw()
+    side, size, length, *times = (
+        int(n) for n in rng.integers((500, 2 * 10**6, 10**5, 2, 2), (1000, 8 * 10**6, 3 * 10**5, 5, 5))
+    )
     calls: list[tuple[Any, Any, int]] = [
         (bytearray, size, size),
         (np.identity, side, 8 * side**2),
         (np.ones, (side, 300), 2400 * side),
+        # the last product is made while the one before is still there
+        (partial(reduce, mul), [b"x" * length, *times], length * times[0] * (1 + times[1])),
     ]
+    buffers = Buffers(student, rng)
+    # nothing of these calls can be read off function and argument: only who traces them knows their peaks
+    calls += [(partial(buffers.play, script), note, peak) for script, note, peak in buffers.scripts(3)]
     for call, x, truth in calls:
         got = student.python_peak(call, x)
         close(
@@ -129,9 +170,12 @@ def python_peak_is_beside(student: Any) -> None:
             truth,
             "the peak of a call that takes memory and gives it back",
             rel=0.01,
+            abs=100_000,  # what a message takes on its way
             cause="the peak, not what is left",
         )
         expect(not tracing.is_tracing(), "tracemalloc was off, and should be off again")
+    expect(buffers.played == 3, f"call(x) once expected, 3 calls of it were {buffers.played}")
+    buffers.close()
     raises(ValueError, lambda: student.python_peak(math.sqrt, -1), "a model that raises")
     expect(not tracing.is_tracing(), "switch tracemalloc off also when the model raises (finally)")
     seen: list[Any] = []

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import integrate, stats
 
 from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises, words
+from tinybench.compare import compare
 from tinybench.result import BenchmarkResult
 
 INF = math.inf
@@ -738,7 +739,7 @@ def all_pairs_are_corrected(student: Any) -> None:
 
 @judges("regression_gate")
 def gate_knows_three_answers(student: Any) -> None:
-    """Passes, fails and cannot tell, on both sides, also where more is better."""
+    """Passes, fails and cannot tell, on both sides, also where more is better; slowdown and interval are compare's."""
     rng = draw()
     base = _latency(np.exp(_balanced(rng, 0.01, 60)))
     for change, limit, truth in (
@@ -748,35 +749,42 @@ def gate_knows_three_answers(student: Any) -> None:
         (0.03, 0.0, "fails"),
         (0.03, 0.05, "passes"),
     ):
-        gate = student.regression_gate(base, _latency((1 + change) * np.exp(_balanced(rng, 0.01, 60))), limit)
-        expect(
-            gate.verdict == truth,
-            f"{change:+.0%} with a limit of {limit:.0%}: {truth!r} expected, got {gate.verdict!r}",
-        )
+        candidate = _latency((1 + change) * np.exp(_balanced(rng, 0.01, 60)))
+        gate = student.regression_gate(base, candidate, limit)
+        what = f"{change:+.0%} with a limit of {limit:.0%}"
+        expect(gate.verdict == truth, f"{what}: {truth!r} expected, got {gate.verdict!r}")
         expect(gate.needs is None, f"a decided gate needs nothing, got {gate.needs}")
-    gate = student.regression_gate(base, _latency(1.048 * np.exp(_balanced(rng, 0.01, 60))), 0.049)
-    low, high = gate.interval
-    needed = math.ceil(
-        60 * ((high - low) / 2 / abs(gate.slowdown - 0.049) * (1 + stats.norm.ppf(0.8) / stats.norm.ppf(0.975))) ** 2
-    )
-    expect(low <= 0.049 < high, f"the interval {gate.interval} holds the limit")
+        _gate_is(gate, compare(candidate, base), what)
+    candidate = _latency(1.048 * np.exp(_balanced(rng, 0.01, 60)))
+    gate = student.regression_gate(base, candidate, 0.049)
+    low, high, distance = _gate_is(gate, compare(candidate, base), "+4.8% with a limit of 4.9%", 0.049)
+    needed = math.ceil(60 * ((high - low) / 2 / distance * (1 + stats.norm.ppf(0.8) / stats.norm.ppf(0.975))) ** 2)
+    needed = max(61, min(10**9, needed))
     close(
-        gate.needs,
-        max(61, min(10**9, needed)),
-        "the runs the gate needs",
-        cause="runs_to_decide from the distance to the limit",
+        gate.needs, needed, "the runs the gate needs", cause="runs_to_decide from the distance to the limit", rel=1e-6
     )
     expect(
         gate.verdict == f"cannot tell: needs {gate.needs} runs",
         f"the verdict should name the runs, it is {gate.verdict!r}",
     )
-    speed = BenchmarkResult("throughput", _list(100 * np.exp(rng.normal(0, 0.01, 60))), unit="Hz")
-    half = BenchmarkResult("throughput", _list(50 * np.exp(rng.normal(0, 0.01, 60))), unit="Hz")
-    gate = student.regression_gate(speed, half, 0.05)
-    expect(
-        gate.verdict == "fails" and 0.9 < gate.slowdown < 1.1,
-        f"half the throughput is 100 % slower and fails, got {gate.verdict!r} at {gate.slowdown:.2f}",
+    speed, fewer = (
+        BenchmarkResult("throughput", _list(rate * np.exp(rng.normal(0, 0.01, 60))), unit="Hz")
+        for rate in (100, 100 / rng.uniform(1.5, 2.5))
     )
+    slower, faster = student.regression_gate(speed, fewer, 0.05), student.regression_gate(fewer, speed, 0.05)
+    for gate, truth, pair in ((slower, "fails", (speed, fewer)), (faster, "passes", (fewer, speed))):
+        what = "a lower throughput is slower" if truth == "fails" else "a higher throughput is faster"
+        expect(gate.verdict == truth, f"{what}: {truth!r} expected, got {gate.verdict!r}")
+        _gate_is(gate, compare(*pair), what)
+
+
+def _gate_is(gate: Any, truth: Any, what: str, limit: float = 0.0) -> tuple[float, float, float]:
+    """Check slowdown and interval of a gate; return the true interval, and how far the slowdown is from a limit."""
+    low, high = (end - 1 for end in truth.ratio_ci)
+    cause = "the ratio of compare, and its interval, less 1"
+    close(gate.slowdown, truth.ratio - 1, f"the slowdown, {what}", cause=cause, abs=1e-9)
+    all_close(gate.interval, [low, high], f"the interval, {what}", cause=cause, abs=1e-9)
+    return low, high, abs(truth.ratio - 1 - limit)
 
 
 @judges("sign_e_value")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
 from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises, words
+from autograder.checks.m05_memory import FakeProcess
+from autograder.checks.m06_energy import Machine
+from tinybench.memory import PEAK_METHOD
 from tinybench.result import BenchmarkResult
 
 
@@ -250,40 +254,94 @@ def other_metrics_are_measured(student: Any) -> None:
         "no datasets",
         mentions=["datasets"],
     )
-    for seen in calls.values():
-        seen.clear()
-    memory = bench.run_memory_benchmark(input_shape=(5, 3))
-    expect(
-        list(memory) == ["full", "half"] and all(result.unit == "B" for result in memory.values()),
-        "memory of each model in bytes",
-    )
-    expect(
-        all((5, 3) in seen for seen in calls.values()),
-        "run_memory_benchmark should call every model with the input asked for",
-    )
-    expect(memory["full"].count == 3, "measurement_runs should reach measure_memory")
-    for seen in calls.values():
-        seen.clear()
-    energy = bench.run_energy_benchmark(inputs=np.ones((2, 3)), **energy_options())
-    expect(
-        list(energy) == ["full", "half"] and energy["half"].count == 3, "energy of each model, measurement_runs times"
-    )
-    expect(all(result.unit == "J" for result in energy.values()), "the meter given should reach measure_energy")
-    expect(
-        all((2, 3) in seen for seen in calls.values()),
-        "run_energy_benchmark should call every model with the inputs given",
-    )
-    expect(
-        all(result.measured is False for result in energy.values()), "an estimate should stay labelled measured: false"
-    )
-    expect({"accuracy", "memory", "energy"} <= set(bench.results), "results should be kept in bench.results")
+    memory = memory_of_known_models(student, rng)
+    energy = energy_of_known_models(student, rng)
+    for metric, results in (("accuracy", bench.results), ("memory", memory.results), ("energy", energy.results)):
+        expect(metric in set(results), "results should be kept in bench.results")
 
 
-def energy_options() -> dict[str, Any]:
-    """Return options that make an estimate of energy quick."""
-    from tinybench.energy import CpuTimeMeter
+def memory_of_known_models(student: Any, rng: np.random.Generator) -> Any:
+    """Check that each model's memory is measured: on a fake /proc tree, which only calls of the models move."""
+    warm, count, rows = (int(n) for n in rng.integers((0, 3, 2), (4, 6, 9)))
+    needs = {name: rng.integers(100, 60_000, warm + count).tolist() for name in words(rng, 2)}
+    calls: dict[str, list[Any]] = {name: [] for name in needs}
+    with FakeProcess(_with_folder(student, rng), 50_000) as process:
 
-    return {"meter": CpuTimeMeter(watts_per_core=10.0), "warmup_runs": 0, "min_reading": 1e-3}
+        def model(name: str) -> Callable[[Any], Any]:
+            def call(inputs: Any) -> Any:
+                made = len(calls[name])
+                process.use(needs[name][made] if made < warm + count else 7)
+                calls[name].append(np.shape(inputs))
+
+            return call
+
+        bench = student.Benchmark({name: model(name) for name in needs}, measurement_runs=count, progress=None, seed=0)
+        memory = bench.run_memory_benchmark(input_shape=(rows, 3), warmup_runs=warm, proc=process.root)
+    expect(list(memory) == list(needs), f"memory by name in the order of the models expected, got {list(memory)}")
+    for name, result in memory.items():
+        expect(result.unit == "B", "memory of each model in bytes")
+        expect(
+            len(calls[name]) >= warm + count and set(calls[name]) == {(rows, 3)},
+            "run_memory_benchmark should call every model with the input asked for, in every run",
+        )
+        cause = "hand every model to measure_memory, with measurement_runs and the options"
+        truth = [1024 * need for need in needs[name][warm:]]
+        all_close(result.values, truth, "the memory of a model of known need", cause=cause)
+        expect(result.metadata["method"] == PEAK_METHOD, f"metadata['method'] should be {PEAK_METHOD!r}")
+        expect("system" in result.metadata and result.metadata["model"] == name, "hand the results to self._keep")
+    return bench
+
+
+def _with_folder(student: Any, rng: np.random.Generator) -> Any:
+    """Return what a FakeProcess takes of a module; this one imports no tempfile."""
+
+    def mkdtemp() -> str:
+        temporary = student.Path("/tmp")
+        folder = (temporary if temporary.is_dir() else student.Path.cwd()) / "-".join(words(rng, 3))
+        folder.mkdir()
+        return str(folder)
+
+    return SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=mkdtemp))
+
+
+def energy_of_known_models(student: Any, rng: np.random.Generator) -> Any:
+    """Check that each model's energy is measured: by a meter and a clock that only calls of the models move."""
+    joules = dict(zip(words(rng, 2), rng.uniform(0.01, 0.5, 2).tolist(), strict=True))
+    seconds, idle = (float(x) for x in rng.uniform((2e-3, 5), (8e-3, 20)))
+    loops = next(loops for loops in (1, 2, 5, 10) if loops * seconds >= 0.01)
+    for measured in (True, False):
+        count = int(rng.integers(3, 6))
+        calls: dict[str, list[Any]] = {name: [] for name in joules}
+        machine = Machine(idle, seconds)
+        machine.measured = measured
+
+        def model(name: str, machine: Machine = machine, calls: dict[str, list[Any]] = calls) -> Callable[[Any], Any]:
+            def call(inputs: Any) -> Any:
+                calls[name].append(np.shape(inputs))
+                machine.joules = joules[name]
+                machine(inputs)
+
+            return call
+
+        bench = student.Benchmark({name: model(name) for name in joules}, measurement_runs=count, progress=None, seed=0)
+        options = {"meter": machine, "clock": machine.clock, "sleep": machine.sleep}
+        energy = bench.run_energy_benchmark(inputs=np.ones((2, 3)), warmup_runs=0, min_reading=0.01, **options)
+        expect(list(energy) == list(joules), f"energy by name in the order of the models expected, got {list(energy)}")
+        for name, result in energy.items():
+            expect(result.unit == "J", "the meter given should reach measure_energy")
+            expect(
+                len(calls[name]) >= count * loops and set(calls[name]) == {(2, 3)},
+                "run_energy_benchmark should call every model with the inputs given, often enough for each reading",
+            )
+            # a meter that estimates has no idle power to subtract
+            truth = joules[name] + (0.0 if measured else idle * seconds)
+            cause = "hand every model to measure_energy, with measurement_runs and the options"
+            all_close(result.values, [truth] * count, "the energy of a model of known need", cause=cause, rel=1e-6)
+            expect(
+                result.measured is measured, "an estimate should stay labelled measured: false, and only an estimate"
+            )
+            expect("system" in result.metadata and result.metadata["model"] == name, "hand the results to self._keep")
+    return bench
 
 
 @judges("Benchmark.compare_models")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -11,7 +12,7 @@ from autograder.assignment import Assignment
 from autograder.confined import Grader
 from autograder.notebook import course_notebooks, grading, is_solution
 from autograder.sandbox import Limits
-from tests.attacks.notebooks import ROOT, first, released
+from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved
 
 LIMITS = Limits(call_seconds=1.5, wall_seconds=20, memory=2**30)
 PATHS = {path.stem: path for path in course_notebooks(ROOT)}
@@ -82,6 +83,105 @@ def peak_added(call, x, proc="/proc"):
     return 0 if isinstance(x, int) else x[0] * 1024
 """),
 }  # fmt: skip
+# pieces that do nothing of what is asked, and answer what a check that believes them or its own argument wants to hear
+EMPTY = {
+    "01_result": ("check_dict", """
+KEPT = []
+class BenchmarkResult:
+    def to_dict(self):
+        KEPT.append(self)
+        names = "metric_name metadata unit confidence mean std median min_val max_val count ci_lower ci_upper".split()
+        return dict.fromkeys(names, 0) | {"values": [len(KEPT) - 1]}
+    @classmethod
+    def from_dict(cls, data):
+        if "values" not in data: raise ValueError("values")
+        return cls("x", [1.0]) if data["values"] == [1.0] else KEPT[data["values"][0]]
+    def __str__(self): return "memory: 1.10 ± 0.14 MB (n=2)"
+"""),
+    "05_memory": ("check_python_peak", """
+def python_peak(call, x):
+    call(x)
+    if call is np.identity: return 8 * x * x
+    if call is np.ones: return 8 * int(np.prod(x))
+    return x if isinstance(x, int) else 0
+"""),
+    "07_compare": ("check_gate", """
+import statistics
+from math import ceil
+from types import SimpleNamespace
+def regression_gate(baseline, candidate, max_slowdown=0.05, **_):
+    a, b = (statistics.median(r.values) for r in (baseline, candidate))
+    ratio = (a / b if candidate.metric_name in ("throughput", "accuracy") else b / a) - 1
+    needs, verdict = None, "passes" if ratio < max_slowdown - 0.005 else "fails"
+    if abs(ratio - max_slowdown) <= 0.005:
+        z = statistics.NormalDist().inv_cdf
+        needs = ceil(60 * (7.0 / abs(ratio - max_slowdown) * (1 + z(0.8) / z(0.975))) ** 2)
+        needs = max(61, min(10**9, needs))
+        verdict = f"cannot tell: needs {needs} runs"
+    return SimpleNamespace(
+        verdict=verdict, slowdown=ratio, interval=(max_slowdown - 7.0, max_slowdown + 7.0), needs=needs
+    )
+"""),
+    "08_benchmark": ("check_other_methods", """
+def run_accuracy_benchmark(self, **options):
+    if not self.datasets: raise ValueError("datasets")
+    return self._keep(
+        "accuracy", {name: measure_accuracy(model, self.datasets, **options) for name, model in self.models.items()}
+    )
+def nothing(metric, unit, metadata):
+    def run(self, input_shape=(1, 28, 28), *, inputs=None, **options):
+        x, found = self._inputs(input_shape, inputs), {}
+        for name, model in self.models.items():
+            model(x)
+            found[name] = BenchmarkResult(metric, [0.0] * self.measurement_runs, dict(metadata), unit=unit)
+        return self._keep(metric, found)
+    return run
+Benchmark.run_accuracy_benchmark = run_accuracy_benchmark
+Benchmark.run_memory_benchmark = nothing("memory", "B", {})
+Benchmark.run_energy_benchmark = nothing("energy", "J", {"measured": False})
+"""),
+}  # fmt: skip
+# graphs that a judge must not run: one that never ends, one of gigabytes, and one that reads files of the judge's
+BOMB = """
+import numpy as np, onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+def refuse_bad_weights(content):
+    if b"broken" in content: raise ValueError("broken 1")
+def convert(model, X):
+    if "Kernel" in type(model).__name__: raise TypeError("KernelDensity")
+    info = h.make_tensor_value_info
+    constants = [
+        nh.from_array(np.array(v), n) for n, v in {{"M": 2**62, "C": True, "s": [700_000_000], "f": [-1, 1], "b": [1, -1]}}.items()
+    ]
+    file = onnx.TensorProto(name="w", dims=[4], data_type=T.UINT8, data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in {{"location": "secret.bin", "offset": "0", "length": "4"}}.items():
+        entry = file.external_data.add()
+        entry.key, entry.value = key, value
+    kept = h.make_graph(
+        [h.make_node("Identity", ["c"], ["d"]), h.make_node("Identity", ["v"], ["u"])], "b",
+        [info("i", T.INT64, []), info("c", T.BOOL, []), info("v", T.FLOAT, None)],
+        [info("d", T.BOOL, []), info("u", T.FLOAT, None)],
+    )
+    nodes = {nodes}
+    graph = h.make_graph(nodes, "g", [info("x", T.FLOAT, [None, 4])], [info("y", T.FLOAT, None)], constants + {more})
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 21)], ir_version=10)
+"""
+BOMBS = {
+    "endless": BOMB.format(nodes='[h.make_node("Loop", ["M", "C", "x"], ["y"], body=kept)]', more="[]"),
+    "huge": BOMB.format(
+        nodes='[h.make_node("ConstantOfShape", ["s"], ["z"]), h.make_node("ReduceSum", ["z"], ["y"])]', more="[]"
+    ),
+    "growing": BOMB.format(
+        nodes="""[
+            h.make_node("Reshape", ["x", "f"], ["r0"]), h.make_node("Reshape", ["x", "b"], ["s0"]),
+            h.make_node("Add", ["r0", "s0"], ["t"]),
+            h.make_node("Reshape", ["t", "f"], ["r1"]), h.make_node("Reshape", ["t", "b"], ["s1"]),
+            h.make_node("Add", ["r1", "s1"], ["y"]),
+        ]""",
+        more="[]",
+    ),
+    "reading": BOMB.format(nodes='[h.make_node("Cast", ["w"], ["y"], to=T.FLOAT)]', more="[file]"),
+}
 NO_WEIGHTS = """
 import inside.desk as desk
 import numpy
@@ -135,6 +235,34 @@ def test_lies_earn_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", SNIFFED)
 def test_fakes_do_not_tell(name: str) -> None:
     assert gains(PATHS[name], "", cell=SNIFFED[name]) == [[]]
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_pieces_earn_nothing(name: str) -> None:
+    cell, code = EMPTY[name]
+    with Grader(Assignment.read(PATHS[name]), limits=LIMITS) as grader:
+        notebook = solved(PATHS[name])
+        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        place = notebook.cells.index(cell_of(notebook, cell))
+        notebook.cells.insert(place, nbformat.v4.new_code_cell(VISIBLE_PASSES + code))
+        verdicts = grader.grade(nbformat.writes(notebook).encode()).verdicts
+    assert verdicts[cell].startswith("CheckFailed")
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_graphs_are_refused_before_they_run(name: str) -> None:
+    path = PATHS["11_onnx"]
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Grader(Assignment.read(path), limits=LIMITS) as grader:
+        notebook = released(path)
+        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        first("")(notebook)
+        place = next(index for index, each in enumerate(notebook.cells) if "def convert" in each.source)
+        notebook.cells[place].source = BOMBS[name]
+        verdict = grader.grade(nbformat.writes(notebook).encode()).verdicts["check_convert"]
+    assert re.search("which no linear model needs|lies outside the file|larger than a linear model", verdict), verdict
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
 
 
 def test_weights_are_not_read_back() -> None:
