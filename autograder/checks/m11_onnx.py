@@ -101,7 +101,7 @@ def _safe_model(content: Any, what: str) -> Any:
     expect(type(content) is bytes, f"{what}: an onnx.ModelProto expected, whose SerializeToString() gives bytes")
     limits = EntryLimits(size_mb=LARGEST_FILE / 2**20, nodes=MOST_NODES, weights=MOST_WEIGHTS)
     try:
-        model = entry._parse(content, limits)
+        model = entry.parse(content, limits)
         graph = model.graph
         expect(
             not any(output.type.HasField("sequence_type") for output in graph.output),
@@ -109,7 +109,7 @@ def _safe_model(content: Any, what: str) -> Any:
         )
         others = sorted({node.op_type for node in graph.node} - OPERATORS)
         expect(not others, f"{what}: the graph holds {', '.join(others)[:100]}, which no linear model needs")
-        entry._check_graph(graph, limits)
+        entry.check_graph(graph, limits)
     except entry.Refused as refused:
         raise CheckFailed(f"{what}: {refused}") from None
     expect(len(graph.input) > 0 and len(graph.output) > 0, f"{what}: the graph should have an input and an output")

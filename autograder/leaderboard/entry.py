@@ -82,9 +82,9 @@ def check(data: bytes, limits: EntryLimits | None = None) -> Facts:
 
 
 def _check(data: bytes, limits: EntryLimits) -> Facts:
-    model = _parse(data, limits)
+    model = parse(data, limits)
     _check_versions(model)
-    weights = _check_graph(model.graph, limits)
+    weights = check_graph(model.graph, limits)
     _check_signature(model.graph)
     try:
         onnx.checker.check_model(model)
@@ -105,7 +105,8 @@ def _quoted(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "…")
 
 
-def _parse(data: bytes, limits: EntryLimits) -> onnx.ModelProto:
+def parse(data: bytes, limits: EntryLimits) -> onnx.ModelProto:
+    """Return the model that a file holds; raise Refused if it is too large, of another kind, or cannot be scanned."""
     if not data:
         raise Refused("the file is empty")
     if len(data) > limits.size:
@@ -156,7 +157,7 @@ def _domain(item: Any) -> str:
     return "" if item.domain == "ai.onnx" else str(item.domain)
 
 
-def _check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
+def check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
     """Check nodes and constants; return how many weights there are."""
     if len(graph.node) > limits.nodes:
         raise Refused(f"it has {len(graph.node)} nodes; at most {limits.nodes} are allowed")
