@@ -43,7 +43,8 @@ def test_the_baseline_beside_itself(referee: Referee) -> None:
     assert scores["size"]["ratio"] == 1
     assert list(scores["memory"]["stages"]) == ["load", "first call", "second call", "steady"]
     assert len(evidence["latency"]) == 3
-    assert seen[:2] == ["waiting for the machine", "reading digits"]
+    elsewhere = "waiting for another measurement on this machine"  # such as of a test that runs beside this one
+    assert [step for step in seen if step != elsewhere][:2] == ["waiting for the machine", "reading digits"]
 
 
 def test_a_smaller_network_is_faster_and_lighter(referee: Referee) -> None:
