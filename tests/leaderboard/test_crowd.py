@@ -1,4 +1,4 @@
-"""Five hundred entries at once, half of them hostile, while server and worker are killed: each ends exactly once."""
+"""Five hundred entries at once (200 on PostgreSQL), half of them hostile, while server and worker are killed: each ends exactly once."""
 
 from __future__ import annotations
 
