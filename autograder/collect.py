@@ -59,16 +59,12 @@ class Collect(ExchangeCollect):
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         """Copy what one student handed in."""
-        student = Path(dest).parent.name
-        if not self._is_of(student, Path(src).name):
-            self.log.error("%s belongs to another user than %s and was not collected", src, student)
+        foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
+        if foreign or Path(src).is_symlink():
+            why = FOREIGN if foreign else LINK
+            self.log.error("%s was not collected: %s", src, why)
             Path(dest).mkdir(parents=True)
-            _note(Path(dest), f"{self.coursedir.assignment_id}.ipynb", FOREIGN)
-            return
-        if Path(src).is_symlink():
-            self.log.error("%s is a symbolic link and was not collected", src)
-            Path(dest).mkdir(parents=True)
-            _note(Path(dest), f"{self.coursedir.assignment_id}.ipynb", LINK)
+            _note(Path(dest), f"{self.coursedir.assignment_id}.ipynb", why)
             return
         directory = self.coursedir
         unwanted = ignore_patterns(directory.ignore, directory.include, directory.max_file_size, self.log)

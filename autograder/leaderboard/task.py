@@ -12,6 +12,7 @@ from autograder.leaderboard.events import Baseline
 
 SIDE, FEATURES, CLASSES = 28, 784, 10
 TRAINING_ORIGINALS = 1257
+PRIVATE_ORIGINALS = np.arange(TRAINING_ORIGINALS + 1, 1797, 2)
 PUBLIC_SEED = 17
 
 Split = tuple[np.ndarray, np.ndarray]
@@ -78,12 +79,12 @@ def public_split(rows: int) -> Split:
 @cache
 def private_split(rows: int, seed: int) -> Split:
     """Return the digits that decide: other originals, distorted by a seed that only the database holds."""
-    return distorted(np.arange(TRAINING_ORIGINALS + 1, 1797, 2), rows, seed)
+    return distorted(PRIVATE_ORIGINALS, rows, seed)
 
 
 def fresh_digits(rows: int) -> Split:
     """Return digits made as the private ones are, new ones at each call."""
-    return distorted(np.arange(TRAINING_ORIGINALS + 1, 1797, 2), rows, secrets.randbits(64))
+    return distorted(PRIVATE_ORIGINALS, rows, secrets.randbits(64))
 
 
 def to_onnx_bytes(model: Any) -> bytes:
