@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 
 import autograder
 import tinybench
+from autograder import pace
 from autograder.assignment import Assignment
 from autograder.execute import error_output
 from autograder.judge import Bench, Ended, Hidden, schedule
@@ -121,7 +122,7 @@ class Grader:
 
     def _graded(self, prepared: Prepared, started: float) -> Graded:
         """Run and judge a submission, again where that gives its author more of what is due."""
-        until = started + self.warm.limits.wall_seconds
+        until = started + pace.wall(self.warm.limits.wall_seconds)
         skip, lost, settled = prepared.demonstrations, dict[str, str](), dict[str, Settled]()
         while True:
             verdicts, ending, missing = self._run(prepared, skip, lost, settled, until)

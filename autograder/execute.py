@@ -6,6 +6,7 @@ The only place where students' code runs during grading, hence the seam at which
 from __future__ import annotations
 
 import copy
+import math
 import os
 import tempfile
 import textwrap
@@ -19,6 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
+from autograder import pace
 from autograder.notebook import is_check
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class Execution:
     failure: str = ""
 
 
-def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: int = CELL_SECONDS) -> Execution:
+def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float = CELL_SECONDS) -> Execution:
     """Run a notebook from top to bottom, going on after errors.
 
     Parameters
@@ -46,7 +48,7 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: int = CELL_SE
     folder
         Working directory of the kernel.
     cell_seconds
-        Time one cell may take before it is interrupted.
+        Time one cell may take on a usual, idle machine; see `autograder.pace`.
 
     Returns
     -------
@@ -59,11 +61,12 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: int = CELL_SE
         cell.metadata.pop("tags", None)  # "skip-execution" would be full marks
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    started, failure = time.monotonic(), ""
+    started, failure, most = time.monotonic(), "", math.ceil(pace.wall(cell_seconds))
     with tempfile.TemporaryDirectory() as sockets:
         client = NotebookClient(
             notebook,
-            timeout=cell_seconds,
+            timeout=most,
+            startup_timeout=math.ceil(pace.wall(60)),
             kernel_name="python3",
             allow_errors=True,
             shutdown_kernel="immediate",
@@ -73,7 +76,7 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: int = CELL_SE
         try:
             client.execute()
         except CellTimeoutError:
-            failure = f"a cell ran longer than {cell_seconds} s"
+            failure = f"a cell ran longer than {most} s"
         except DeadKernelError:
             failure = "the Python process ended while a cell was running"
     _settle(notebook, failure)

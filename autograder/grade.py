@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from autograder.pool import Lost, run_dask, run_local, seeded_checks
 from autograder.sandbox import available
 from autograder.sanitize import safe_line
 from autograder.submission import read_submission
+from tinybench.energy import usable_cores
 
 NOT_GRADED = "not graded, by no fault of the student's; once its cause is mended, the same command grades it"
 
@@ -117,8 +117,7 @@ def grade(
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            size = min(workers or cores, max(1, len(pending)))
+            size = min(workers or usable_cores(), max(1, len(pending)))
             results = run_local(pending, batch.instructors, batch.seed, size, not unsafe)
         outcomes = []
         with tqdm(total=len(batch.contents), desc=assignment, unit="submission", disable=not progress) as bar:

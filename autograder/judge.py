@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from autograder import pace
 from autograder.checks import CheckFailed, judge
 from autograder.inside.peer import Peer
 from autograder.inside.remote import Remote
@@ -171,7 +172,7 @@ class Bench:
 
     def _allow(self, multiple: int) -> None:
         left = self.until - time.monotonic()
-        self.peer.wire.allow(min(multiple * self.seconds + GRACE_SECONDS, max(left, 0.001)))
+        self.peer.wire.allow(min(pace.wall(multiple * self.seconds + GRACE_SECONDS), max(left, 0.001)))
 
     def _rest(self, hidden: Hidden) -> bytes:
         return compiled_without(self.reference, self.module, hidden.absent)

@@ -27,7 +27,7 @@ from autograder.submission import Refused, read_submission
 
 HERE = Path(str(autograder.__file__)).parent
 BUILDER = ("__init__.py", "build.py", "export.py", "notebook.py")
-LIMITS = sandbox.Limits(cpu_seconds=300, wall_seconds=300)
+LIMITS = sandbox.Limits(cpu_seconds=300, wall_seconds=600)
 MAX_SOURCE = 2**20
 OWN, REFERENCE = "own", "reference"
 

@@ -16,7 +16,7 @@ from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
 from autograder.config import STUDENT, configure
-from autograder.execute import execute
+from autograder.execute import CELL_SECONDS, execute
 from autograder.notebook import (
     BEGIN_SOLUTION,
     END_SOLUTION,
@@ -32,6 +32,22 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WRITTEN_ANSWER = "*Write your answer here.*"
+
+
+class NotReleased(NotebookError):
+    """Some notebooks could not be released, the others were: which, why, and what to do."""
+
+    def __init__(self, problems: dict[str, str], most: int) -> None:
+        self.problems = problems
+        listed = "".join(f"  {name}: {why}\n" for name, why in problems.items())
+        again = f"autograder release {' '.join(problems)}"
+        what = "the others are in student/" if len(problems) < most else "nothing else was asked for"
+        super().__init__(
+            "release",
+            None,
+            f"{len(problems)} of {most} notebooks were not released\n{listed}{what}; mend what is wrong with these, or "
+            f"wait until the machine is less busy where only the time ran out, and run\n  {again}",
+        )
 
 
 class StubSolutions(NbGraderPreprocessor):
@@ -109,6 +125,7 @@ def release_all(
     *,
     force: bool = False,
     verify: bool = True,
+    cell_seconds: float = CELL_SECONDS,
     report: Callable[[str], None] = print,
 ) -> list[str]:
     """Build and prove the student notebooks, and lay out the student's folder.
@@ -123,6 +140,8 @@ def release_all(
         Replace notebooks in ``student/`` that the student has changed.
     verify
         Run every released notebook and insist on 0 points.
+    cell_seconds
+        See `autograder.execute.execute`.
     report
         Called with a line of progress.
 
@@ -134,7 +153,10 @@ def release_all(
     Raises
     ------
     NotebookError
-        If a notebook is damaged, or scores above 0 untouched, or fails otherwise than by ``NotImplementedError``.
+        If there is no such assignment.
+    NotReleased
+        In the end, if a notebook is damaged, or scores above 0 untouched, or fails otherwise than by
+        ``NotImplementedError``, or takes too long.
     """
     notebooks = {path.stem: path for path in course_notebooks(root)}
     chosen = list(assignments) or list(notebooks)
@@ -143,20 +165,33 @@ def release_all(
             raise NotebookError(name, None, f"no such assignment; there are {', '.join(notebooks)}")
     (root / "course" / "exchange").mkdir(parents=True, exist_ok=True)
     (root / "course" / "exchange").chmod(0o777)
+    refresh_student_package(root)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))
+    problems: dict[str, str] = {}
     for number, name in enumerate(chosen, start=1):
-        read_notebook(notebooks[name])
-        result = api.generate_assignment(name, force=True, create=True)
-        if not result["success"]:
-            reason = _last_reason(result.get("log") or result.get("error", ""))
-            raise NotebookError(notebooks[name], None, f"nbgrader could not release it: {reason}")
         released = root / "course" / "release" / name / f"{name}.ipynb"
-        if verify:
-            verify_untouched(released)
+        try:
+            _generate(api, notebooks[name])
+            if verify:
+                verify_untouched(released, cell_seconds)
+        except NotebookError as error:
+            problems[name] = str(error)
+            shutil.rmtree(released.parent, ignore_errors=True)  # what is not proven is not handed out
+            report(f"[{number}/{len(chosen)}] {name}: NOT released: {error}")
+            continue
         kept = _lay_out(released, root / STUDENT / name / f"{name}.ipynb", force)
         report(f"[{number}/{len(chosen)}] {name}: released{', 0 points untouched' if verify else ''}{kept}")
-    refresh_student_package(root)
+    if problems:
+        raise NotReleased(problems, len(chosen))
     return chosen
+
+
+def _generate(api: NbGraderAPI, notebook: Path) -> None:
+    read_notebook(notebook)
+    result = api.generate_assignment(notebook.stem, force=True, create=True)
+    if not result["success"]:
+        reason = _last_reason(result.get("log") or result.get("error", ""))
+        raise NotebookError(notebook, None, f"nbgrader could not release it: {reason}")
 
 
 def _last_reason(log: str) -> str:
@@ -195,16 +230,20 @@ def refresh_student_package(root: Path) -> None:
             shutil.copy(source, target / source.name)
 
 
-def verify_untouched(notebook: Path) -> None:
+def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:
     """Run a released notebook and insist that nothing written is worth nothing.
 
     Raises
     ------
     NotebookError
-        If a graded cell earns points, or an error is not a stub's ``NotImplementedError``.
+        If it does not run to its end, a graded cell earns points, or an error is not a stub's
+        ``NotImplementedError``.
     """
-    executed = execute(read_notebook(notebook), folder=notebook.parent).notebook
-    for index, cell in enumerate(executed.cells):
+    run = execute(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
+    if run.failure:
+        begun = [label(cell, at) for at, cell in enumerate(run.notebook.cells) if cell.get("execution_count")]
+        raise NotebookError(notebook, begun[-1] if begun else None, run.failure)
+    for index, cell in enumerate(run.notebook.cells):
         if is_check(cell):
             points, most = determine_grade(cell)
             if points:

@@ -6,7 +6,9 @@ that forks a fresh inner sandbox for each submission.
 
 from __future__ import annotations
 
+import math
 import os
+import platform
 import selectors
 import shlex
 import shutil
@@ -19,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder import pace
 from autograder.inside import linux
 
 NOBODY = 65534
@@ -43,7 +46,10 @@ class SandboxUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What confined code may use; `call_seconds` is the computing of one cell, or of one call of a check."""
+    """What confined code may use; `call_seconds` is the computing of one cell, or of one call of a check.
+
+    Seconds are those of a usual, idle machine: where they are enforced, `autograder.pace` says what they are here.
+    """
 
     memory: int = 2 * 2**30
     address_space: int = 6 * 2**30
@@ -60,7 +66,7 @@ class Limits:
         """Return the limits the kernel keeps for each process, by their names in `resource`."""
         return {
             "AS": self.address_space,
-            "CPU": self.cpu_seconds,
+            "CPU": math.ceil(pace.cpu(self.cpu_seconds)),
             "NPROC": self.processes,
             "FSIZE": self.file_bytes,
             "NOFILE": self.open_files,
@@ -223,7 +229,8 @@ def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> F
     assert process.stdout is not None
     assert process.stderr is not None
     outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
-    deadline, todo, limit = time.monotonic() + limits.wall_seconds, memoryview(stdin), ""
+    most, todo, limit = pace.wall(limits.wall_seconds), memoryview(stdin), ""
+    deadline = time.monotonic() + most
     with selectors.DefaultSelector() as selector:
         for pipe in (process.stdin, process.stdout, process.stderr):
             os.set_blocking(pipe.fileno(), False)
@@ -246,7 +253,7 @@ def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> F
             if sum(map(len, outputs.values())) > limits.output_bytes:
                 limit = f"it wrote more than {limits.output_bytes} bytes"
             elif time.monotonic() > deadline:
-                limit = f"it ran longer than {limits.wall_seconds:g} s"
+                limit = f"it ran longer than {most:.0f} s"
             elif linux.tree_memory(process.pid) > limits.memory:
                 limit = f"it used more than {limits.memory / 2**20:.0f} MB of memory"
     if limit:
@@ -261,9 +268,13 @@ def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> F
 
 def available() -> None:
     """Raise `SandboxUnavailable` unless this machine can confine untrusted code."""
-    missing = [line for name, works, line in doctor() if not works and name != "filter"]
-    if missing:
-        raise SandboxUnavailable("; ".join(missing))
+    if why := unavailable():
+        raise SandboxUnavailable(why)
+
+
+def unavailable() -> str:
+    """Return why this machine cannot confine untrusted code and what to do, or nothing if it can."""
+    return "; ".join(line for name, works, line in doctor() if not works and name != "filter")
 
 
 _report: list[tuple[str, bool, str]] = []
@@ -277,6 +288,10 @@ def doctor() -> list[tuple[str, bool, str]]:
 
 
 def _examine() -> list[tuple[str, bool, str]]:
+    if platform.system() != "Linux":
+        return [
+            ("system", False, f"submissions are confined by Linux, and this is {platform.system()}: use WSL or Linux")
+        ]
     needed = ["bwrap", "prlimit", *(["setpriv", "unshare"] if os.geteuid() == 0 else [])]
     rows = []
     for name in needed:
@@ -286,7 +301,10 @@ def _examine() -> list[tuple[str, bool, str]]:
     if all(works for _, works, _ in rows):
         words = "import os, sys; sys.stdout.write(f'{os.getuid()} {os.getpid() < 20} {os.listdir(chr(47))}')"
         tried = subprocess.run(
-            command([sys.executable, "-Ic", words], Room(), Limits()), capture_output=True, timeout=60, check=False
+            command([sys.executable, "-Ic", words], Room(), Limits()),
+            capture_output=True,
+            timeout=pace.wall(60),
+            check=False,
         )
         works = tried.returncode == 0 and tried.stdout.startswith(b"65534 True")
         why = "namespaces work, code runs as nobody" if works else (

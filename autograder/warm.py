@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from autograder import pace
 from autograder.sandbox import PYTHON_HOMES, Limits, Room, SandboxUnavailable, available, command
 
 INSIDE = Path(__file__).parent / "inside"
@@ -42,7 +43,9 @@ class Warm:
         options = {
             "control": theirs.fileno(), "preload": list(preload), "folder": room.start_in, "data": list(data),
             "kept": [str(home) for home in PYTHON_HOMES if home.is_relative_to("/tmp")],
-            "wall_seconds": self.limits.wall_seconds, "call_seconds": self.limits.call_seconds,
+            # the grader ends a submission by the load of its time; this is for the case that it does not
+            "wall_seconds": pace.cpu(self.limits.wall_seconds) * pace.MOST_BUSY,
+            "call_seconds": pace.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip
         room = replace(room, shown={**room.shown, "/inside/inside": INSIDE})
@@ -56,7 +59,7 @@ class Warm:
         )  # fmt: skip
         theirs.close()
         self.control = control
-        control.settimeout(120)
+        control.settimeout(pace.wall(120))
         if control.recv(1) != b"r":
             self.errors.seek(0)
             why = self.errors.read().decode(errors="replace")[-500:]
@@ -101,6 +104,6 @@ class Submission:
         self.talk.close()
         with self.life, suppress(OSError):
             self.life.shutdown(socket.SHUT_WR)
-            self.life.settimeout(10)
+            self.life.settimeout(pace.wall(10))
             return self.life.recv(1000).decode(errors="replace")
         return ""

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
-from sqlalchemy import create_engine, text
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
-# Two workers share the cores: numerical libraries that take all of them each would wait for one another. They look when
+from autograder import pace
+from tests.needs import POSTGRESQL, pytest_configure, pytest_runtest_setup, pytest_unconfigure, require  # noqa: F401
+
+if TYPE_CHECKING:  # what few tests need is imported by them: under an emulated processor it takes half a minute
+    from playwright.sync_api import Browser, Page
+
+# Workers share the cores: numerical libraries that take all of them each would wait for one another. They look when
 # they are first imported, which is after this.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("course")
 
 NOBODY = 65534
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -25,11 +36,45 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-quic"]  # fmt: skip
 
 
+ALONE = (
+    "tests/mutants/",
+    "tests/notebooks/test_nbval.py",
+    "tests/notebooks/test_released.py",
+    "tests/test_processors.py",
+)
+
+
+class ByFile(LoadScopeScheduling):
+    """Keeps a file's tests on one worker, whose fixtures they share; but each of those `ALONE` goes to who is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith(ALONE) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Schedule by `ByFile` where `--dist loadfile` is asked for."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put those `ALONE` last, the longest first: no worker is idle while another still has a whole file."""
+    items.sort(key=lambda item: (item.nodeid.startswith(ALONE), item.nodeid.startswith(ALONE[0]), -_module(item)))
+
+
+def _module(item: pytest.Item) -> int:
+    """Return the number of the module that one of those `ALONE` is about; the later ones do more."""
+    found = re.search(r"\[m?(\d\d)_", item.nodeid) if item.nodeid.startswith(ALONE) else None
+    return int(found[1]) if found else 0
+
+
 @pytest.fixture(scope="module")  # not longer: while Playwright runs, no other test of the process can use asyncio
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
     chromium = shutil.which("chromium")
-    assert chromium, "no chromium on this machine: run `bash .ci/install-system`"
+    require("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
         yield browser
@@ -52,19 +97,11 @@ def barriers() -> Callable[[Page], list[str]]:
     return find
 
 
-def _postgres_programs() -> Path | None:
-    homes = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    return homes[-1] if homes else None
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server without its database, on a socket in a folder of its own."""
-    programs = _postgres_programs()
-    if programs is None:
-        reason = "no PostgreSQL on this machine: install Debian's package postgresql"
-        assert not os.environ.get("CI"), reason
-        pytest.skip(reason)
+    require("postgresql")
+    programs = max(POSTGRESQL.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])).parent
     folder = Path(tempfile.mkdtemp(prefix="tinybench-pg-"))
     as_nobody: list[str] = []
     if os.geteuid() == 0:  # the server refuses to run as root
@@ -74,7 +111,7 @@ def postgres() -> Iterator[str]:
     init = [programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     subprocess.run([*as_nobody, *init], check=True, capture_output=True, cwd=folder)
     options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c log_statement=none"
-    control = [*as_nobody, programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w"]
+    control = [*as_nobody, programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-t", str(int(pace.wall(60)))]
     subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
     yield f"postgresql+psycopg://tester@/{{name}}?host={folder}"
     subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd=folder)
@@ -87,6 +124,8 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'test.db'}"
         return
+    from sqlalchemy import create_engine, text
+
     server = request.getfixturevalue("postgres")
     name = f"test_{os.urandom(6).hex()}"
     engine = create_engine(server.format(name="postgres"), isolation_level="AUTOCOMMIT")

@@ -19,8 +19,6 @@ from sklearn.metrics import balanced_accuracy_score, recall_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from statsmodels.stats import contingency_tables
-from statsmodels.stats.proportion import proportion_confint
 
 from tinybench.accuracy import (
     balanced_accuracy,
@@ -48,6 +46,8 @@ def digits_model() -> LogisticRegression:
 
 @given(st.integers(1, 10_000), st.data(), st.floats(0.5, 0.999))
 def test_wilson_agrees_with_statsmodels_and_scipy(total: int, data: st.DataObject, confidence: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     correct = data.draw(st.integers(0, total))
     lower, upper = wilson_interval(correct, total, confidence)
     assert 0 <= lower <= correct / total <= upper <= 1
@@ -277,6 +277,8 @@ def test_mcnemar_agrees_with_statsmodels(only_a: int, only_b: int, both: int, ne
     assert result.difference == pytest.approx(right_a.mean() - right_b.mean())
     assert result.exact == (only_a + only_b < 25)
     if only_a + only_b:
+        from statsmodels.stats import contingency_tables
+
         table = [[both, only_a], [only_b, neither]]
         truth = contingency_tables.mcnemar(table, exact=result.exact, correction=True).pvalue
         assert result.p_value == pytest.approx(min(1.0, truth), rel=1e-9)
@@ -310,6 +312,7 @@ def test_difference_is_antisymmetric(only_a: int, only_b: int, others: int) -> N
         difference_interval(only_a, only_b + others + 1, rows)
 
 
+@pytest.mark.processor
 @given(
     hnp.arrays(np.float64, (7, 3), elements=st.floats(0, 1)), hnp.arrays(np.float64, (7, 3), elements=st.floats(0, 1))
 )
@@ -322,6 +325,7 @@ def test_parity_agrees_with_numpy(a: np.ndarray, b: np.ndarray) -> None:
     assert (itself.max_difference, itself.mean_difference, itself.label_agreement) == (0.0, 0.0, 1.0)
 
 
+@pytest.mark.processor
 def test_parity_refuses() -> None:
     a = np.array([[0.5, 0.5]])
     for wrong, words in [

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
+import platform
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinybench.benchmark import Benchmark, best_throughput, cpu_info, library_versions, name_models, system_info
+from tinybench.benchmark import (
+    Benchmark,
+    best_throughput,
+    clock_rate,
+    cpu_info,
+    library_versions,
+    name_models,
+    system_info,
+)
 from tinybench.energy import CpuTimeMeter
 from tinybench.result import BenchmarkResult
 
@@ -136,7 +147,6 @@ def test_cpu_info_of_known_files() -> None:
 def test_system_info_of_another_root(tmp_path: Path) -> None:
     for name, text in {
         "proc/cpuinfo": "model name : Some CPU\nflags : avx2\n",
-        "proc/meminfo": "MemTotal:       1024 kB\nMemFree: 1 kB\n",
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
     }.items():
         file = tmp_path / name
@@ -144,11 +154,36 @@ def test_system_info_of_another_root(tmp_path: Path) -> None:
         file.write_text(text)
     found = system_info(tmp_path)
     assert (found["cpu"], found["cpu_flags"], found["governor"]) == ("Some CPU", ["AVX2"], "powersave")
-    assert found["memory"] == 1024 * 1024
-    nothing = system_info(tmp_path / "nowhere")
-    assert nothing["memory"] is None
-    assert nothing["governor"] is None
     json.dumps(system_info())
+
+
+def test_system_info_tells_how_integers_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tinybench.onnx import integer_products
+
+    assert system_info()["integer_products"] == integer_products()
+    monkeypatch.setitem(sys.modules, "tinybench.onnx", None)  # as where ONNX Runtime is not installed
+    assert system_info()["integer_products"] is None
+
+
+def test_system_info_without_proc_and_sys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, elsewhere = system_info(), system_info(tmp_path / "nowhere")
+    assert elsewhere["cpu"]
+    assert elsewhere["governor"] is None
+    assert set(elsewhere["cpu_flags"]) <= set(here["cpu_flags"])  # NumPy knows fewer names
+    for key in ("cores", "cores_logical", "cores_physical", "memory"):
+        assert elsewhere[key] == here[key]
+    (tmp_path / "sysctl").write_text("#!/bin/sh\necho Apple M9\n")
+    (tmp_path / "sysctl").chmod(0o755)
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert system_info(tmp_path / "nowhere")["cpu"] == "Apple M9"
+
+
+def test_clock_rate_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(psutil, "cpu_freq", raising=False)
+    assert clock_rate() is None
+    monkeypatch.setattr(psutil, "cpu_freq", lambda: None, raising=False)
+    assert clock_rate() is None
 
 
 def test_library_versions_leaves_out_what_is_missing() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from tinybench.benchmark import system_info
 from tinybench.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.result import BenchmarkResult
 
@@ -62,6 +63,7 @@ def test_compare_as_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--batch", "64", *BRIEF]) == OK
     caption, _, head, first, second = capsys.readouterr().out.splitlines()
     assert "shuffled rounds" in caption
+    assert f"{system_info()['cpu']}, " in caption  # on which machine
     assert head.startswith("model")
     assert first.startswith("logistic")
     assert second.startswith("forest")
@@ -92,6 +94,7 @@ def test_measure_saves_for_the_gate(tmp_path: Path, capsys: pytest.CaptureFixtur
     file = tmp_path / "baseline.json"
     assert main(["measure", "logistic.onnx", "--data", "rows.npy", "--save", str(file), *BRIEF]) == OK
     lines = capsys.readouterr().out.splitlines()
+    assert "median of 30 rounds over" in lines[0]
     assert [line.split()[0] for line in lines[3:]] == ["median", "p90", "p95", "p99"]
     assert main(["gate", str(file), str(file), "--max-slowdown", "90%"]) == OK
     assert "passes" in capsys.readouterr().out

@@ -217,6 +217,7 @@ def model() -> Any:
     return cached_fit(MLPClassifier((64, 32), max_iter=20, random_state=0), X, y)
 
 
+@pytest.mark.processor
 def test_layers_of_a_model_answer_as_it_does(model: Any, tmp_path: Path) -> None:
     layers = layers_of(model)
     assert softmax(scores(layers, X)) == pytest.approx(model.predict_proba(X), abs=1e-4)
@@ -227,6 +228,7 @@ def test_layers_of_a_model_answer_as_it_does(model: Any, tmp_path: Path) -> None
         save_layers(layers, path)
 
 
+@pytest.mark.processor
 def test_files_of_compressed_networks(model: Any, tmp_path: Path) -> None:
     dense = layers_of(model)
     made = {

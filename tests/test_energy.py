@@ -111,7 +111,9 @@ def test_packages_stand_in_order_of_their_numbers(tree: Tree) -> None:
 def test_no_package_says_why(tree: Tree, tmp_path: Path) -> None:
     root = tree({"intel-rapl:0": ("psys", 0, INTEL_RANGE)})
     for folder in (root, tmp_path / "nowhere"):
-        with pytest.raises(FileNotFoundError, match=r"no RAPL package below .*: a virtual machine or container"):
+        with pytest.raises(
+            FileNotFoundError, match=r"no RAPL package below .*: not Linux, a virtual machine or container"
+        ):
             RaplMeter(folder)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
+from autograder import pace
 from tinybench import magic
 from tinybench.quick import Table
 
@@ -76,7 +77,7 @@ def test_plain_ipython(tmp_path: Path) -> None:
         "%load_ext tinybench\nprint(get_ipython().run_line_magic('bench', '-s 0.1 sum(range(99)) vs sum(range(9999))'))\n"
     )
     command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", str(script)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=pace.wall(120), check=True, cwd=tmp_path)
     assert "sum(range(9999))" in run.stdout
     assert "slower" in run.stdout
 
@@ -87,7 +88,11 @@ def test_jupyter_kernel_without_ipywidgets(tmp_path: Path) -> None:
     cells = [hide, "%load_ext tinybench", "%%bench -s 0.1\nsum(range(99))\n---\nsum(range(999))", progress]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
     NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook,
+        timeout=int(pace.wall(120)),
+        startup_timeout=int(pace.wall(60)),
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
     ).execute()
     [shown] = notebook.cells[2].outputs
     assert {"text/html", "text/plain", "text/markdown"} <= set(shown["data"])

@@ -86,9 +86,11 @@ def test_hundred_thousand_points() -> None:
     curve = np.linspace(0, 1, 100_000)
     for points, size in ((random, None), (np.column_stack([curve, curve]), 100_000)):
         start = time.process_time()
+        np.unique(points, axis=0)
+        sorting = time.process_time() - start  # on this machine; the processor's time, whatever else it does
         frontier = pareto_frontier(points)
-        # about 0.3 s; all pairs would take minutes. Processor time, so that a busy machine does not fail it
-        assert time.process_time() - start < 2
+        # about three times the sorting; all pairs would take a thousand times as long
+        assert time.process_time() - start < 20 * sorting + 1
         assert size is None or len(frontier) == size
 
 

@@ -1,4 +1,4 @@
-"""Quantisation against ONNX's reference evaluator and ONNX Runtime, bad input, and the study on small models."""
+"""Quantisation against NumPy's integers and ONNX's reference evaluator, bad input, and the study on small models."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnxruntime import InferenceSession
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier
@@ -22,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tinybench.course import cached_fit
-from tinybench.onnx import OnnxModel, to_onnx, weights
+from tinybench.onnx import OnnxModel, integer_products, load_graph, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
 from tinybench.quantize import (
     QuantParams,
@@ -38,10 +41,13 @@ from tinybench.quantize import (
     quantize,
     quantize_dynamic_int8,
     quantize_static_int8,
+    saturating_matmul,
     sqnr,
     study_variants,
     tradeoff_study,
 )
+
+pytestmark = pytest.mark.processor
 
 quantize_module = sys.modules["tinybench.quantize"]  # the attribute of this name is the function
 
@@ -110,22 +116,105 @@ def test_products_are_exact(k: int, zero: int, seed: int) -> None:
     assert np.array_equal(int8_matmul(a, grid, w, QuantParams(np.array(0.25), np.array(0), 8, True)), exact)
 
 
-def test_by_hand_equals_the_runtime_within_a_step(network: Any, tmp_path: Path) -> None:
-    from onnx import TensorProto, helper, numpy_helper
+def test_pairs_saturate_and_nothing_else() -> None:
+    full = saturating_matmul(np.full((1, 64), 255, np.uint8), np.full((64, 1), 127, np.int8))
+    assert full.tolist() == [[1_048_544]]
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 256, (5, 301)).astype(np.uint8)
+    safe = rng.integers(-64, 65, (301, 4)).astype(np.int8)
+    assert np.array_equal(saturating_matmul(a, safe), a.astype(int) @ safe.astype(int))
 
-    W = network.coefs_[0]
+
+@given(st.integers(1, 40), st.integers(1, 90), st.integers(1, 40), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_the_runtime_multiplies_as_its_probe_says(n: int, k: int, m: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for pair, kind in integer_products().items():
+        a_type, w_type = (np.dtype(name) for name in pair.split(" × "))
+        a, w = (
+            rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
+            for dtype, shape in ((a_type, (n, k)), (w_type, (k, m)))
+        )
+        sums = one_product(a, w).run(None, {"a": a, "w": w})[0]
+        assert kind in ("exact", "saturating")
+        truth = a.astype(int) @ w.astype(int) if kind == "exact" else saturating_matmul(a, w)
+        assert np.array_equal(sums, truth), f"{pair} is called {kind}"
+
+
+def one_product(a: np.ndarray, w: np.ndarray) -> InferenceSession:
+    ends = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), None)
+        for name, dtype in (("a", a.dtype), ("w", w.dtype), ("y", np.dtype(np.int32)))
+    ]
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "w"], ["y"])], "one", ends[:2], ends[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return InferenceSession(model.SerializeToString(), session_options())
+
+
+def layer(W: np.ndarray, path: Path) -> Path:
+    """A file of y = x · W."""
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, k]) for n, k in zip("xy", W.shape, strict=True)]
     node = helper.make_node("MatMul", ["x", "W"], ["y"])
     graph = helper.make_graph([node], "one", ends[:1], ends[1:], [numpy_helper.from_array(W, "W")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    (tmp_path / "one.onnx").write_bytes(model.SerializeToString())
-    made = quantize_dynamic_int8(tmp_path / "one.onnx")
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("reduce_range", [None, True])
+def test_by_hand_equals_the_file_within_a_step(network: Any, tmp_path: Path, reduce_range: bool | None) -> None:
+    """By ONNX's definition, and, as its products cannot saturate, by the runtime of any machine."""
+    W = network.coefs_[0]
+    made = quantize_dynamic_int8(layer(W, tmp_path / "one.onnx"), reduce_range=reduce_range)
     stored = weights(made)
     w = next(v for v in stored.values() if v.shape == W.shape)
     scale = float(next(v for v in stored.values() if v.dtype == np.float32 and v.size == 1).ravel()[0])
     grid = quantization_params(X)
     ours = int8_matmul(quantize(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
-    assert np.abs(ours - OnnxModel(made).forward(X)).max() <= float(grid.scale) * scale * 127
+    step = float(grid.scale) * scale * 127
+    assert np.abs(ours - ReferenceEvaluator(load_graph(made)).run(None, {"x": X})[0]).max() <= step
+    assert np.abs(ours - OnnxModel(made).forward(X)).max() <= step
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("weight_type", ["int8", "uint8"])
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_files_are_as_asked(kind: str, weight_type: str, per_channel: bool, network: Any, model_path: Path) -> None:
+    largest = {}
+    for reduce_range in (False, True):
+        options: dict[str, Any] = {"weight_type": weight_type, "per_channel": per_channel, "reduce_range": reduce_range}
+        made = (
+            quantize_dynamic_int8(model_path, overwrite=True, **options)
+            if kind == "dynamic"
+            else quantize_static_int8(model_path, X[:256], overwrite=True, **options)
+        )
+        assert sum(integer_operators(made).values()) == 3
+        stored = weights(made)
+        first = next(v for v in stored.values() if v.shape == network.coefs_[0].shape)
+        assert first.dtype == np.dtype(weight_type)
+        scales = {v.size for name, v in stored.items() if name.endswith("_scale") and "uant" not in name}
+        assert (network.coefs_[0].shape[1] in scales) == per_channel
+        largest[reduce_range] = int(np.abs(first.astype(int)).max())
+    assert largest[True] <= 0.52 * largest[False]
+
+
+def test_defaults_follow_the_probe(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = layer(network.coefs_[0], tmp_path / "one.onnx")
+    for kind, most in (("saturating", 64), ("exact", 127)):
+        probed = {"uint8 × int8": kind, "uint8 × uint8": "exact", "int8 × int8": "exact"}
+        monkeypatch.setattr(quantize_module, "integer_products", lambda probed=probed: probed)
+        stored = weights(quantize_dynamic_int8(path, overwrite=True)).values()
+        assert max(int(np.abs(v.astype(int)).max()) for v in stored if v.ndim == 2) == most
+    with pytest.raises(ValueError, match="weight_type is 'int4'; it must be one of int8, uint8"):
+        quantize_dynamic_int8(path, weight_type="int4", overwrite=True)
+    with pytest.raises(ValueError, match="no int8 activations with uint8 weights"):
+        quantize_static_int8(path, X, activation_type="int8", weight_type="uint8", overwrite=True)
+
+
+@pytest.mark.parametrize("method", ["minmax", "percentile", "entropy"])
+def test_each_calibration_keeps_the_labels(method: str, network: Any, model_path: Path) -> None:
+    made = quantize_static_int8(model_path, X[:256], method=method, per_channel=True)
+    assert np.mean(OnnxModel(made).forward(X).argmax(1) == network.predict(X)) >= 0.95
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
@@ -154,7 +243,7 @@ def test_calibration_that_does_not_fit(model_path: Path) -> None:
         quantize_static_int8(model_path, X[:256, :7])
     with pytest.raises(ValueError, match="NaN or infinite"):
         quantize_static_int8(model_path, np.full((9, 20), np.nan))
-    with pytest.raises(ValueError, match="minmax, percentile"):
+    with pytest.raises(ValueError, match="minmax, percentile, entropy"):
         quantize_static_int8(model_path, X, method="best")
     with pytest.warns(UserWarning, match=r"clips \d+% of the values"):
         made = quantize_static_int8(model_path, X[:256] * 0.1, check=X)
@@ -222,11 +311,18 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
     with (tmp_path / "hardware_tradeoffs.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["variant"] for row in rows[:5]] == ["scikit-learn", "NumPy", "ONNX FP32", "INT8 dynamic", "INT8 static"]
-    assert len(rows) == 10
+    assert rows[5]["variant"] == "INT8 dynamic, per channel"
+    assert len(rows) == 2 * len({row["variant"] for row in rows})
     for row in study.rows:
         assert row["throughput"] == pytest.approx(row["batch_size"] / row["latency"])
         assert row["accuracy_ci"][0] <= row["accuracy"] <= row["accuracy_ci"][1]
         assert set(row["recall_by_class"]) == {"0", "1", "2"}
+        if row["variant"] != "NumPy":
+            assert row["memory_process"] > row["memory_model"] > 0
+            assert all(value is None or value > 0 for name, value in row.items() if name.startswith("memory_"))
+        assert (row["largest_difference"] == 0) == (row["variant"] == "ONNX FP32")
+        if not row["saturates"]:  # whatever the processor, what may be shipped answers nearly as before
+            assert row["largest_difference"] < 0.2
     summary = json.loads((tmp_path / "hardware_tradeoffs_summary.json").read_text(encoding="utf-8"))
     assert all(gain["gain_ci"][0] <= gain["gain"] <= gain["gain_ci"][1] for gain in summary["gains"] if gain["gain"])
     assert {c["claim"] for c in summary["claims"]} >= {"INT8 files are 75 % smaller"}
@@ -263,14 +359,38 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
     assert same.mean() > 0.95
 
 
-@pytest.mark.parametrize(("flags", "noted"), [(["AVX2"], True), (["AVX2", "AVX-512 VNNI"], False)])
-def test_a_processor_without_integer_products_is_noted(
-    network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], noted: bool
+@pytest.mark.parametrize("kind", ["saturating", "exact"])
+def test_full_range_stands_beside_where_products_saturate(
+    network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(quantize_module, "system_info", lambda: {"cpu_flags": flags})
+    monkeypatch.setattr(quantize_module, "integer_products", lambda: {"uint8 × int8": kind})
     notes: list[str] = []
-    study_variants(network, X, X[:64], tmp_path, 1, notes)
-    assert any("falls back" in note for note in notes) == noted
+    variants = study_variants(network, X, X[:64], tmp_path, 1, notes)
+    full = {"INT8 dynamic, full range", "INT8 dynamic, per channel, full range"}
+    assert {name for name, variant in variants.items() if variant.saturates} == (
+        full if kind == "saturating" else set()
+    )
+    assert any("saturates" in note if kind == "saturating" else "products are exact" in note for note in notes)
+    for name, variant in variants.items():
+        if variant.precision == "int8":
+            largest = max(
+                int(np.abs(w.astype(int)).max()) for w in weights(variant.file).values() if w.dtype == np.int8
+            )
+            assert largest == (127 if kind == "exact" or name in full else 64), name
+
+
+def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantize_module, "integer_products", lambda: {"uint8 × int8": "saturating"})
+    study = tradeoff_study(
+        network, X[400:], y[400:], calibration=X[:256], batch_sizes=(32,), rounds=6, memory_repeats=0,
+        requirements=Requirements(accuracy_min=0.01),
+    )  # fmt: skip
+    rule = study.decisions[0]["rule"]
+    for name in ("INT8 dynamic, full range", "INT8 dynamic, per channel, full range"):
+        assert rule[name]["verdict"] == "saturates"
+        assert name not in study.requirements[0]["meet"]
+        assert "can saturate on this processor" in str(study.requirements[0]["broken"][name])
+    assert not study.decisions[0]["ship"].endswith("full range")
 
 
 def test_study_refuses_bad_input(network: Any) -> None:

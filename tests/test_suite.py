@@ -115,7 +115,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> BenchmarkSuite:
     """A study of six models, with its report."""
     done = make(tmp_path_factory.mktemp("study"))
     done.run_full_benchmark()
-    done.generate_report(Requirements(latency_p95_ms=1000, accuracy_min=0.9))
+    done.generate_report(Requirements(latency_p95_ms=60_000, accuracy_min=0.9))  # no machine is that busy
     return done
 
 
@@ -212,6 +212,28 @@ def test_report_says_what_a_reader_needs(study: BenchmarkSuite) -> None:
         assert (study.output_dir / picture).is_file()
 
 
+def test_report_claims_only_what_it_has() -> None:
+    """Nobody is beaten where all are on the frontier, one value is no dot, and 0 bytes on top are not 0 bytes."""
+    times = {
+        "slow": BenchmarkResult("latency", [2.0] * 9, unit="s"),
+        "quick": BenchmarkResult("latency", [1.0] * 9, unit="s"),
+    }
+    right = {"slow": 90, "quick": 80}
+    results = {
+        "latency": times,
+        "accuracy": {
+            name: BenchmarkResult("accuracy", [n / 100], {"correct": n, "total": 100}) for name, n in right.items()
+        },
+        "memory": {name: BenchmarkResult("memory", [0.0] * 9, unit="B") for name in right},
+    }
+    sections = {section.title: section for section in suite.report_sections(results)}
+    assert "On the frontier of latency and accuracy: quick; slow." in sections["The models"].text
+    assert "beaten" not in sections["The models"].text
+    assert "each dot is one measurement" in sections["Latency"].text
+    assert "dot" not in sections["Accuracy"].text
+    assert sections["Memory"].rows[0]["value"] == "none added"
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_report_in_a_browser(
@@ -252,7 +274,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
     pieces = tmp_path / "measurements"
     with subprocess.Popen(command, env=environment, cwd=root) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 1200  # against hanging only
         while not (pieces / "latency-1.json").is_file():
             assert process.poll() is None, "the study ended before it could be killed"
             assert time.monotonic() < deadline

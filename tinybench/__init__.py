@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from tinybench.accuracy import wilson_interval as wilson_interval
     from tinybench.benchmark import Benchmark as Benchmark
     from tinybench.benchmark import best_throughput as best_throughput
+    from tinybench.benchmark import clock_rate as clock_rate
+    from tinybench.benchmark import cpu_elsewhere as cpu_elsewhere
     from tinybench.benchmark import cpu_info as cpu_info
+    from tinybench.benchmark import integer_kernels as integer_kernels
     from tinybench.benchmark import library_versions as library_versions
     from tinybench.benchmark import name_models as name_models
     from tinybench.benchmark import system_info as system_info
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from tinybench.energy import measure_energy as measure_energy
     from tinybench.energy import package_domains as package_domains
     from tinybench.energy import read_counter as read_counter
+    from tinybench.energy import usable_cores as usable_cores
     from tinybench.latency import Call as Call
     from tinybench.latency import Clock as Clock
     from tinybench.latency import as_callable as as_callable
@@ -133,6 +137,7 @@ if TYPE_CHECKING:
     from tinybench.memory import read_status as read_status
     from tinybench.memory import reset_peak as reset_peak
     from tinybench.memory import resident_growth as resident_growth
+    from tinybench.memory import resident_memory as resident_memory
     from tinybench.memory import run_fresh_stages as run_fresh_stages
     from tinybench.memory import without_arena as without_arena
     from tinybench.memory import young_heap as young_heap
@@ -140,6 +145,7 @@ if TYPE_CHECKING:
     from tinybench.onnx import OperatorProfile as OperatorProfile
     from tinybench.onnx import check_parity as check_parity
     from tinybench.onnx import convert as convert
+    from tinybench.onnx import integer_products as integer_products
     from tinybench.onnx import load_graph as load_graph
     from tinybench.onnx import load_session as load_session
     from tinybench.onnx import numpy_baseline as numpy_baseline
@@ -183,7 +189,6 @@ if TYPE_CHECKING:
     from tinybench.quantize import QuantParams as QuantParams
     from tinybench.quantize import TradeoffStudy as TradeoffStudy
     from tinybench.quantize import Variant as Variant
-    from tinybench.quantize import add_types as add_types
     from tinybench.quantize import calibration_input as calibration_input
     from tinybench.quantize import check_tensor as check_tensor
     from tinybench.quantize import claim_verdict as claim_verdict
@@ -194,14 +199,17 @@ if TYPE_CHECKING:
     from tinybench.quantize import int8_pays as int8_pays
     from tinybench.quantize import integer_operators as integer_operators
     from tinybench.quantize import load_variant as load_variant
+    from tinybench.quantize import prepare_for_static as prepare_for_static
     from tinybench.quantize import probe as probe
     from tinybench.quantize import quantization_params as quantization_params
+    from tinybench.quantize import quantization_types as quantization_types
     from tinybench.quantize import quantization_verdict as quantization_verdict
     from tinybench.quantize import quantize as quantize
     from tinybench.quantize import quantize_dynamic_int8 as quantize_dynamic_int8
     from tinybench.quantize import quantize_file as quantize_file
     from tinybench.quantize import quantize_static_int8 as quantize_static_int8
     from tinybench.quantize import quiet_log as quiet_log
+    from tinybench.quantize import saturating_matmul as saturating_matmul
     from tinybench.quantize import sqnr as sqnr
     from tinybench.quantize import study_accuracy as study_accuracy
     from tinybench.quantize import study_batch as study_batch
@@ -286,7 +294,6 @@ _HOMES = {
     "accuracy_change": "compress",
     "activations": "compress",
     "adam_step": "compress",
-    "add_types": "quantize",
     "anova": "compare",
     "anytime_interval": "compare",
     "as_callable": "latency",
@@ -316,6 +323,7 @@ _HOMES = {
     "claim_verdict": "quantize",
     "clipped_share": "quantize",
     "clipping_shares": "quantize",
+    "clock_rate": "benchmark",
     "clock_resolution": "timer",
     "cohens_d": "compare",
     "cohens_d_paired": "compare",
@@ -328,6 +336,7 @@ _HOMES = {
     "convert": "onnx",
     "counted": "accuracy",
     "counter_difference": "energy",
+    "cpu_elsewhere": "benchmark",
     "cpu_info": "benchmark",
     "cpu_utilisation": "energy",
     "csv_text": "suite",
@@ -361,7 +370,9 @@ _HOMES = {
     "inputs_by_model": "latency",
     "int8_matmul": "quantize",
     "int8_pays": "quantize",
+    "integer_kernels": "benchmark",
     "integer_operators": "quantize",
+    "integer_products": "onnx",
     "interval": "pareto",
     "json_safe": "result",
     "known_classes": "accuracy",
@@ -415,11 +426,13 @@ _HOMES = {
     "precise_timer": "timer",
     "predicted_labels": "accuracy",
     "prepare": "latency",
+    "prepare_for_static": "quantize",
     "probe": "quantize",
     "prune_units": "compress",
     "prune_weights": "compress",
     "python_peak": "memory",
     "quantization_params": "quantize",
+    "quantization_types": "quantize",
     "quantization_verdict": "quantize",
     "quantize": "quantize",
     "quantize_dynamic_int8": "quantize",
@@ -439,6 +452,7 @@ _HOMES = {
     "required_runs": "result",
     "reset_peak": "memory",
     "resident_growth": "memory",
+    "resident_memory": "memory",
     "round_orders": "latency",
     "row_name": "pareto",
     "rows_right": "suite",
@@ -448,6 +462,7 @@ _HOMES = {
     "runs_for_percentile": "result",
     "runs_to_decide": "compare",
     "runs_within": "latency",
+    "saturating_matmul": "quantize",
     "save_graph": "onnx",
     "save_layers": "compress",
     "scale_unit": "result",
@@ -482,6 +497,7 @@ _HOMES = {
     "tradeoff_study": "quantize",
     "train": "compress",
     "tukey_outliers": "result",
+    "usable_cores": "energy",
     "vargha_delaney_a12": "compare",
     "warm_up": "latency",
     "weights": "onnx",
@@ -530,7 +546,6 @@ __all__ = [
     "accuracy_change",
     "activations",
     "adam_step",
-    "add_types",
     "anova",
     "anytime_interval",
     "as_callable",
@@ -560,6 +575,7 @@ __all__ = [
     "claim_verdict",
     "clipped_share",
     "clipping_shares",
+    "clock_rate",
     "clock_resolution",
     "cohens_d",
     "cohens_d_paired",
@@ -572,6 +588,7 @@ __all__ = [
     "convert",
     "counted",
     "counter_difference",
+    "cpu_elsewhere",
     "cpu_info",
     "cpu_utilisation",
     "csv_text",
@@ -605,7 +622,9 @@ __all__ = [
     "inputs_by_model",
     "int8_matmul",
     "int8_pays",
+    "integer_kernels",
     "integer_operators",
+    "integer_products",
     "interval",
     "json_safe",
     "known_classes",
@@ -658,11 +677,13 @@ __all__ = [
     "precise_timer",
     "predicted_labels",
     "prepare",
+    "prepare_for_static",
     "probe",
     "prune_units",
     "prune_weights",
     "python_peak",
     "quantization_params",
+    "quantization_types",
     "quantization_verdict",
     "quantize",
     "quantize_dynamic_int8",
@@ -682,6 +703,7 @@ __all__ = [
     "required_runs",
     "reset_peak",
     "resident_growth",
+    "resident_memory",
     "round_orders",
     "row_name",
     "rows_right",
@@ -691,6 +713,7 @@ __all__ = [
     "runs_for_percentile",
     "runs_to_decide",
     "runs_within",
+    "saturating_matmul",
     "save_graph",
     "save_layers",
     "scale_unit",
@@ -725,6 +748,7 @@ __all__ = [
     "tradeoff_study",
     "train",
     "tukey_outliers",
+    "usable_cores",
     "vargha_delaney_a12",
     "warm_up",
     "weights",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from tinybench.accuracy import measure_accuracy
 from tinybench.compare import compare, holm
-from tinybench.energy import measure_energy
+from tinybench.energy import measure_energy, usable_cores
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.result import BenchmarkResult
@@ -26,7 +28,10 @@ from tinybench.result import BenchmarkResult
 __all__ = [
     "Benchmark",
     "best_throughput",
+    "clock_rate",
+    "cpu_elsewhere",
     "cpu_info",
+    "integer_kernels",
     "library_versions",
     "name_models",
     "system_info",
@@ -42,6 +47,14 @@ _TELLING_FLAGS = {
     "asimd": "NEON",
     "asimddp": "NEON dot product",
     "sve": "SVE",
+}
+_NUMPY_FLAGS = {
+    "avx2": {"AVX2", "X86_V3"},
+    "avx512f": {"AVX512F", "X86_V4"},
+    "avx512_vnni": {"AVX512_CLX", "AVX512_ICL"},
+    "asimd": {"ASIMD", "NEON"},
+    "asimddp": {"ASIMDDP"},
+    "sve": {"SVE"},
 }
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnx", "onnxruntime", "skl2onnx", "tinybench")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -95,10 +108,42 @@ def thread_settings() -> dict[str, Any]:
     return settings | {"pools": [f"{pool['internal_api']} {pool['version']}: {pool['num_threads']}" for pool in pools]}
 
 
-def _first_line(path: Path) -> str | None:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip().partition("\n")[0]
+        return path.read_text(encoding="utf-8").strip()
     except OSError:
+        return ""
+
+
+def cpu_elsewhere() -> dict[str, Any]:
+    """Return what `cpu_info` does on systems without ``/proc/cpuinfo``: the system's name, NumPy's flags."""
+    name = platform.processor() or platform.machine()
+    if platform.system() == "Darwin":  # whose own answer is "arm"
+        asked = subprocess.run(
+            ["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+        )
+        name = asked.stdout.strip() or name
+    found = set(np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", []))
+    flags = " ".join(flag for flag, words in _NUMPY_FLAGS.items() if words & found)
+    return cpu_info(f"model name: {name}\nflags: {flags}\n")
+
+
+def clock_rate() -> dict[str, float] | None:
+    """Return the processor's ``current``, ``min`` and ``max`` frequency in MHz (0 where unknown), or None."""
+    try:
+        rate = psutil.cpu_freq()
+    except (AttributeError, OSError, RuntimeError):  # not every system and virtual machine has one
+        return None
+    return rate._asdict() if rate else None
+
+
+def integer_kernels() -> dict[str, str] | None:
+    """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), None where it is not installed."""
+    try:
+        from tinybench.onnx import integer_products
+
+        return integer_products()
+    except ImportError:
         return None
 
 
@@ -108,34 +153,38 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
     Parameters
     ----------
     root
-        Where ``proc`` and ``sys`` are found.
+        Where Linux's ``proc/cpuinfo`` and ``sys`` are found; what they do not say, other sources do.
 
     Returns
     -------
     dict
-        ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, ``governor``
-        (None where unknown), ``memory`` in bytes, ``python``, ``libraries``, ``blas``, ``threads``, ``time``
-        (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes.
+        ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, of all
+        ``cores_logical`` and ``cores_physical`` ones, ``frequency`` (see `clock_rate`), ``governor`` (None where
+        unknown), ``memory`` in bytes, ``python``, ``libraries``, ``integer_products`` of ONNX Runtime (exact or
+        saturating, None without it), ``blas``, ``threads``, ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and
+        15 minutes.
     """
     root = Path(root)
-    path = root / "proc" / "cpuinfo"
-    cpu = cpu_info(path.read_text(encoding="utf-8") if path.is_file() else "")
-    total = _first_line(root / "proc" / "meminfo")
+    text = _text(root / "proc" / "cpuinfo")
+    cpu = cpu_info(text) if text else cpu_elsewhere()
     blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "platform": platform.platform(),
         "cpu": cpu["model"] if cpu["model"] != "unknown" else platform.processor() or platform.machine(),
         "cpu_flags": cpu["flags"],
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
-        "governor": _first_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "memory": int(total.split()[1]) * 1024 if total and total.startswith("MemTotal") else None,
+        "cores": usable_cores(),
+        "cores_logical": psutil.cpu_count(),
+        "cores_physical": psutil.cpu_count(logical=False),
+        "frequency": clock_rate(),
+        "governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or None,
+        "memory": psutil.virtual_memory().total,
         "python": platform.python_version(),
         "libraries": library_versions(),
+        "integer_products": integer_kernels(),
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "threads": thread_settings(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+        "load_average": list(psutil.getloadavg()),
     }
 
 

@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         "study",
         _study,
         "Does INT8 pay for this classifier, on this machine",
-        "One scikit-learn classifier as it is, in NumPy, in ONNX FP32 and in INT8 (dynamic and static), "
+        "One scikit-learn classifier as it is, in NumPy, in ONNX FP32 and in INT8 (dynamic, static, per channel), "
         "every gain with its interval. Writes hardware_tradeoffs.csv and hardware_tradeoffs_summary.json.",
     )
     study.add_argument(
@@ -283,7 +283,8 @@ def _measure(options: argparse.Namespace) -> int:
         {"statistic": statistic, f"latency ({unit})": f"{value / factor:.4g}", "95 % interval": shown}
         for statistic, (value, shown) in numbers.items()
     ]
-    caption = f"{name}: median of 30 rounds over {options.seconds * 2 / 3:.3g} s, tail of {calls.count} calls"
+    length = session.metadata["session_seconds"]  # where the rounds take longer, more than was asked for
+    caption = f"{name}: median of {session.count} rounds over {length:.3g} s, tail of {calls.count} calls"
     _print_results({name: session}, Table(rows, caption), options.format)
     return OK
 
@@ -297,7 +298,15 @@ def _print_results(results: dict[str, BenchmarkResult], table: Any, form: str) -
         case "csv":
             print(table.csv())
         case _:
+            table.caption += f"; {_where(next(iter(results.values())))}"
             print(table)
+
+
+def _where(result: BenchmarkResult) -> str:
+    """Return the machine of a result, and how busy it was, in a few words."""
+    system = result.metadata["system"]
+    load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
+    return f"{system['cpu']}, {system['cores']} cores{load}"
 
 
 def load_result(path: Path, model: str | None = None) -> BenchmarkResult:

@@ -319,8 +319,8 @@ def case_study(name: str) -> Case:
     ----------
     name
         ``"small"``: 256 and 128 hidden units on 8 × 8 pixels. ``"narrow"`` (64) and ``"wide"`` (512 and 256 units)
-        work on 28 × 28 pixels: the same digits enlarged, turned, shifted, with noise. The wide one takes about half a
-        minute to fit, once (see `cached`).
+        work on 28 × 28 pixels: the same digits enlarged, turned, shifted, with noise. The wide one may take a minute
+        to fit, once (see `cached`).
 
     Raises
     ------

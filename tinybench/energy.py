@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, warm_up
 from tinybench.result import BenchmarkResult
@@ -29,6 +29,7 @@ __all__ = [
     "measure_energy",
     "package_domains",
     "read_counter",
+    "usable_cores",
 ]
 _POWERCAP = "/sys/class/powercap"
 
@@ -66,7 +67,7 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
             found += [part for part in parts if (part / "name").read_text().strip() == "dram"]
     if not found:
         raise FileNotFoundError(
-            f"no RAPL package below {root}: a virtual machine or container, a processor without RAPL, "
+            f"no RAPL package below {root}: not Linux, a virtual machine or container, a processor without RAPL, "
             "or the kernel module intel_rapl_msr is not loaded"
         )
     return found
@@ -177,7 +178,7 @@ class CpuTimeMeter:
     measured : bool
         False.
     details : dict
-        The watts, their source, and the reason.
+        The watts, their source, the clock, and the reason.
 
     Raises
     ------
@@ -202,6 +203,8 @@ class CpuTimeMeter:
             "meter": "CPU time" if watts_per_core is None else "CPU time × watts per core",
             "watts_per_core": watts_per_core,
             "watts_source": "unknown" if watts_per_core is None else source,
+            # the system's finest: psutil's cpu_times go by ticks, on Linux of 10 ms
+            "clock": time.get_clock_info("process_time").implementation if clock is time.process_time else "given",
             **({"not_measured_because": reason} if reason else {}),
         }
 
@@ -278,6 +281,12 @@ def _checked(
     if not min_reading > 0:
         raise ValueError(f"min_reading is {min_reading}; a reading lasts longer than 0 s, such as 0.1")
     return as_callable(model), as_input(inputs)
+
+
+def usable_cores(process: Any = None) -> int:
+    """Return how many cores this process may use: its affinity where the system knows one, else all of them."""
+    affinity = getattr(process or psutil.Process(), "cpu_affinity", None)  # macOS has none
+    return len(affinity()) if affinity else psutil.cpu_count() or 1
 
 
 def measure_energy(
@@ -387,7 +396,7 @@ def cpu_utilisation(
     for _ in range(measurement_runs):
         busy, seconds = energy_reading(call, x, loops, meter, clock)
         values.append(busy / seconds)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     metadata = {
         "cores": cores,
         "share_of_machine": float(np.mean(values)) / cores,

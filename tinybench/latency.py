@@ -852,8 +852,8 @@ def measure_cold_start(
 
     Notes
     -----
-    The process is cold, the disk is not: files stay in the operating system's cache. The time Python itself takes to
-    start is not in it.
+    The process is cold, the disk normally is not: files stay in the operating system's cache. The time Python itself
+    takes to start is not in it.
     """
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)

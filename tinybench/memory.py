@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import ctypes
 import gc
+import io
 import math
 import pickle
 import sys
@@ -16,6 +17,9 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import cloudpickle
+import psutil
 
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, fresh_process, fresh_task
 from tinybench.result import BenchmarkResult
@@ -38,6 +42,7 @@ __all__ = [
     "read_status",
     "reset_peak",
     "resident_growth",
+    "resident_memory",
     "run_fresh_stages",
     "without_arena",
     "young_heap",
@@ -232,7 +237,38 @@ def can_reset(proc: str | Path = "/proc") -> bool:
     return True
 
 
-def in_fresh_processes(model: Any, x: Any, runs: int) -> BenchmarkResult:
+def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
+    """Return what is resident now, in bytes, and by which method: Linux's own word, on other systems psutil's."""
+    try:
+        return read_status(proc)["VmRSS"], "VmRSS"
+    except OSError:
+        return int(psutil.Process().memory_info().rss), "resident size (psutil)"
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Takes functions and classes of a notebook or script by value, an ONNX Runtime session as its file or bytes."""
+
+    sessions = 0
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not callable(getattr(obj, "get_session_options", None)) or isinstance(obj, type):
+            return super().reducer_override(obj)
+        self.sessions += 1
+        options = obj.get_session_options()
+        kept = ("intra_op_num_threads", "inter_op_num_threads", "graph_optimization_level")
+        settings = {name: getattr(options, name) for name in kept}
+        source = obj._model_path or obj._model_bytes
+        return _session_without_arena, (type(obj), source, type(options), settings, obj.get_providers())
+
+
+def _session_without_arena(kind: Any, source: Any, options_kind: Any, settings: Any, providers: Any) -> Any:
+    options = options_kind()
+    for name, value in {**settings, "enable_cpu_mem_arena": False}.items():
+        setattr(options, name, value)
+    return kind(source, options, providers=providers)
+
+
+def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc") -> BenchmarkResult:
     """Return the peaks of first calls, each in a fresh process to which the model travels pickled.
 
     Raises
@@ -240,14 +276,28 @@ def in_fresh_processes(model: Any, x: Any, runs: int) -> BenchmarkResult:
     TypeError
         If the model cannot be pickled.
     """
+    pickler = _Pickler(packed := io.BytesIO())
     try:
-        packed = pickle.dumps(model)
+        pickler.dump(model)
     except Exception as error:
         raise TypeError(
             f"without /proc/self/clear_refs the model must travel to a fresh process, and cannot ({error}); "
             "use memory_stages with a function that loads it"
         ) from None
-    return memory_stages(pickle.loads, x, repeats=runs, args=(packed,), steady_calls=1)["first_call"]
+
+    def launch(task: Mapping[str, Any]) -> Mapping[str, Any]:
+        return run_fresh_stages({**task, "proc": str(proc)})
+
+    stages = memory_stages(pickle.loads, x, runs, args=(packed.getvalue(),), steady_calls=1, launch=launch)
+    result = stages["first_call"]
+    result.metadata |= {
+        "first_call": result.values[0],
+        "python_peak": python_peak(as_callable(model), x),
+        "warmup_runs": 0,
+        "heap_freed": False,
+        "arena": "off in a twin session" if pickler.sessions else "none",
+    }
+    return result
 
 
 def measure_memory(
@@ -291,7 +341,7 @@ def measure_memory(
     check_runs("measurement_runs", measurement_runs, 1)
     x = as_input(inputs)
     if not can_reset(proc):
-        return in_fresh_processes(model, x, measurement_runs)
+        return in_fresh_processes(model, x, measurement_runs, proc)
     subject, arena = without_arena(model)
     call = as_callable(subject)
     warmups = [peak_added(call, x, proc) for _ in range(warmup_runs)]
@@ -319,10 +369,6 @@ import base64, builtins, json, pickle, sys
 task = json.load(open(sys.argv[1]))
 sys.path[:] = task["path"]
 plain_import, depth, stages = builtins.__import__, 0, {}
-try:
-    import resource
-except ImportError:
-    sys.exit("this system has neither /proc/self/status nor getrusage")
 
 def status():
     global source
@@ -332,9 +378,14 @@ def status():
         source = "VmHWM"
         return [int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")]
     except (OSError, KeyError):
-        source = "the maximum resident size (getrusage)"
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return [peak if sys.platform == "darwin" else peak * 1024] * 2
+        memory = plain_import("psutil").Process().memory_info()
+    if hasattr(memory, "peak_wset"):  # Windows
+        source = "the peak working set (psutil)"
+        return [memory.rss, memory.peak_wset]
+    resource = plain_import("resource")
+    source = "the maximum resident size (getrusage)"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return [memory.rss, peak if sys.platform == "darwin" else peak * 1024]
 
 def reset():
     try:
@@ -352,12 +403,12 @@ def begin(stage):
     current = stages.setdefault(stage, {"peak": 0, "retained": 0, "resident": 0})
     reset()
     base, start = status()
-    if resettable:
-        start = base
 
 def end():
     resident, peak = status()
-    current["peak"] = max(current["peak"], current["retained"] + peak - start)
+    # a mark that cannot be reset and did not rise was set by an earlier stage
+    rise = peak - base if resettable or peak > start else resident - base
+    current["peak"] = max(current["peak"], current["retained"] + rise)
     current["retained"] += resident - base
     current["resident"] = resident
 
@@ -593,22 +644,21 @@ def resident_growth(
     warmup_runs
         Calls before, at least 0, in which caches and arenas may fill.
     proc
-        Where the proc file system is.
+        Where the proc file system is; see `resident_memory`.
 
     Returns
     -------
     BenchmarkResult
         Bytes per call, one rate for each block: the mean is the slope, ``ci_lower`` and ``ci_upper`` its interval.
         ``metadata["growing"]`` says whether the whole interval lies above 0; ``metadata["resident"]`` holds what was
-        resident before the first and after each block, ``metadata["calls_per_block"]`` how many calls a block has.
+        resident before the first and after each block, ``metadata["calls_per_block"]`` how many calls a block has,
+        ``metadata["method"]`` by which method it was read.
         Growth below one page (usually 4 KiB) in all runs is not seen.
 
     Raises
     ------
     ValueError
         If the numbers of runs and blocks do not fit.
-    OSError
-        If this system does not show resident memory under `proc`.
     """
     check_runs("blocks", blocks, 2)
     check_runs("runs", runs, blocks)
@@ -620,16 +670,17 @@ def resident_growth(
         call(x)
     with young_heap():
         free_heap()
-        resident = [read_status(proc)["VmRSS"]]
+        resident = [resident_memory(proc)[0]]
         for _ in range(blocks):
             for _ in range(calls):
                 call(x)
             free_heap()
-            resident.append(read_status(proc)["VmRSS"])
+            resident.append(resident_memory(proc)[0])
     rates = [(after - before) / calls for before, after in pairwise(resident)]
     metadata = {**describe_input(x), "calls_per_block": calls, "warmup_runs": warmup_runs, "resident": resident}
     result = BenchmarkResult("resident growth", rates, metadata, unit="B")
     result.metadata["growing"] = result.ci_lower > 0
+    result.metadata["method"] = resident_memory(proc)[1]
     return result
 
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = [
     "OperatorProfile",
     "check_parity",
     "convert",
+    "integer_products",
     "load_graph",
     "load_session",
     "numpy_baseline",
@@ -292,7 +294,7 @@ class OnnxModel:
     threads, optimization
         See `session_options`.
     profile
-        Write a trace of every run; `end_profiling` says where. It slows the model down up to six times.
+        Write a trace of every run; `end_profiling` says where. It slows the model down, often several times.
 
     Attributes
     ----------
@@ -360,6 +362,48 @@ def load_session(path: Path, options: Any) -> Any:
             f"ONNX Runtime {onnxruntime.__version__} cannot load {path}, which has IR version {graph.ir_version} and "
             f"opset {opsets}; if one is too new, export with IR 10 and opset 21. It says: {str(error)[-300:]}"
         ) from None
+
+
+@cache
+def integer_products() -> dict[str, str]:
+    """Return how ONNX Runtime multiplies 8-bit integers on this machine.
+
+    On x86 processors with AVX2 but without VNNI its product of uint8 by int8 adds pairs of products in 16 bits, which
+    saturate: the same file then answers otherwise than elsewhere. The runtime is asked once, with the largest numbers
+    that the types hold.
+
+    Returns
+    -------
+    dict of str to str
+        By the types of activations and weights, such as ``"uint8 × int8"``: ``"exact"``, ``"saturating"``, or
+        ``"unsupported"`` where this build of the runtime has no such product.
+    """
+    import onnxruntime
+    from onnx import helper
+
+    found = {}
+    for a_type in (np.uint8, np.int8):
+        for w_type in (np.uint8, np.int8):
+            a, w = np.full((2, 64), np.iinfo(a_type).max, a_type), np.full((64, 16), np.iinfo(w_type).max, w_type)
+            ends = [
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+                for name, dtype, shape in (("a", a_type, a.shape), ("w", w_type, w.shape), ("y", np.int32, (2, 16)))
+            ]
+            graph = helper.make_graph(
+                [helper.make_node("MatMulInteger", ["a", "w"], ["y"])], "probe", ends[:2], ends[2:]
+            )
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+            try:
+                session = onnxruntime.InferenceSession(
+                    model.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
+                )
+                sums = session.run(None, {"a": a, "w": w})[0]
+            except Exception:  # of the runtime, which names no common class
+                kind = "unsupported"
+            else:
+                kind = "exact" if np.array_equal(sums, a.astype(np.int64) @ w.astype(np.int64)) else "saturating"
+            found[f"{np.dtype(a_type)} × {np.dtype(w_type)}"] = kind
+    return found
 
 
 def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -> ParityResult:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +31,7 @@ from tinybench.memory import memory_pressure, memory_stages, model_size
 from tinybench.onnx import (
     OnnxModel,
     check_parity,
+    integer_products,
     load_graph,
     load_session,
     numpy_baseline,
@@ -52,7 +54,6 @@ __all__ = [
     "QuantParams",
     "TradeoffStudy",
     "Variant",
-    "add_types",
     "calibration_input",
     "check_tensor",
     "claim_verdict",
@@ -63,14 +64,17 @@ __all__ = [
     "int8_pays",
     "integer_operators",
     "load_variant",
+    "prepare_for_static",
     "probe",
     "quantization_params",
+    "quantization_types",
     "quantization_verdict",
     "quantize",
     "quantize_dynamic_int8",
     "quantize_file",
     "quantize_static_int8",
     "quiet_log",
+    "saturating_matmul",
     "sqnr",
     "study_accuracy",
     "study_batch",
@@ -346,8 +350,40 @@ def quantize_file(
     return out
 
 
-def quantize_dynamic_int8(path: str | Path, out: str | Path | None = None, *, overwrite: bool = False) -> Path:
-    """Quantise a model to INT8: weights now, activations in every call.
+def quantization_types(activation_type: str, weight_type: str, reduce_range: bool | None) -> tuple[Any, Any, bool]:
+    """Return ONNX Runtime's names of two types, and whether weights keep 7 bits only.
+
+    If that is left open (None), they do where this machine's product of the two types saturates; see
+    `integer_products`.
+
+    Raises
+    ------
+    ValueError
+        If a type has another name, or ONNX Runtime does not quantise to this pair.
+    """
+    from onnxruntime.quantization import QuantType
+
+    kinds = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
+    for what, name in (("activation_type", activation_type), ("weight_type", weight_type)):
+        if name not in kinds:
+            raise ValueError(f"{what} is {name!r}; it must be one of {', '.join(kinds)}")
+    if (activation_type, weight_type) == ("int8", "uint8"):
+        raise ValueError("ONNX Runtime has no int8 activations with uint8 weights; take int8 weights")
+    if reduce_range is None:
+        reduce_range = integer_products()[f"{activation_type} × {weight_type}"] == "saturating"
+    return kinds[activation_type], kinds[weight_type], reduce_range
+
+
+def quantize_dynamic_int8(
+    path: str | Path,
+    out: str | Path | None = None,
+    *,
+    weight_type: str = "int8",
+    per_channel: bool = False,
+    reduce_range: bool | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Quantise a model to INT8: weights now, activations (to uint8) in every call.
 
     Parameters
     ----------
@@ -355,6 +391,13 @@ def quantize_dynamic_int8(path: str | Path, out: str | Path | None = None, *, ov
         An ``.onnx`` file in float32.
     out
         Where to save the result; by default beside it, as ``name-int8-dynamic.onnx``.
+    weight_type
+        ``"int8"`` or ``"uint8"``.
+    per_channel
+        One scale for each column of a matrix instead of one for all.
+    reduce_range
+        Keep 7 bits of each weight, so that no processor's product saturates; by default only where this machine's does
+        (`integer_products`). Set it for a file that also goes to other machines.
     overwrite
         Whether a file that is there may be replaced.
 
@@ -373,14 +416,44 @@ def quantize_dynamic_int8(path: str | Path, out: str | Path | None = None, *, ov
     FileNotFoundError, FileExistsError
         If there is no model, or already a result.
     ValueError
-        If it is no ONNX model, a weight is NaN or infinite, or ONNX Runtime cannot quantise it.
+        If it is no ONNX model, a weight is NaN or infinite, a type has another name, or ONNX Runtime cannot quantise
+        it.
     """
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization import quantize_dynamic
+
+    _, kind, reduce_range = quantization_types("uint8", weight_type, reduce_range)
 
     def work(source: Path, target: Path) -> None:
-        quantize_dynamic(source, target, weight_type=QuantType.QInt8)
+        quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)
 
     return quantize_file(path, out, overwrite, "dynamic", work)
+
+
+def saturating_matmul(a: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return a product of integers as processors with AVX2 but without VNNI make it in ONNX Runtime.
+
+    Parameters
+    ----------
+    a
+        uint8 of shape (n, k).
+    w
+        int8 of shape (k, m).
+
+    Returns
+    -------
+    numpy.ndarray
+        int64 of shape (n, m): products 0 and 1, 2 and 3, … along k are added in pairs, each pair clipped to 16 bits;
+        the sum of the pairs is exact. Where k is odd, the last product stands alone.
+
+    References
+    ----------
+    Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2, PMADDUBSW.
+    """
+    left, right = a.astype(np.int64), w.astype(np.int64)
+    sums = np.zeros((len(a), w.shape[1]), np.int64)
+    for k in range(0, a.shape[1], 2):
+        sums += np.clip(left[:, k : k + 2] @ right[k : k + 2], -(2**15), 2**15 - 1)
+    return sums
 
 
 def clipped_share(x: Any, params: QuantParams) -> float:
@@ -427,6 +500,10 @@ def quantize_static_int8(
     out: str | Path | None = None,
     *,
     method: str = "minmax",
+    activation_type: str = "uint8",
+    weight_type: str = "int8",
+    per_channel: bool = False,
+    reduce_range: bool | None = None,
     check: Any = None,
     overwrite: bool = False,
 ) -> Path:
@@ -441,7 +518,12 @@ def quantize_static_int8(
     out
         Where to save the result; by default beside it, as ``name-int8-static.onnx``.
     method
-        Which ranges to take: ``"minmax"``, or ``"percentile"``, which gives up 0.001 % at the ends.
+        Which ranges to take: ``"minmax"``; ``"percentile"``, which gives up 0.001 % at the ends; or ``"entropy"``,
+        which loses least of the values' distribution.
+    activation_type, weight_type
+        ``"uint8"`` or ``"int8"``; not int8 activations with uint8 weights.
+    per_channel, reduce_range
+        See `quantize_dynamic_int8`.
     check
         Rows in use, to measure on them how much the calibrated ranges clip.
     overwrite
@@ -462,15 +544,24 @@ def quantize_static_int8(
     FileNotFoundError, FileExistsError
         If there is no model, or already a result.
     ValueError
-        If the calibration data has another shape than the input or is not finite, the method has another name, a weight
-        is NaN or infinite, or ONNX Runtime cannot quantise the model.
+        If the calibration data has another shape than the input or is not finite, the method or a type has another
+        name, a weight is NaN or infinite, or ONNX Runtime cannot quantise the model.
+
+    References
+    ----------
+    Migacz, "8-bit inference with TensorRT", GPU Technology Conference 2017: ranges by entropy.
     """
-    from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    methods = {"minmax": CalibrationMethod.MinMax, "percentile": CalibrationMethod.Percentile}
+    methods = {
+        "minmax": CalibrationMethod.MinMax,
+        "percentile": CalibrationMethod.Percentile,
+        "entropy": CalibrationMethod.Entropy,
+    }
     if method not in methods:
         raise ValueError(f"method is {method!r}; it must be one of {', '.join(methods)}")
+    activations, kind, reduce_range = quantization_types(activation_type, weight_type, reduce_range)
     name, rows = calibration_input(path, calibration)
 
     def work(source: Path, target: Path) -> None:
@@ -479,14 +570,16 @@ def quantize_static_int8(
             quant_pre_process(source, merged, skip_symbolic_shape=True)
         except Exception:
             merged = source
-        add_types(merged)
+        prepare_for_static(merged)
         quantize_static(
             merged,
             target,
             CalibrationRows(rows, name),
             quant_format=QuantFormat.QDQ,
-            activation_type=QuantType.QUInt8,
-            weight_type=QuantType.QInt8,
+            activation_type=activations,
+            weight_type=kind,
+            per_channel=per_channel,
+            reduce_range=reduce_range,
             op_types_to_quantize=["Gemm", "MatMul", "Relu"],
             calibrate_method=methods[method],
         )
@@ -529,15 +622,20 @@ def probe(model: Any, tensors: Iterable[str]) -> Any:
         return load_session(file, session_options(optimization="off"))
 
 
-def add_types(path: Path) -> None:
-    """Write the type of each inner tensor of floats into a file.
+def prepare_for_static(path: Path) -> None:
+    """Write the type of each inner tensor of floats into a file, and its biases in one dimension.
 
     ONNX Runtime quantises no activation whose type it cannot infer, and that is all that comes behind an operator from
-    outside ONNX's own domain, such as the scaler of scikit-learn.
+    outside ONNX's own domain, such as the scaler of scikit-learn. And it stumbles over biases of shape (1, n) where
+    each column has its own scale.
     """
     from onnx import TensorProto, helper
 
     model = load_graph(path)
+    biases = {node.input[2] for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2}
+    for tensor in model.graph.initializer:
+        if tensor.name in biases and len(tensor.dims) == 2 and tensor.dims[0] == 1:
+            del tensor.dims[0]
     known = {value.name for value in [*model.graph.value_info, *model.graph.output]}
     inner = [name for node in model.graph.node for name in node.output if name and name not in known]
     for found in probe(model, inner).get_outputs():
@@ -647,7 +745,8 @@ def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int,
 
 
 SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"
-DYNAMIC, STATIC = "INT8 dynamic", "INT8 static"
+DYNAMIC, STATIC, PER_CHANNEL = "INT8 dynamic", "INT8 static", "INT8 dynamic, per channel"
+_FULL_RANGE = {DYNAMIC: "INT8 dynamic, full range", PER_CHANNEL: "INT8 dynamic, per channel, full range"}
 
 
 @dataclass(frozen=True)
@@ -664,12 +763,15 @@ class Variant:
         Type of its arithmetic.
     note : str
         ``"3 integer operators"`` and the like for INT8, else empty.
+    saturates : bool
+        Whether its products saturate on this machine; see `integer_products`.
     """
 
     call: Call
     file: Path
     precision: str
     note: str = ""
+    saturates: bool = False
 
     @property
     def fake(self) -> bool:
@@ -731,10 +833,23 @@ def study_variants(
     except TypeError:
         notes.append("no NumPy baseline: it is written for multilayer perceptrons alone")
     variants[FP32] = Variant(fp32.forward, path, "float32")
+    saturating = integer_products()["uint8 × int8"] == "saturating"
     makers: dict[str, Callable[[], Path]] = {
         DYNAMIC: lambda: quantize_dynamic_int8(path, overwrite=True),
         STATIC: lambda: quantize_static_int8(path, calibration, check=X, overwrite=True),
+        PER_CHANNEL: lambda: quantize_dynamic_int8(
+            path, folder / "fp32-int8-dynamic-per-channel.onnx", per_channel=True, overwrite=True
+        ),
     }
+    for name, full in _FULL_RANGE.items() if saturating else ():
+        makers[full] = partial(
+            quantize_dynamic_int8,
+            path,
+            folder / f"fp32-int8-dynamic{'-per-channel' if name == PER_CHANNEL else ''}-full-range.onnx",
+            per_channel=name == PER_CHANNEL,
+            reduce_range=False,
+            overwrite=True,
+        )
     for name, make in makers.items():
         try:
             with warnings.catch_warnings(record=True) as caught:
@@ -746,20 +861,30 @@ def study_variants(
         notes += [f"{name}: {warning.message}" for warning in caught if warning.category is UserWarning]
         verdict = quantization_verdict(path, made)
         precision = "float32" if verdict.startswith("no") else "int8"
-        variants[name] = Variant(OnnxModel(made, threads).forward, made, precision, verdict)
-    flags = system_info()["cpu_flags"]
-    if not {"AVX-512 VNNI", "AVX-VNNI", "AMX INT8", "NEON dot product"} & set(flags):
-        notes.append("this processor has no INT8 dot products (VNNI, AMX): ONNX Runtime falls back to wider arithmetic")
+        saturates = precision == "int8" and name in _FULL_RANGE.values()
+        variants[name] = Variant(OnnxModel(made, threads).forward, made, precision, verdict, saturates)
+    if any(variant.precision == "int8" for variant in variants.values()):
+        notes.append(
+            "on this processor ONNX Runtime's product of uint8 by int8 saturates (pairs of products are added in 16 "
+            "bits): the INT8 files keep 7 bits of each weight (reduce_range), those of full range are here to compare"
+            if saturating
+            else "on this processor ONNX Runtime's integer products are exact; on others (AVX2 without VNNI) those of "
+            "these files may saturate: for a file that goes there set reduce_range=True"
+        )
     return variants
 
 
 def study_accuracy(
     variants: Mapping[str, Variant], X: np.ndarray, y: np.ndarray, classes: np.ndarray, noise: float, seed: int
 ) -> dict[str, dict[str, Any]]:
-    """Return for each variant its accuracy, by class and under noise, and the interval of what it lost against FP32."""
+    """Return for each variant its accuracy, by class and under noise, and how it differs from FP32.
+
+    ``loss_ci`` is the interval of the accuracy lost, ``largest_difference`` that of any two probabilities.
+    """
     rng = np.random.default_rng(seed)
     noisy = X + rng.normal(0, noise, X.shape).astype(np.float32) * X.std(axis=0)
-    labels = {name: classes[np.asarray(v.call(X)).argmax(axis=1)] for name, v in variants.items()}
+    outputs = {name: np.asarray(variant.call(X)) for name, variant in variants.items()}
+    labels = {name: classes[scores.argmax(axis=1)] for name, scores in outputs.items()}
     found = {}
     for name, variant in variants.items():
         right = int(np.sum(labels[name] == y))
@@ -772,6 +897,7 @@ def study_accuracy(
             "loss": pair.difference,
             "loss_ci": list(difference_interval(pair.only_a, pair.only_b, pair.rows)),
             "label_agreement": float(np.mean(labels[name] == labels[FP32])),
+            "largest_difference": float(np.abs(outputs[name] - outputs[FP32]).max()),
         }
     return found
 
@@ -806,11 +932,18 @@ def study_energy(
 
 
 def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, float | None]:
-    """Return the memory of each stage in a fresh process, in bytes; None for the NumPy variant."""
+    """Return the memory of each stage in a fresh process, of the whole process, and of the model in it, in bytes.
+
+    None for the NumPy variant, and where nothing was seen: what an arena took before, a later stage does not add.
+    """
+    names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":
-        return dict.fromkeys(["memory_import", "memory_load", "memory_first_call", "memory_steady"])
+        return dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])
     stages = memory_stages(load_variant, x, repeats, args=(str(variant.file),), steady_calls=5)
-    return {f"memory_{stage}": stages[stage].median for stage in ("import", "load", "first_call", "steady")}
+    found = {f"memory_{name}": stages[name].median for name in names}
+    imported, whole = (median(stages[name].metadata["resident"]) for name in ("import", "steady"))
+    found |= {"memory_process": whole, "memory_model": whole - imported}
+    return {name: value if value > 0 else None for name, value in found.items()}
 
 
 def study_batch(
@@ -894,17 +1027,21 @@ def study_decision(
     -------
     dict
         ``rule``: for each INT8 variant what `int8_pays` says, with a reason. ``ship``: the variant to ship. A more
-        elaborate one replaces a simpler one only where it is established to be faster, and INT8 only where it pays.
+        elaborate one replaces a simpler one only where it is established to be faster, and INT8 only where it pays and
+        its products do not saturate.
     """
     rule, ship = {}, SKLEARN
-    for name in (NUMPY, FP32, DYNAMIC, STATIC):
-        if name not in variants:
-            continue
-        if name in (DYNAMIC, STATIC):
+    for name, variant in variants.items():
+        if name not in (SKLEARN, NUMPY, FP32):
             versus: Comparison = compare(latency[name], latency[FP32], names=(name, FP32))
             low, high = accuracy[name]["loss_ci"]
-            verdict = "does not pay" if variants[name].fake else int8_pays((low, high), versus.ratio_ci)
-            why = f"{variants[name].note}; {versus}; accuracy lost {100 * low:.2f} to {100 * high:.2f} points"
+            verdict = "does not pay" if variant.fake else int8_pays((low, high), versus.ratio_ci)
+            why = (
+                f"{variant.note}; {versus}; accuracy lost {100 * low:.2f} to {100 * high:.2f} points; probabilities "
+                f"differ by up to {accuracy[name]['largest_difference']:.2g}"
+            )
+            if variant.saturates:
+                verdict, why = "saturates", f"its products can saturate on this processor; {why}"
             rule[name] = {"verdict": verdict, "why": why}
             if verdict != "pays":
                 continue
@@ -1028,6 +1165,7 @@ class TradeoffStudy:
                 "× ONNX FP32": gain(row, FP32),
                 "accuracy": f"{row['accuracy']:.4f}",
                 "with noise": f"{row['accuracy_with_noise']:.4f}",
+                "largest difference": f"{row['largest_difference']:.2g}",
                 "file (kB)": f"{row['file_size'] / 1e3:.0f}",
                 "GB/s": f"{row['effective_bandwidth'] / 1e9:.1f}",
             }
@@ -1090,7 +1228,7 @@ def tradeoff_study(
     seed: int = 0,
     progress: Callable[[str], Any] | None = None,
 ) -> TradeoffStudy:
-    """Compare a classifier in scikit-learn, NumPy, ONNX FP32, INT8 dynamic and INT8 static.
+    """Compare a classifier in scikit-learn, NumPy, ONNX FP32 and INT8: dynamic, static, and per channel.
 
     Parameters
     ----------
@@ -1167,7 +1305,8 @@ def tradeoff_study(
             for name, variant in variants.items():
                 row = {"variant": name, "batch_size": batch, "precision": variant.precision, **columns[name]}
                 row |= {**accuracy[name], "file_size": sizes[name], "quantization": variant.note, **memory[name]}
-                working = row.get("memory_steady") if batch == max(batch_sizes) else None
+                row["saturates"] = variant.saturates
+                working = row.get("memory_model") if batch == max(batch_sizes) else None
                 row["memory_pressure"] = (
                     None if working is None else memory_pressure(working, row["throughput"] / batch)
                 )
@@ -1192,10 +1331,13 @@ def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, A
         candidate = {name: row[name] for name in known if row[name] is not None}
         candidates.append({"name": row["variant"], **candidate, **({"memory": sum(taken)} if taken else {})})
     asked = {name.partition("_")[0] for name in requirements.limits()}
+    saturating = {row["variant"] for row in rows if row["saturates"]}
     broken = {}
     for candidate in list(candidates):
         missing = [f"its {metric} was not measured" for metric in sorted(asked) if metric not in candidate]
         why = missing or requirements.violations(candidate)
+        if candidate["name"] in saturating:
+            why = ["its products can saturate on this processor", *why]
         if why:
             broken[candidate["name"]] = why
             candidates.remove(candidate)

@@ -759,7 +759,9 @@ def _metric_section(metric: str, label: str, by_model: Mapping[str, BenchmarkRes
     }
     shown = "; ".join(kinds[kind] for kind in dict.fromkeys(row["interval"] for row in rows))
     better = "Lower is better" if DIRECTIONS[metric] == "min" else "Higher is better"
-    text = f"{better}. Shown are {shown}; in the figure each dot is one measurement."
+    text = (
+        f"{better}. Shown are {shown}{'; in the figure each dot is one measurement' if rows[0]['count'] > 1 else ''}."
+    )
     return Section(label[0].upper() + label[1:], text, table, [f"benchmark_{metric}.png"])
 
 
@@ -792,7 +794,8 @@ def _models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels:
         both = [row for row in rows if set(objectives) <= set(row)]
         chosen = {str(row["model"]) for row in pareto_frontier(both, objectives)}
         text += f" On the frontier of latency and accuracy: {'; '.join(sorted(chosen))}."
-        text += " By these numbers every other model is beaten, or matched in one and beaten in the other."
+        if len(chosen) < len(both):
+            text += " By these numbers every other model is beaten, or matched in one and beaten in the other."
         pictures.append("benchmark_tradeoff.png")
     table = []
     for row in rows:
@@ -851,6 +854,8 @@ def _shown(metric: str, value: float, unit: str) -> str:
     """Return a value for people."""
     if metric == "accuracy":
         return f"{100 * value:.1f} %"
+    if metric == "memory" and value == 0:
+        return "none added"  # it fitted into what was free already, which is not the same as needing nothing
     factor, name = scale_unit(value, unit)
     number = value / factor
     return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()

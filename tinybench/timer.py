@@ -134,8 +134,7 @@ def clock_resolution(
 def timer_overhead(clock: Callable[[], float] = time.perf_counter, samples: int = 1001) -> float:
     """Return what a measurement of nothing reads: the bias of every measurement with this clock.
 
-    It is the cost of ``t0 = clock(); t1 = clock()``. A `precise_timer` adds the call of its ``__exit__``, some
-    ten nanoseconds.
+    It is the cost of ``t0 = clock(); t1 = clock()``. A `precise_timer` adds the call of its ``__exit__``.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import all_close, close, draw, expect, judges, raises
+from autograder.checks import CheckFailed, all_close, close, draw, expect, judges, raises
 from tinybench.onnx import load_graph, weights
 from tinybench.quantize import integer_operators
 
@@ -217,9 +217,71 @@ def fakes_are_found(student: Any) -> None:
     expect(verdict == "2 integer operators", f"'2 integer operators' expected, got {verdict!r}")
 
 
+def _weights_are_as_asked(result: Any, truth: dict[str, np.ndarray], choices: dict[str, Any], most: int) -> None:
+    """Compare a file's integers, scales and zero points with the weights: whatever product uses them, it is right."""
+    said = f" with {choices}" if choices else ""
+    expect(type(result) is bytes and len(result) <= 2 * most, f"a file of at most twice the size expected{said}")
+    kept, wanted = weights(result), choices.get("weight_type", "int8")
+    for name, weight in truth.items():
+        numbers = {n: v for n, v in kept.items() if v.shape == weight.shape}
+        kinds = sorted({str(v.dtype) for v in numbers.values()})
+        expect(
+            kinds == [wanted], f"the weights{said} should be {wanted}, they are {', '.join(kinds)}: weight_type=kind"
+        )
+        (stem, integers), *_ = numbers.items()
+        stem = stem.removesuffix("_quantized")
+        scale, zero = kept.get(f"{stem}_scale"), kept.get(f"{stem}_zero_point")
+        if scale is None or zero is None:
+            raise CheckFailed(f"the file{said} lacks scale or zero point of {name}")
+        columns = weight.shape[1] if choices.get("per_channel") else 1
+        expect(
+            scale.size == columns, f"{name}{said}: {columns} scales expected, {scale.size} found; pass per_channel on"
+        )
+        shifted = integers.astype(int) - zero.astype(int)
+        right = bool(np.all(np.abs(shifted * scale - weight) <= 0.51 * np.abs(scale)))
+        expect(right, f"{name}{said} is not what the file's integers times its scales give")
+        if "reduce_range" in choices:
+            most_bits = 64 if choices["reduce_range"] else 127
+            largest = int(np.abs(integers.astype(int)).max())
+            expect(
+                largest == most_bits, f"{name}{said}: integers up to {most_bits} expected, not {largest}; pass it on"
+            )
+
+
+@judges("saturating_matmul")
+def pairs_saturate(student: Any) -> None:
+    """Pairs of products are clipped to 16 bits, and nothing else is; counted one by one."""
+    rng = draw()
+    for n, k, m in ((1, 2, 1), (3, 7, 2), (4, 40, 5)):
+        a = rng.integers(128, 256, (n, k)).astype(np.uint8)
+        w = (rng.choice([-1, 1], (k, m)) * rng.integers(90, 128, (k, m))).astype(np.int8)
+        truth = [
+            sum(
+                max(-32768, min(32767, sum(int(a[i, h]) * int(w[h, j]) for h in range(pair, min(pair + 2, k)))))
+                for pair in range(0, k, 2)
+            )
+            for i in range(n)
+            for j in range(m)
+        ]
+        got = student.saturating_matmul(a, w)
+        cause = "add products 0 and 1, 2 and 3, …, clip each pair to −32768 and 32767, add the pairs"
+        all_close(np.ravel(got), truth, f"saturating_matmul of {n} × {k} and {k} × {m}", cause=cause, rel=0)
+    small = rng.integers(0, 60, (3, 9)).astype(np.uint8)
+    w = rng.integers(-128, 128, (9, 3)).astype(np.int8)
+    truth = np.ravel(small.astype(int) @ w.astype(int)).tolist()
+    all_close(
+        np.ravel(student.saturating_matmul(small, w)), truth, "where nothing is large the product is exact", rel=0
+    )
+
+
+def answer_saturation(student: Any) -> None:
+    """Two equal products of 255 within 16 bits."""
+    close(student.largest_safe_weight(), 64, "the largest safe weight", cause="2 · 255 · w must not exceed 32767")
+
+
 @judges("quantize_dynamic_int8")
 def dynamic_files_are_integer(student: Any) -> None:
-    """A real network becomes integer, a quarter of the size, and answers nearly as before; nothing is overwritten."""
+    """A network becomes integer, a quarter of the size, with the weights as asked for; nothing is overwritten."""
     from onnx import helper
 
     rng = draw()
@@ -244,19 +306,17 @@ def dynamic_files_are_integer(student: Any) -> None:
     expect(ratio <= 0.45, f"the file has {ratio:.2f} of its size; weights of 8 bits take about 0.27")
     inside = not any(tensor.data_location for tensor in load_graph(result).graph.initializer)
     expect(inside, "the weights should be in the file itself")
-    kept = weights(result).values()
-    for weight in (W, V):
-        numbers = [v for v in kept if v.shape == weight.shape]
-        kinds = {str(v.dtype) for v in numbers}
-        expect(kinds == {"int8"}, f"the weights should be int8, they are {sorted(kinds)}: weight_type=QuantType.QInt8")
-        scales = [v for v in kept if v.dtype == np.float32 and v.size in (1, weight.shape[1])]
-        right = any(np.all(np.abs(q * s - weight) <= 0.51 * s) for q in numbers for s in scales)
-        expect(right, f"a matrix of {weight.shape} is not what the file's integers times its scales give")
-    X = rng.normal(size=(2000, 96)).astype(np.float32)
-    truth = (np.maximum(X @ W, 0) @ V).argmax(axis=1)
-    got = np.asarray(student.OnnxModel(str(made)).forward(X)).argmax(axis=1)
-    agree = float(np.mean(got == truth))
-    expect(agree >= 0.95, f"only {agree:.1%} of the labels are as before; a sound INT8 file keeps 98 %")
+    choices: dict[str, Any]
+    for choices in (
+        {},
+        {"weight_type": "uint8"},
+        {"per_channel": True},
+        {"reduce_range": True},
+        {"reduce_range": False},
+    ):
+        path = f"{folder}/{'-'.join(map(str, sum(choices.items(), ())))}.onnx"
+        student.quantize_dynamic_int8(f"{folder}/network.onnx", path, **choices)
+        _weights_are_as_asked(student.Path(path).read_bytes(), {"W": W, "V": V}, choices, len(content))
     raises(FileExistsError, lambda: student.quantize_dynamic_int8(f"{folder}/network.onnx"), "a result that exists")
 
 

@@ -140,7 +140,7 @@ def time_limit(seconds: float, wire: Wire) -> Iterator[None]:
         if wire.busy:
             signal.setitimer(signal.ITIMER_PROF, 0.004)
         else:
-            raise TooSlow(f"it computed longer than {seconds:g} s")
+            raise TooSlow(f"it computed longer than {seconds:.3g} s")
 
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)

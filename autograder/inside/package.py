@@ -71,7 +71,10 @@ def test(name: str) -> dict[str, Any]:
     """Return what the public tests of a module say; not the slow ones, and none that needs a browser."""
     os.environ |= {"HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/hypothesis", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     import pytest
+    from hypothesis import settings
 
+    settings.register_profile("package", deadline=None)  # how long an example takes says how busy the machine is
+    settings.load_profile("package")
     recorder = Recorder()
     choice = ["-m", "not slow and not browser", "-p", "no:cacheprovider", "-q"]
     pytest.main([*choice, "-c", "/course/pyproject.toml", f"/course/tests/test_{name}.py"], [recorder])

@@ -85,7 +85,7 @@ def _watch(first: int, life: int, options: dict[str, Any]) -> str:
         if linux.tree_memory(first) > options["memory"]:
             return f"it used more than {options['memory'] / 2**20:.0f} MB of memory"
         if time.monotonic() > deadline:
-            return f"it ran longer than {options['wall_seconds']:g} s in all"
+            return f"it ran longer than {options['wall_seconds']:.0f} s in all"
 
 
 def _confined(shell: Any, options: dict[str, Any], talk: int) -> None:

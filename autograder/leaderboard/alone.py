@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from autograder import pace
+
 LOCK = "tinybench-referee"
 PATIENCE = 600.0  # seconds; more than a measurement takes
 
@@ -24,10 +26,11 @@ def host_lock(progress: Progress = lambda text: None, name: str = LOCK, patience
     name
         Of a socket that one process at a time can have; the kernel frees it with the process.
     patience
-        Seconds. Any user can have that socket: who keeps it longer than a measurement takes stops nobody.
+        Seconds on a usual, idle machine. Any user can have that socket: who keeps it longer than a measurement takes
+        stops nobody.
     """
     with socket.socket(socket.AF_UNIX) as place:
-        end = time.monotonic() + patience
+        end = time.monotonic() + pace.wall(patience)
         if not _taken(place, name):
             progress("waiting for another measurement on this machine")
             while not _taken(place, name) and time.monotonic() < end:

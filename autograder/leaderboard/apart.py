@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from autograder import pace
 from autograder.leaderboard.entry import Facts, Refused, check
 from autograder.leaderboard.events import EntryLimits
 
@@ -32,7 +33,7 @@ class Reader:
         """Return what the process says of a file; None, and the process has ended, if it says nothing in time."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        alarm = threading.Timer(WALL_SECONDS, self.process.kill)
+        alarm = threading.Timer(pace.wall(WALL_SECONDS), self.process.kill)
         alarm.start()
         try:
             self.process.stdin.write(json.dumps({"size": len(data), "limits": asdict(limits)}).encode() + b"\n" + data)
@@ -78,7 +79,8 @@ def check_apart(data: bytes, limits: EntryLimits) -> Facts:
         reader = Reader()
     answer = reader.ask(data, limits)
     if answer is None:
-        raise Refused(f"reading it takes more than {CPU_SECONDS:g} s, or breaks the reader; make the model simpler")
+        most = pace.cpu(CPU_SECONDS)
+        raise Refused(f"reading it takes more than {most:.3g} s, or breaks the reader; make the model simpler")
     _idle.append(reader)
     if "refused" in answer:
         raise Refused(answer["refused"])
@@ -92,7 +94,8 @@ def serve(check: Callable[[bytes, EntryLimits], Facts] = check) -> None:
     for line in iter(sys.stdin.buffer.readline, b""):
         question = json.loads(line)
         data = sys.stdin.buffer.read(question["size"])
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # its signal ends the process, whatever that is doing
+        # its signal ends the process, whatever that is doing
+        signal.setitimer(signal.ITIMER_PROF, pace.cpu(CPU_SECONDS))
         try:
             answer = asdict(check(data, EntryLimits(**question["limits"])))
         except Refused as refused:

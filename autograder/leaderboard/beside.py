@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from autograder import pace
+
 PORT = 8017
 STARTS_WITHIN = 60.0  # seconds
 
@@ -37,7 +39,7 @@ def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITH
     events
         File of the events; by default the one that comes with autograder.
     seconds
-        How long it may take to come up.
+        How long it may take to come up, on a usual, idle machine.
 
     Yields
     ------
@@ -60,12 +62,12 @@ def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITH
         )
     address = f"http://127.0.0.1:{port}/"
     try:
-        _await(server, address, log, time.monotonic() + seconds)
+        _await(server, address, log, time.monotonic() + pace.wall(seconds))
         yield address
     finally:
         server.terminate()
         try:
-            server.wait(10)
+            server.wait(pace.wall(10))
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
@@ -83,7 +85,7 @@ def _listening() -> socket.socket:
 def _await(server: subprocess.Popen[bytes], address: str, log: Path, deadline: float) -> None:
     while server.poll() is None:
         try:
-            urllib.request.urlopen(address, timeout=5).close()
+            urllib.request.urlopen(address, timeout=pace.wall(5)).close()
         except OSError:
             if time.monotonic() > deadline:
                 raise NotRunning(f"it does not answer; {log} says more") from None

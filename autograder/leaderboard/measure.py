@@ -70,7 +70,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
             scores = run(rows[part])
             took = time.thread_time() - began
             if took > call_seconds:
-                raise Unfit(f"one call with {size} digits took {took:.2f} s; at most {call_seconds:g} s are allowed")
+                raise Unfit(f"one call with {size} digits took {took:.2f} s; at most {call_seconds:.3g} s are allowed")
             if scores.shape != (len(part), 10) or not np.isfinite(scores).all():
                 raise Unfit(f"for {len(part)} digits it gave {scores.shape} scores, or some that are no numbers")
             parts.append(scores)

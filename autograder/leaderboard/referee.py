@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tinybench
-from autograder import sandbox
+from autograder import pace, sandbox
 from autograder.leaderboard import task
 from autograder.leaderboard.alone import Progress, host_lock
 from autograder.leaderboard.entry import Refused
@@ -221,9 +221,11 @@ class Referee:
             If it cannot be run, or its answers change or are none; the message is for its author.
         """
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
-        answer = self._ask(
-            "answers", data, rows[order], start_seconds=limits.start_seconds, call_seconds=limits.call_seconds
-        )
+        seconds: dict[str, Any] = {
+            "start_seconds": pace.cpu(limits.start_seconds),
+            "call_seconds": pace.cpu(limits.call_seconds),
+        }
+        answer = self._ask("answers", data, rows[order], **seconds)
         given = np.asarray(answer["labels"])
         if given.shape != order.shape:
             raise Refused("the measuring program gave no sound answer; tell your instructor")
@@ -282,7 +284,7 @@ class Referee:
                 memory=allowed,
                 address_space=allowed + 4 * 2**30,  # libraries and reserved ranges; what is used, `memory` limits
                 cpu_seconds=math.ceil(limits.seconds),
-                wall_seconds=2 * limits.seconds,  # on a busy machine waiting costs no entry its place
+                wall_seconds=2 * limits.seconds,
             ),
         )
         return _answer(finished, limits)
@@ -301,7 +303,7 @@ def _answer(finished: sandbox.Finished, limits: EntryLimits) -> dict[str, Any]:
                 raise Refused(str(answer["unfit"]))
             return answer
     if finished.code in OVERTIME:
-        raise Refused(f"it works longer than {limits.start_seconds:g} s to be loaded and to answer once")
+        raise Refused(f"it works longer than {pace.cpu(limits.start_seconds):.3g} s to be loaded and to answer once")
     if b"bad_alloc" in finished.errors or b"MemoryError" in finished.errors:
         raise Refused(f"it needs more memory than the {limits.memory_mb:g} MB there are for an entry")
     raise Refused(f"the runtime broke down on it (exit code {finished.code})")

@@ -19,6 +19,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
+from autograder import pace
 from autograder.assignment import Assignment
 from autograder.confined import Grader
 from autograder.notebook import course_notebooks, grading, is_check, label, read_notebook
@@ -78,7 +79,7 @@ def run_as_stock(submission: Submission, path: Path) -> NotebookNode:
         notebook.cells.append(cell)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
         NotebookClient(
-            notebook, timeout=300, kernel_name="python3", allow_errors=True, shutdown_kernel="immediate",
+            notebook, timeout=int(pace.wall(300)), startup_timeout=int(pace.wall(60)), kernel_name="python3", allow_errors=True, shutdown_kernel="immediate",
             resources={"metadata": {"path": folder}},
             config=Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}}),
         ).execute()  # fmt: skip

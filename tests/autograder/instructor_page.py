@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder import pace
 from autograder.demo import ASSIGNMENT, submit, the_class
 from autograder.notebook import read_notebook
 from tests.attacks.notebooks import ROOT
@@ -116,15 +117,15 @@ def _until_served(course: Path, command: str) -> str:
         if "Exchange" in line:
             break
     process.terminate()
-    process.communicate(timeout=120)
+    process.communicate(timeout=pace.wall(120))
     return "".join(lines)
 
 
 STEPS = [
     Step(
         "# From a roster to exported grades\n\n"
-        "Every command below was run on a fresh course of one module and nine students, and printed what you see "
-        "(`python -m tests.autograder.instructor_page` runs them again and rewrites this page). Type them in the "
+        "Every command below was run on a fresh course of one module and nine students, and printed what you see; its "
+        "seconds are those of one machine, yours will differ (`python -m tests.autograder.instructor_page` runs them again and rewrites this page). Type them in the "
         "course's folder, the one with `nbgrader_config.py`, with the environment active: `source .venv/bin/activate`.\n\n"
         "Can this machine confine strangers' code? If it cannot, `autograder grade` refuses.",
         "autograder doctor",

@@ -33,6 +33,7 @@ def a_class(course: Path) -> None:
         hand_in(course, student, content)
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # the cluster's own, when its workers are killed
 @pytest.mark.parametrize("workers", [1, 2])
@@ -62,6 +63,7 @@ def test_a_worker_is_killed(workers: int, released: Path, monkeypatch: pytest.Mo
     assert grade(released, NAME, progress=False) == outcomes, "all that is known is kept"
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_submission_whose_workers_are_lost_has_no_verdict(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from autograder.demo import hold_olympics, with_little_effort
 from autograder.leaderboard.events import load
+from tests.autograder.conftest import ROOT
 
 
 def test_the_shipped_events_can_be_made_brief(tmp_path: Path) -> None:
@@ -23,6 +27,7 @@ def test_the_shipped_events_can_be_made_brief(tmp_path: Path) -> None:
     assert brief.limits == shipped.limits
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 def test_models_are_entered_and_ranked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -35,3 +40,17 @@ def test_models_are_entered_and_ranked(
     places = {student: int(place) for place, student in re.findall(r"(?m)^  (\d)  (\w+) .*accuracy", said)}
     assert set(places) == {"ada", "ben", "cleo"}
     assert places["cleo"] < places["ada"]  # thirty-two units instead of nearly four hundred
+
+
+@pytest.mark.slow
+def test_without_a_sandbox_it_does_the_rest_and_says_so(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "autograder", "--root", ROOT, "demo", "--out", tmp_path / "demo"]
+    env = {**os.environ, "PATH": str(Path(sys.executable).parent)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "demo" / "course" / "submitted").iterdir())) == 6
+    assert (tmp_path / "demo" / "latency.png").is_file()
+    assert "── Grade" not in done.stdout
+    last = done.stdout.strip().splitlines()[-1]
+    assert last.startswith("left out: grading, feedback and the Olympics")
+    assert "install the package bubblewrap" in last

@@ -30,7 +30,7 @@ from tests.attacks.notebooks import cell_of
 from tests.autograder.conftest import NAME, RIGHT, ROOT, hand_in, solved
 
 
-@pytest.mark.parametrize("confine", [True, False])
+@pytest.mark.parametrize("confine", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
 def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
     notebook = released / "modules" / NAME / f"{NAME}.ipynb"
     (notebook.parent / "numbers.csv").write_text("four;two")
@@ -48,6 +48,7 @@ def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
     assert other.digest() != assignment.digest(), "with other data, work is graded again"
 
 
+@pytest.mark.needs("sandbox")
 def test_points_are_what_was_written(released: Path) -> None:
     noisy = "\n\nimport sys\nprint('careful', file=sys.stderr)\nget_ipython().events.register('pre_run_cell', lambda info: print('x', file=sys.stderr))"
     number = "\n\nget_ipython().events.register('post_run_cell', lambda result: None)"
@@ -155,6 +156,7 @@ def test_a_folder_is_not_believed(
     assert "says it was handed in on time" in caplog.text
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_round_trip_through_the_exchange(database: str, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +213,7 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     assert os.environ["PATH"]
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::sqlalchemy.exc.SAWarning"
 )
@@ -248,6 +251,7 @@ def test_the_demos_class_is_what_it_says() -> None:
     assert solve(released_notebook, source) != released_notebook
 
 
+@pytest.mark.needs("sandbox")
 def test_settings_of_the_instructor_count(released: Path) -> None:
     """Points are taken off late work where nbgrader_config.py says so."""
     (released / "nbgrader_config.py").write_text(

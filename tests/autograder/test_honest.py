@@ -40,6 +40,7 @@ def test_a_copied_split_or_moved_solution_is_no_evidence() -> None:
     assert not prepared.evidence
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 def test_the_score_is_stock_nbgraders() -> None:
     said = submissions(10, 0, ["01_result", "04_accuracy"], report=print)

@@ -23,6 +23,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy.orm import Session
 from traitlets.config import Config
 
+from autograder import pace
 from autograder.assignment import Assignment
 from autograder.config import configure
 from autograder.confined import Grader
@@ -107,12 +108,13 @@ def orphans(known: set[int]) -> list[psutil.Process]:
 
 
 def wait_for_none(known: set[int]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + pace.wall(30)
     while left := orphans(known):
         assert time.monotonic() < deadline, f"these outlived a killed grader: {left}"
         time.sleep(0.02)
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 def test_twenty_kills(
     released: Path, tmp_path_factory: pytest.TempPathFactory, adopting: None, monkeypatch: pytest.MonkeyPatch
@@ -167,6 +169,7 @@ def test_twenty_kills(
         assert whole > 1
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 def test_the_command_ends_with_all_it_started(released: Path, adopting: None) -> None:
     """Killed alone, not its group, it leaves no process behind either; nor does its group, killed while it starts."""

@@ -15,6 +15,8 @@ from autograder.notebook import NotebookError, read_notebook
 from autograder.package import Module, package
 from tests.autograder.conftest import ROOT, SETUP, Write, code, hand_in
 
+pytestmark = pytest.mark.needs("sandbox")
+
 TESTS = """
 import pytest
 from tinybench.{name} import {name}

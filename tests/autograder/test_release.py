@@ -13,7 +13,7 @@ from autograder.cli import main
 from autograder.export import export_course, write_atomically
 from autograder.lint import lint
 from autograder.notebook import NotebookError, read_notebook
-from autograder.release import release_all, stub_solutions
+from autograder.release import NotReleased, release_all, stub_solutions
 from tests.autograder.conftest import CHECK, HALVE, ROOT, SETUP, Write, code
 
 
@@ -81,6 +81,28 @@ def test_errors_other_than_stubs_are_refused(course: Path, module: Write) -> Non
     export(course)
     with pytest.raises(NotebookError, match=r"consequence.*NameError"):
         release_all(course, report=lambda line: None)
+
+
+def test_what_takes_too_long_stops_no_other_notebook(
+    course: Path, module: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow, _ = module(), module(name="02_last")
+    notebook = read_notebook(slow)
+    notebook.cells.append(nbformat.v4.new_code_cell("while True:\n    pass", id="endless"))
+    nbformat.write(notebook, slow)
+    (course / "tinybench" / "tiny.py").write_text("")
+    report: list[str] = []
+    with pytest.raises(NotReleased, match=r"1 of 2(.|\n)*endless.*longer than(.|\n)*autograder release 01_tiny$"):
+        release_all(course, cell_seconds=1, report=report.append)
+    assert [line.split(":")[1] for line in report] == [" NOT released", " released, 0 points untouched"]
+    assert (course / "student" / "tinybench" / "tiny.py").is_file()
+    assert (course / "student" / "02_last" / "02_last.ipynb").is_file()
+    for unproven in ("student", "course/release"):
+        assert not (course / unproven / "01_tiny").exists()
+    assert main(["--root", str(course), "release", "02_last"]) == 0
+    slow.write_text("{")
+    assert main(["--root", str(course), "release"]) == 1
+    assert "1 of 2 notebooks were not released" in capsys.readouterr().err
 
 
 def test_the_students_work_stays(course: Path, module: Write) -> None:

@@ -35,6 +35,7 @@ print({HTML!r})
 raise ValueError({HTML!r})"""
 
 
+@pytest.mark.needs("sandbox", "chromium")
 @pytest.mark.browser
 @pytest.mark.slow
 def test_nothing_runs_in_a_browser(released: Path, browser: Browser, tmp_path: Path) -> None:

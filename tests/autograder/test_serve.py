@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
-from autograder import serve
+from autograder import pace, serve
 from autograder.leaderboard.store import Store
 
 
@@ -24,13 +24,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "")
 
 
+@pytest.mark.needs("sandbox")
 def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) -> None:
     with ExitStack() as beside:
         said = serve.start_leaderboard(tmp_path, beside)
         address, token = os.environ["TINYBENCH_LEADERBOARD"], os.environ["TINYBENCH_TOKEN"]
         assert said.startswith(address)
         assert token in said
-        with urllib.request.urlopen(address, timeout=30) as page:
+        with urllib.request.urlopen(address, timeout=pace.wall(30)) as page:
             assert b"TinyBench Olympics" in page.read()
         store = Store(f"sqlite:///{tmp_path / 'course' / 'leaderboard.db'}")
         assert store.student(token).name in said
@@ -48,6 +49,25 @@ def test_where_it_cannot_run_the_course_goes_on(tmp_path: Path) -> None:
     assert "unable to open database" in (tmp_path / "course" / "leaderboard.log").read_text(encoding="utf-8")
 
 
+def test_without_a_sandbox_the_course_goes_on_and_says_what_it_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = tmp_path / "modules" / "01_result" / "01_result.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.touch()
+    said: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH"):
+        monkeypatch.setenv(name, "/elsewhere")
+    monkeypatch.setattr(serve, "unavailable", lambda: "bwrap is missing")
+    monkeypatch.setattr(serve, "is_outdated", lambda root, name: False)
+    monkeypatch.setattr(serve, "publish", lambda root, names: None)
+    monkeypatch.setattr(serve, "run_jupyterlab", lambda *arguments: said.append(arguments[-1]))
+    assert serve.serve(tmp_path) == 0
+    assert said == ["left out, and so is grading: bwrap is missing"]
+    assert os.environ["JUPYTER_PATH"] == "/elsewhere", "a kernel that cannot start is not offered"
+
+
 def test_a_user_without_a_name_enters_as_student(monkeypatch: pytest.MonkeyPatch) -> None:
     def nameless() -> str:
         raise KeyError("getpwuid(): uid not found")
@@ -56,6 +76,7 @@ def test_a_user_without_a_name_enters_as_student(monkeypatch: pytest.MonkeyPatch
     assert serve._user() == "student"
 
 
+@pytest.mark.needs("sandbox")
 def test_jupyter_finds_the_kernel_in_a_sandbox_beside_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH"):

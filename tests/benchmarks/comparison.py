@@ -134,6 +134,12 @@ def machine() -> Record:
     }
 
 
+def on_this_machine() -> str:
+    """Return which machine this is, and how busy, for the head of a page of results."""
+    facts = machine()
+    return f"on {facts['cores']} cores of {facts['cpu']} ({facts['system']}, Python {facts['python']}, load {facts['load_average'][0]:.1f})"
+
+
 def percent(share: Record) -> str:
     """Return ``3 % (1–9 %)``."""
     low, high = (100 * end for end in share["interval"])

@@ -35,6 +35,7 @@ from autograder.demo import solve
 from autograder.grade import Outcome, grade
 from autograder.notebook import read_notebook
 from autograder.release import release_all
+from tests.benchmarks.comparison import on_this_machine
 from tests.benchmarks.timing import table
 
 ROOT = Path(__file__).parents[2]
@@ -193,7 +194,7 @@ def markdown(rows: Sequence[Row], command: str) -> str:
     return "\n\n".join(
         [
             "# Grading speed",
-            f"`{command}`, {os.cpu_count()} cores, {rows[0]['students']} submissions a module; stock nbgrader on "
+            f"`{command}`, {on_this_machine()}, {rows[0]['students']} submissions a module; stock nbgrader on "
             f"{rows[0]['stock_students']} of them, its start-up taken off. Our rates include the start-up of the pool and of the sandboxes.",
             table(head, speed),
             "Seconds for the class on a local Dask cluster, by workers:",

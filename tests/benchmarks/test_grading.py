@@ -16,6 +16,7 @@ def test_simulation_by_hand() -> None:
     assert grading.simulate([1.0], 0.25, 2, 1) == pytest.approx(2.25)
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 def test_a_small_class(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setattr(grading, "OUT", tmp_path)

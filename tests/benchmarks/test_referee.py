@@ -40,6 +40,7 @@ def test_one_measurement_is_no_repeat(capsys: pytest.CaptureFixture[str]) -> Non
     assert "at least 2" in capsys.readouterr().err
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.slow
 def test_a_quick_run_measures_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "referee.json"

@@ -25,8 +25,6 @@ import argparse
 import contextlib
 import io
 import json
-import os
-import platform
 import random
 import sys
 import time
@@ -42,6 +40,7 @@ from unittest import mock
 
 import numpy as np
 
+from tests.benchmarks.comparison import on_this_machine
 from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
 from tinybench.result import percentile_interval
 from tinybench.timer import precise_timer, timer_overhead
@@ -399,7 +398,7 @@ def markdown(tools: list[dict[str, Any]], coverages: list[dict[str, Any]], goals
     lines = [
         "# The timed line",
         "",
-        f"`python -m tests.benchmarks.timing --publish`, {os.cpu_count()} cores, Python {platform.python_version()}. What is measured, "
+        f"`python -m tests.benchmarks.timing --publish`, {on_this_machine()}. What is measured, "
         "and how, stands at the head of [timing.py](../timing.py).",
         "",
         tool_table(tools),

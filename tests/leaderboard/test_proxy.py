@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from autograder import pace
 from autograder.leaderboard.app import create_app
 from autograder.leaderboard.store import Store
 from tests.leaderboard.boards import dense, serving, small_olympics
@@ -38,9 +39,9 @@ def jupyter(tmp_path: Path) -> Iterator[str]:
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(300):
+        for _ in range(int(pace.wall(300))):
             try:
-                httpx.get(f"{address}/api", timeout=5).raise_for_status()
+                httpx.get(f"{address}/api", timeout=pace.wall(5)).raise_for_status()
                 break
             except httpx.HTTPError:
                 time.sleep(0.1)
@@ -54,7 +55,7 @@ def test_a_student_signs_in_and_enters(jupyter: str, light_store: Store) -> None
     token = light_store.add_token("Ada", 1)
     with serving(create_app(light_store, small_olympics())) as address:
         home = f"/proxy/{address.rpartition(':')[2].strip('/')}/"
-        with httpx.Client(base_url=jupyter, timeout=30, headers={"Sec-Fetch-Site": "same-origin"}) as client:
+        with httpx.Client(base_url=jupyter, timeout=pace.wall(30), headers={"Sec-Fetch-Site": "same-origin"}) as client:
             assert "TinyBench Olympics" in client.get(home).text
             sent = {
                 "sign-in": ({"data": {"token": token}}, "enter"),

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from autograder import sandbox
+from autograder import pace, sandbox
 from autograder.leaderboard import task
 from autograder.leaderboard.alone import host_lock
 from autograder.leaderboard.entry import Refused, check
@@ -33,6 +33,7 @@ def referee() -> Referee:
     return Referee(OLYMPICS, trained(64), seed=1)
 
 
+@pytest.mark.needs("sandbox")
 def test_the_baseline_beside_itself(referee: Referee) -> None:
     seen: list[str] = []
     scores, evidence = referee.measure(trained(64), seen.append)
@@ -47,6 +48,7 @@ def test_the_baseline_beside_itself(referee: Referee) -> None:
     assert [step for step in seen if step != elsewhere][:2] == ["waiting for the machine", "reading digits"]
 
 
+@pytest.mark.needs("sandbox")
 def test_a_smaller_network_is_faster_and_lighter(referee: Referee) -> None:
     scores, _ = referee.measure(trained(8))
     assert scores["latency"]["ratio"][2] < 0.9
@@ -70,6 +72,7 @@ def lookup_table(images: np.ndarray, labels: np.ndarray) -> bytes:
     return bytes(model(nodes, constants).SerializeToString())
 
 
+@pytest.mark.needs("sandbox")
 def test_a_lookup_table_of_the_public_digits_is_seen_through(referee: Referee) -> None:
     data = lookup_table(*task.public_split(OLYMPICS.task.public_rows))
     check(data)
@@ -192,6 +195,7 @@ def test_what_varies_too_much_is_measured_again_and_then_refused(stage: str, alw
     assert sum(each == "latency" for each, _ in program.asked) == 6
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.parametrize("hidden", [24, 1600])
 def test_the_weights_of_an_entry_are_seen_when_it_is_loaded(referee: Referee, hidden: int) -> None:
     data = dense(hidden)
@@ -212,7 +216,7 @@ def test_one_measurement_at_a_time() -> None:
     processes = [context.Process(target=_hold, args=(f"test-{os.getpid()}", queue)) for _ in range(3)]
     for process in processes:
         process.start()
-    stays = sorted(queue.get(timeout=60) for _ in processes)
+    stays = sorted(queue.get(timeout=pace.wall(60)) for _ in processes)
     for process in processes:
         process.join()
     assert all(left <= entered for (_, left), (entered, _) in pairwise(stays))

@@ -163,7 +163,7 @@ MUTANTS = [
     Mutant(
         "growth_by_mark",
         "resident_growth",
-        '            resident.append(read_status(proc)["VmRSS"])',
+        "            resident.append(resident_memory(proc)[0])",
         '            resident.append(read_status(proc)["VmHWM"])',
     ),
     Mutant("growing_if_mean", "resident_growth", "result.ci_lower > 0", "result.mean > 0"),

@@ -18,11 +18,13 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
+from autograder import pace
+
 ROOT = Path(__file__).parents[2]
 MODULE = "01_result"
-SECOND = 1000  # Playwright counts milliseconds
+SECOND = pace.wall(1000)  # Playwright counts milliseconds
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.needs("chromium")]
 
 
 @dataclass
@@ -66,7 +68,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
 
 
 def wait_for_addresses(server: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + pace.wall(120)
     while time.monotonic() < deadline and server.poll() is None:
         found = re.search(r"First notebook +(\S+)\n(?:.*\n)*? +Formgrader +(\S+)\n", log.read_text())
         if found:

@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from autograder import pace
 from autograder.assignment import Assignment
 from autograder.confined import Graded, Grader
 from autograder.judge import Bench
@@ -26,8 +27,10 @@ from tests.attacks.notebooks.inside import SMUGGLE
 from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
 from tests.attacks.page import part
 
+pytestmark = pytest.mark.needs("sandbox")
+
 LIMITS = Limits(call_seconds=1.5, wall_seconds=12, memory=2**30)
-MOST_SECONDS = 30.0  # of which two restarts, and a machine that is busy with other things
+MOST_SECONDS = 30.0  # with two restarts
 CANARY = secrets.token_hex(16)
 # lines of the hidden checks and of the reference, a secret of the host, and the marks of an attack that succeeded
 SECRETS = [CANARY, "stats.sem(values)", "from fractions import Fraction", "stdtrit(n - 1", "LEAK ", "root:x:0"]
@@ -53,9 +56,9 @@ def shown(graded: Graded) -> str:
 
 @pytest.mark.parametrize("attack", [*INSIDE, *OUTSIDE], ids=lambda attack: attack.name)
 def test_attack(attack: Attack, grader: Grader) -> None:
-    started = time.monotonic()
+    started, most = time.monotonic(), pace.wall(MOST_SECONDS)
     graded = grader.grade(attack.content())
-    assert time.monotonic() - started < MOST_SECONDS
+    assert time.monotonic() - started < max(most, pace.wall(MOST_SECONDS))  # others may have come or gone meanwhile
     assert graded.verdicts, "every graded cell has a verdict"
     gained = [name for name, failure in graded.verdicts.items() if not failure]
     assert not gained, f"marks for nothing: {gained}"
@@ -139,14 +142,15 @@ def test_what_was_judged_is_not_judged_again(grader: Grader, monkeypatch: pytest
     assert "ended" in graded.failure
 
 
-def test_a_name_of_a_demonstration_is_no_mistake(grader: Grader) -> None:
-    """Those run only where they are needed, and then all is judged anew."""
+def test_a_name_of_a_demonstration_is_no_mistake() -> None:
+    """Those run only where they are needed, and then all is judged anew; honest work has the time it really has."""
     notebook = solved(SOURCE)
     at = next(i for i, cell in enumerate(notebook.cells) if cell is cell_of(notebook, "check_values"))
     before = [cell for cell in notebook.cells[:at] if cell.cell_type == "code" and not grading(cell)]
     name = next(match[1] for cell in before if (match := re.search(r"^(\w+) = ", cell.source, re.M)))
     cell_of(notebook, "check_values").source = f"assert {name} is not None\n" + cell_of(notebook, "check_values").source
-    graded = grader.grade(nbformat.writes(notebook).encode())
+    with Grader(Assignment.read(SOURCE)) as grader:
+        graded = grader.grade(nbformat.writes(notebook).encode())
     assert not any(graded.verdicts.values())
 
 

@@ -17,6 +17,8 @@ from autograder.confined import Grader
 from autograder.notebook import course_notebooks, module_name, read_notebook
 from tests.attacks.notebooks import ROOT, released, solved
 
+pytestmark = pytest.mark.needs("sandbox")
+
 SOME = 4  # mutants of each module; all of them take an hour: TINYBENCH_ALL_MUTANTS=1
 SLOW = {"17_olympics": 2}  # its entries are trained and raced
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}

@@ -14,6 +14,8 @@ from autograder.notebook import course_notebooks, grading, is_solution
 from autograder.sandbox import Limits
 from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved
 
+pytestmark = pytest.mark.needs("sandbox")
+
 LIMITS = Limits(call_seconds=1.5, wall_seconds=20, memory=2**30)
 PATHS = {path.stem: path for path in course_notebooks(ROOT)}
 

@@ -289,8 +289,8 @@ def by_company() -> bytes:
 
 # Valid by their file: only measuring them shows what they are.
 MEASURED: dict[str, tuple[Build, str]] = {
-    "huge legal chain of products": (chain, "works longer than 2 s|took .* s; at most"),
-    "hours of work while it is loaded": (slow_to_load, "works longer than 2 s"),
+    "huge legal chain of products": (chain, r"works longer than \S+ s|took .* s; at most"),
+    "hours of work while it is loaded": (slow_to_load, r"works longer than \S+ s"),
     "memory bomb": (memory_bomb, "memory"),
     "no numbers": (not_a_number, "no numbers"),
     "wrong shape": (wrong_shape, "scores"),

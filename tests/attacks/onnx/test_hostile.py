@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
+from autograder import pace
 from autograder.leaderboard import apart, entry
 from autograder.leaderboard.entry import Facts, Refused, check
 from autograder.leaderboard.events import EntryLimits
@@ -66,8 +67,8 @@ def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
     mine, start = time.process_time(), time.monotonic()
     with pytest.raises(Refused, match="breaks the reader"):
         apart.check_apart(dense(), EntryLimits())
-    assert time.monotonic() - start < 30
-    assert time.process_time() - mine < 1
+    assert time.monotonic() - start < pace.wall(30)
+    assert time.process_time() - mine < pace.cpu(1)
     assert not apart._idle
 
 
@@ -112,6 +113,7 @@ def referee() -> Referee:
     return Referee(small_olympics(limits=limits), trained(), seed=1)
 
 
+@pytest.mark.needs("sandbox")
 @pytest.mark.parametrize("name", MEASURED)
 def test_refused_by_the_referee(referee: Referee, name: str) -> None:
     build, reason = MEASURED[name]
@@ -121,4 +123,4 @@ def test_refused_by_the_referee(referee: Referee, name: str) -> None:
     with pytest.raises(Refused) as refused:
         referee.measure(data)
     assert re.search(reason, str(refused.value)), refused.value
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < pace.wall(60)

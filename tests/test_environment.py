@@ -1,0 +1,144 @@
+"""The ways in without `make`: the pins of other systems, `environment.yml`, and the commands of the README."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+NOWHERE = Path(tempfile.gettempdir(), "tinybench-nowhere")  # a lock is all that a dry run leaves there
+PLATFORMS = ("aarch64-apple-darwin", "x86_64-pc-windows-msvc")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+ENVIRONMENT = {
+    **os.environ,
+    "MACOSX_DEPLOYMENT_TARGET": "14.0",  # onnxruntime's wheels ask for it
+    "UV_SYSTEM_CERTS": "true",
+    "UV_LINK_MODE": "hardlink",
+}
+
+
+def uv(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("uv")
+    command = [program] if program else [sys.executable, "-m", "uv"]
+    return subprocess.run([*command, *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def index() -> None:
+    """An index of packages that answers; else these tests are left out, but not in CI."""
+    asked = uv("pip", "install", "--dry-run", "--no-cache", "--target", NOWHERE, "wheel")
+    if asked.returncode and not os.environ.get("CI"):
+        pytest.skip(f"no index of packages can be reached: {asked.stderr.strip()[-200:]}")
+
+
+@pytest.mark.usefixtures("index")
+def test_pins_resolve_for_other_systems() -> None:
+    """Every pin that applies has a wheel with a known hash: nobody needs a compiler."""
+
+    def resolve(system: str, python: str) -> str:
+        where = ["--python-platform", system, "--python-version", python, "--target", NOWHERE]
+        pins = ["--only-binary", ":all:", "--require-hashes", "-r", "requirements.lock"]
+        done = uv("pip", "install", "--dry-run", *where, *pins)
+        return f"{system}, Python {python}: {done.stderr}" if done.returncode else ""
+
+    with ThreadPoolExecutor(4) as pool:
+        failures = [why for why in pool.map(lambda case: resolve(*case), product(PLATFORMS, PYTHONS)) if why]
+    assert not failures, "\n".join(failures)
+
+
+def pip_section() -> list[str]:
+    """Return what `environment.yml` has pip install."""
+    dependencies = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    found: list[str] = next(entry["pip"] for entry in dependencies if isinstance(entry, dict))
+    return found
+
+
+def test_the_environment_has_the_bounds_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    known = {*project["dependencies"], *extras["onnx"], *extras["course"], *extras["leaderboard"]}
+    wanted = {line for line in known if not line.startswith("tinybench")}
+    section = pip_section()
+    assert section == sorted(section)
+    assert set(section) == wanted | {line for line in extras["dev"] if line.startswith("nbval")}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a clone holds, with the first module alone: releasing takes seconds then."""
+    root = tmp_path_factory.mktemp("clone") / "tinybench"
+    root.mkdir()
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in names.splitlines():
+        if name.startswith("tests/") or (name.startswith("modules/") and "/01_" not in name):
+            continue
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name, follow_symlinks=False)
+    return root
+
+
+def blocks() -> list[str]:
+    """Return the README's ways in without `make`."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("### Without `make`")[2].partition("\n## ")[0]
+    return re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
+
+
+# What this system cannot or need not do is played: conda and pip by uv (hard links instead of downloads, and the
+# pinned versions, for the test is of our names and not of today's releases); JupyterLab ends as soon as it listens.
+PLAYED = r"""
+set -euo pipefail
+pip() { uv "pip" "$@" --constraint "$LOCK"; }
+conda() {
+    case "$1 $2" in
+        "env create") uv venv --quiet "$HOME/conda" && VIRTUAL_ENV="$HOME/conda" pip install -r "$PIP_SECTION" ;;
+        "activate tinybench") source "$HOME/conda/bin/activate" ;;
+        *) echo "unknown: conda $*"; return 1 ;;
+    esac
+}
+jupyter() {
+    command jupyter "$@" --no-browser --allow-root --port 0 >jupyter.log 2>&1 & local server=$!
+    for _ in {1..600}; do grep -q "/lab?token=" jupyter.log && break; kill -0 $server; sleep 0.1; done
+    grep "/lab?token=" jupyter.log
+    kill $server
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("index")
+@pytest.mark.parametrize("way", blocks(), ids=lambda block: block.split()[0])
+def test_the_ways_in_of_the_readme(way: str, checkout: Path, tmp_path: Path) -> None:
+    section = tmp_path / "pip.txt"
+    section.write_text("\n".join(pip_section()))
+    environment = {
+        **{name: value for name, value in ENVIRONMENT.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")},
+        "HOME": str(tmp_path),
+        "LOCK": str(ROOT / "requirements.lock"),
+        "PIP_SECTION": str(section),
+        "UV_CACHE_DIR": uv("cache", "dir").stdout.strip(),
+    }
+    shutil.rmtree(checkout / "student", ignore_errors=True)
+    by_hand = "python -m nbconvert --to notebook --execute --output done.ipynb modules/01_result/01_result.ipynb"
+    by_hand += (
+        "\npython -c 'import tinybench, os; print(os.path.dirname(tinybench.__file__), os.environ[\"VIRTUAL_ENV\"])'"
+    )
+    run = subprocess.run(
+        ["bash", "-c", f"{PLAYED}\n{way}\n{by_hand}"], cwd=checkout, env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert (checkout / "student" / "01_result" / "01_result.ipynb").is_file()
+    assert (checkout / "modules" / "01_result" / "done.ipynb").is_file()
+    assert str(checkout / "tinybench") in run.stdout
+    assert str(ROOT) not in run.stdout.splitlines()[-1]
