@@ -23,5 +23,7 @@ def test_a_small_class(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     assert grading.main(["04_accuracy", "--students", "2", "--stock", "1"]) == 0
     [row] = json.loads((grading.OUT / "grading.json").read_text(encoding="utf-8"))
     assert len(row["seconds"]) == 2
-    assert row["stock_s"] > row["ours_s"] / 2 > 0
+    assert row["ours_s"] == pytest.approx(sum(row["ours_total_s"]) / 2 / 2)
+    assert 0 < min(row["seconds"]) <= max(row["seconds"]) < row["ours_total_s"][0]
+    assert min(row["stock_start_s"], row["sandbox_s"], *row["dask_s"].values()) > 0
     assert "| 04_accuracy |" in capsys.readouterr().out
