@@ -11,8 +11,10 @@ import os
 import tempfile
 import textwrap
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import nbformat
@@ -38,7 +40,13 @@ class Execution:
     failure: str = ""
 
 
-def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float = CELL_SECONDS) -> Execution:
+def execute(
+    notebook: NotebookNode,
+    *,
+    folder: Path,
+    cell_seconds: float = CELL_SECONDS,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Execution:
     """Run a notebook from top to bottom, going on after errors.
 
     Parameters
@@ -49,6 +57,8 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float = CELL_
         Working directory of the kernel.
     cell_seconds
         Time one cell may take on a usual, idle machine; see `autograder.pace`.
+    variables
+        Environment variables of the kernel, besides those of this process.
 
     Returns
     -------
@@ -74,7 +84,7 @@ def execute(notebook: NotebookNode, *, folder: Path, cell_seconds: float = CELL_
             config=_kernel_transport(Path(sockets)),
         )
         try:
-            client.execute()
+            client.execute(env={**os.environ, **variables})
         except CellTimeoutError:
             failure = f"a cell ran longer than {most} s"
         except DeadKernelError:

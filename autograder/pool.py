@@ -59,7 +59,7 @@ def unconfined(assignment: Assignment, content: bytes) -> Graded:
             cell.source = whole[label(cell, index)]  # with its hidden region, which here runs beside the student's code
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
-        done = execute(prepared.notebook, folder=Path(folder))
+        done = execute(prepared.notebook, folder=Path(folder), variables={"TINYBENCH_CHECK_SEED": str(SEED.get())})
     return Graded(nbformat.writes(done.notebook).encode(), {}, prepared.evidence, done.failure, done.seconds)
 
 
@@ -89,7 +89,6 @@ def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
     """
     drawn = hashlib.sha256(f"{seed} ".encode() + content).digest()
     token = SEED.set(int.from_bytes(drawn[:4]))
-    os.environ["TINYBENCH_CHECK_SEED"] = str(SEED.get())  # for the kernel of `unconfined`
     try:
         yield
     finally:

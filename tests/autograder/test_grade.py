@@ -32,6 +32,7 @@ from tests.autograder.conftest import NAME, RIGHT, ROOT, hand_in, solved
 
 @pytest.mark.parametrize("confine", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
 def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
+    before = dict(os.environ)
     notebook = released / "modules" / NAME / f"{NAME}.ipynb"
     (notebook.parent / "numbers.csv").write_text("four;two")
     (notebook.parent / "more").mkdir()
@@ -41,9 +42,14 @@ def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
     assert [name for name, _ in assignment.data] == ["more/deep.txt", "numbers.csv"]
     look = (
         "\n\nimport os\nprint(open('numbers.csv').read(), open('more/deep.txt').read(), os.path.exists('solutions.py'))"
+        "\nprint('seed', os.environ.get('TINYBENCH_CHECK_SEED'))"
     )
     graded = json.loads(grade_bytes(assignment, solved(released, extra=look), 0, confine))
     assert "four;two below False" in graded["notebook"]
+    assert ("seed None" in graded["notebook"]) is confine, (
+        "the seed is in the kernel in which the checks run, or nowhere"
+    )
+    assert dict(os.environ) == before, "and not in what this process does next"
     other = Assignment(assignment.name, assignment.notebook, (("numbers.csv", b"five"),))
     assert other.digest() != assignment.digest(), "with other data, work is graded again"
 
