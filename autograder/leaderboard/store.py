@@ -162,7 +162,7 @@ class Store:
         name = name.strip()
         if not name or len(name) > 80 or not name.isprintable():
             raise ValueError(f"{name[:80]!r} is no name: 1 to 80 printable characters")
-        token = secrets.token_urlsafe(24)
+        token = secrets.token_hex(24)  # no dash: with one at its beginning it would be an option on a command line
         values = {"token_sha256": _digest(token), "expires": self.clock() + days * DAY}
         with writing(self.engine) as connection:
             changed = connection.execute(students.update().where(students.c.name == name).values(**values))
