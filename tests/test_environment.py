@@ -108,7 +108,8 @@ conda() {
     esac
 }
 jupyter() {
-    command jupyter "$@" --no-browser --allow-root --port 0 >jupyter.log 2>&1 & local server=$!
+    : >jupyter.log  # the last way's address stands in it, until this one's server runs
+    command jupyter "$@" --no-browser --allow-root --port 0 >>jupyter.log 2>&1 & local server=$!
     for _ in {1..600}; do grep -q "/lab?token=" jupyter.log && break; kill -0 $server; sleep 0.1; done
     grep "/lab?token=" jupyter.log
     kill $server

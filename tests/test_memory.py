@@ -193,7 +193,9 @@ def test_small_transients_are_seen_though_the_heap_keeps_them() -> None:
 
         call(None)
         values = measure_memory(call, 0, measurement_runs=5).values
-        assert all(0.9 * size <= value <= size + MIB for value in values), (size, values)
+        # from 4 MiB on NumPy asks for huge pages, of which one may reach over each end of the array
+        most = size + (MIB if size < 4 * MIB else 4 * MIB)
+        assert all(0.9 * size <= value <= most for value in values), (size, values)
 
 
 @live
