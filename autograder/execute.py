@@ -14,7 +14,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import nbformat
@@ -45,7 +44,7 @@ def execute(
     *,
     folder: Path,
     cell_seconds: float = CELL_SECONDS,
-    variables: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] | None = None,
 ) -> Execution:
     """Run a notebook from top to bottom, going on after errors.
 
@@ -84,7 +83,7 @@ def execute(
             config=_kernel_transport(Path(sockets)),
         )
         try:
-            client.execute(env={**os.environ, **variables})
+            client.execute(env={**os.environ, **(variables or {})})
         except CellTimeoutError:
             failure = f"a cell ran longer than {most} s"
         except DeadKernelError:
