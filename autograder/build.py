@@ -9,15 +9,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.export import export_source, write_atomically
-from autograder.notebook import (
-    NotebookError,
-    is_check,
-    is_export,
-    is_solution,
-    label,
-    module_name,
-    read_notebook,
-)
+from autograder.notebook import NotebookError, is_check, is_export, is_solution, label, module_name, read_notebook
 from tinybench.course import BUILT_BY_STUDENT
 
 

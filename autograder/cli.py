@@ -56,10 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file would change")
 
     lint = add(
-        "lint",
-        _lint,
-        "Check that the course's notebooks are clean",
-        "No outputs, stable ids, markers in order.",
+        "lint", _lint, "Check that the course's notebooks are clean", "No outputs, stable ids, markers in order."
     )
     lint.add_argument("--fix", action="store_true", help="clear outputs and foreign metadata, set ids")
 

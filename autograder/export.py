@@ -151,9 +151,7 @@ def _with_methods_in_place(notebook: Path, pieces: Sequence[_Piece]) -> list[_Pi
     for owner, missing in methods.items():
         if owner not in classes:
             raise NotebookError(
-                notebook,
-                missing[0].cell,
-                f"add_to_class({owner}), but no export cell defines a class {owner}",
+                notebook, missing[0].cell, f"add_to_class({owner}), but no export cell defines a class {owner}"
             )
     for piece in rest:
         if isinstance(piece.node, ast.ClassDef):
@@ -208,11 +206,7 @@ def _refuse_unknown_names(notebook: Path, text: str) -> None:
         name = re.search(r"`(?:.*\bas )?([\w.]+)`", match.group(2))
         word = name.group(1).rpartition(".")[2] if name else ""
         cells = [cell for cell, source in _export_cells(notebook) if re.search(rf"\b{re.escape(word)}\b", source)]
-        hint = {
-            "F821": "import or define it in an export cell",
-            "F401": "remove it",
-            "F811": "rename one of them",
-        }
+        hint = {"F821": "import or define it in an export cell", "F401": "remove it", "F811": "rename one of them"}
         raise NotebookError(notebook, cells[-1] if cells else None, f"{match.group(2)}; {hint[match.group(1)]}")
 
 

@@ -36,9 +36,7 @@ def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
         raise NotebookError(path, None, "no such file; restore it, or check the name") from None
     if size > max_bytes:
         raise NotebookError(
-            path,
-            None,
-            f"{size / 2**20:.0f} MB is over the limit of {max_bytes / 2**20:.0f} MB; clear its outputs",
+            path, None, f"{size / 2**20:.0f} MB is over the limit of {max_bytes / 2**20:.0f} MB; clear its outputs"
         )
     return parse_notebook(path.read_bytes(), path)
 

@@ -33,15 +33,7 @@ __all__ = [
     "use_figure_style",
 ]
 
-OKABE_ITO = [
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-]  # yellow is too pale on white
+OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]  # yellow is too pale on white
 BUILT_BY_STUDENT = "# Built by the student from "
 
 
@@ -140,11 +132,7 @@ def _rebound(value: Any, old: Mapping[str, Any], new: dict[str, Any]) -> Any:
         return value
     twin = types.FunctionType(value.__code__, new, value.__name__, value.__defaults__, value.__closure__)
     twin.__kwdefaults__ = value.__kwdefaults__
-    twin.__doc__, twin.__annotations__, twin.__qualname__ = (
-        value.__doc__,
-        value.__annotations__,
-        value.__qualname__,
-    )
+    twin.__doc__, twin.__annotations__, twin.__qualname__ = (value.__doc__, value.__annotations__, value.__qualname__)
     return twin
 
 

@@ -332,11 +332,7 @@ def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, i
 
 
 def measure_latency(
-    model: Any,
-    inputs: Any,
-    warmup_runs: int = 5,
-    measurement_runs: int = 10,
-    clock: Clock = time.perf_counter,
+    model: Any, inputs: Any, warmup_runs: int = 5, measurement_runs: int = 10, clock: Clock = time.perf_counter
 ) -> BenchmarkResult:
     """Measure the steady latency of one model.
 
@@ -475,12 +471,7 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
 
 
 def hot_median(
-    call: Call,
-    x: Any,
-    clock: Clock = time.perf_counter,
-    loops: int = 1,
-    seconds: float = 5e-3,
-    overhead: float = 0.0,
+    call: Call, x: Any, clock: Clock = time.perf_counter, loops: int = 1, seconds: float = 5e-3, overhead: float = 0.0
 ) -> float:
     """Return the median latency of a block of calls with its caches hot.
 

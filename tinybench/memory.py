@@ -301,11 +301,7 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
 
 
 def measure_memory(
-    model: Any,
-    inputs: Any,
-    warmup_runs: int = 2,
-    measurement_runs: int = 10,
-    proc: str | Path = "/proc",
+    model: Any, inputs: Any, warmup_runs: int = 2, measurement_runs: int = 10, proc: str | Path = "/proc"
 ) -> BenchmarkResult:
     """Measure the peak resident memory that one inference adds, native allocations included.
 
@@ -622,12 +618,7 @@ def model_size(model_or_path: Any) -> int:
 
 
 def resident_growth(
-    model: Any,
-    inputs: Any,
-    runs: int = 200,
-    blocks: int = 10,
-    warmup_runs: int = 20,
-    proc: str | Path = "/proc",
+    model: Any, inputs: Any, runs: int = 200, blocks: int = 10, warmup_runs: int = 20, proc: str | Path = "/proc"
 ) -> BenchmarkResult:
     """Measure by how much resident memory grows with each call: a leak check.
 

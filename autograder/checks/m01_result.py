@@ -34,10 +34,7 @@ def values_are_guarded(student: Any) -> None:
             values: list[Any] = [1.0] * size
             values[index] = bad
             raises(
-                ValueError,
-                lambda v=values: student.check_values(v),
-                f"{bad!r} at index {index}",
-                mentions=[str(index)],
+                ValueError, lambda v=values: student.check_values(v), f"{bad!r} at index {index}", mentions=[str(index)]
             )
     raises(ValueError, lambda: student.check_values([]), "an empty list")
 
@@ -110,18 +107,8 @@ def answer_runs(student: Any) -> None:
     """The answers follow from the t interval."""
     sizes = np.arange(2, 3000)
     truth = int(sizes[np.argmax(stats.t.ppf(0.975, sizes - 1) * 1.5 / np.sqrt(sizes) <= 0.1)])
-    close(
-        student.runs_for_tenth_of_a_millisecond(),
-        truth,
-        "runs for ± 0.1 ms",
-        cause="call required_runs(1.5, 0.1)",
-    )
-    close(
-        student.growth_when_half_width_halves(),
-        4,
-        "the growth",
-        cause="n grows with the square of 1 / half-width",
-    )
+    close(student.runs_for_tenth_of_a_millisecond(), truth, "runs for ± 0.1 ms", cause="call required_runs(1.5, 0.1)")
+    close(student.growth_when_half_width_halves(), 4, "the growth", cause="n grows with the square of 1 / half-width")
 
 
 @judges("runs_for_percentile")
@@ -193,9 +180,7 @@ def bootstrap_resamples(student: Any) -> None:
                 )
     first = student.bootstrap_interval(values, np.mean, seed=1, resamples=200)
     all_close(
-        student.bootstrap_interval(values, np.mean, seed=1, resamples=200),
-        list(first),
-        "the interval of the same seed",
+        student.bootstrap_interval(values, np.mean, seed=1, resamples=200), list(first), "the interval of the same seed"
     )
     expect(
         list(student.bootstrap_interval(values, np.mean, seed=2, resamples=200)) != list(first),
@@ -208,10 +193,7 @@ def bootstrap_resamples(student: Any) -> None:
         return float(sample[0])
 
     student.bootstrap_interval(values, first_value, resamples=150)
-    expect(
-        calls.count(60) >= 150,
-        f"150 resamples of all 60 values expected, got {len(calls)} of {set(calls)} values",
-    )
+    expect(calls.count(60) >= 150, f"150 resamples of all 60 values expected, got {len(calls)} of {set(calls)} values")
 
 
 @judges("tukey_outliers")
@@ -223,10 +205,7 @@ def outliers_are_tukeys(student: Any) -> None:
         first, third = np.percentile(values, [25, 75])
         truth = [v for v in values if v < first - 1.5 * (third - first) or v > third + 1.5 * (third - first)]
         all_close(
-            student.tukey_outliers(values),
-            truth,
-            "tukey_outliers",
-            cause="fences lie 1.5 IQR beyond the quartiles",
+            student.tukey_outliers(values), truth, "tukey_outliers", cause="fences lie 1.5 IQR beyond the quartiles"
         )
 
 
@@ -279,12 +258,7 @@ def result_summarises(student: Any) -> None:
     single = student.BenchmarkResult("latency", [2.0])
     all_close([single.std, single.ci_lower, single.ci_upper], [0.0, 2.0, 2.0], "std and interval of one value")
     expect(isinstance(student.BenchmarkResult("x", (1, 2)).values, list), "values should be kept as a list")
-    raises(
-        ValueError,
-        lambda: student.BenchmarkResult("latency", [1.0, NAN]),
-        "a NaN among the values",
-        mentions=["1"],
-    )
+    raises(ValueError, lambda: student.BenchmarkResult("latency", [1.0, NAN]), "a NaN among the values", mentions=["1"])
     raises(ValueError, lambda: student.BenchmarkResult("latency", []), "no values")
 
 
@@ -301,19 +275,13 @@ def methods_use_their_functions(student: Any) -> None:
         "cv of negative values",
         cause="divide by |mean|",
     )
-    expect(
-        math.isnan(number(student.BenchmarkResult("x", [0.0, 0.0]).cv, "cv")),
-        "cv should be NaN when the mean is 0",
-    )
+    expect(math.isnan(number(student.BenchmarkResult("x", [0.0, 0.0]).cv, "cv")), "cv should be NaN when the mean is 0")
     for q in (0, 12.5, 95, 100):
         close(result.percentile(q), float(np.percentile(values, q)), f"percentile({q})")
     for q in (-1, 101):
         raises(ValueError, lambda q=q: result.percentile(q), f"percentile({q})")
     all_close(
-        result.median_ci(),
-        percentile_interval(values, 50, 0.8),
-        "median_ci",
-        cause="use the result's confidence",
+        result.median_ci(), percentile_interval(values, 50, 0.8), "median_ci", cause="use the result's confidence"
     )
     expected = bootstrap_interval(values, np.mean, 0.8, 3, 300)
     all_close(
@@ -379,6 +347,5 @@ def answer_understanding(student: Any) -> None:
     close(student.t_against_z_at_three(), 4.303 / 1.96, "question 1", cause="4.303 / 1.96", rel=0.02)
     close(student.misses_in_two_hundred(), 10, "question 2", cause="5 % of 200 miss")
     expect(
-        list(student.intervals_from_fifty()) == [True, False],
-        "question 3: p90 takes 36 measurements, p99 takes 368",
+        list(student.intervals_from_fifty()) == [True, False], "question 3: p90 takes 36 measurements, p99 takes 368"
     )

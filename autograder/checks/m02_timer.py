@@ -93,12 +93,7 @@ def timer_is_made(student: Any) -> None:
     _empty_block(by_default)
     expect(by_default.elapsed >= 0, "a timer without a clock uses time.perf_counter, the default of the parameter")
     for bad in (12.5, None, "perf_counter", int(rng.integers(100, 10**6)), *words(rng, 1)):
-        raises(
-            TypeError,
-            partial(student.precise_timer, bad),
-            f"precise_timer({bad!r})",
-            mentions=[repr(bad)],
-        )
+        raises(TypeError, partial(student.precise_timer, bad), f"precise_timer({bad!r})", mentions=[repr(bad)])
 
 
 @judges("precise_timer.__enter__")
@@ -157,24 +152,9 @@ def timer_stops(student: Any) -> None:
         timer = student.precise_timer(clock)
         _empty_block(timer)
         expect(clock.reads == 2, f"a block takes two readings of the clock, not {clock.reads}")
-        close(
-            timer.elapsed,
-            high - low,
-            f"a block from {low} to {high} s",
-            cause="elapsed is end − start, in seconds",
-        )
-        raises(
-            BlockFailed,
-            partial(_failing_block, timer),
-            "a block that fails",
-            cause="return nothing from __exit__",
-        )
-        close(
-            timer.elapsed,
-            high - low,
-            "elapsed of a block that failed",
-            cause="set it also when the block raises",
-        )
+        close(timer.elapsed, high - low, f"a block from {low} to {high} s", cause="elapsed is end − start, in seconds")
+        raises(BlockFailed, partial(_failing_block, timer), "a block that fails", cause="return nothing from __exit__")
+        close(timer.elapsed, high - low, "elapsed of a block that failed", cause="set it also when the block raises")
 
     running = []
 
@@ -194,10 +174,7 @@ def timer_stops(student: Any) -> None:
         mentions=["50.25", "48.75", "monotonic"],
     )
     raises(
-        RuntimeError,
-        lambda: timer.elapsed,
-        "elapsed after the clock ran backwards",
-        cause="there is no measurement",
+        RuntimeError, lambda: timer.elapsed, "elapsed after the clock ran backwards", cause="there is no measurement"
     )
     _empty_block(timer)
     close(
@@ -207,23 +184,13 @@ def timer_stops(student: Any) -> None:
         cause="set _start back to None in every case",
     )
     cause = "the block's own exception comes first: look at exc_type"
-    raises(
-        BlockFailed,
-        lambda: _failing_block(timer),
-        "a block that fails while the clock runs backwards",
-        cause=cause,
-    )
+    raises(BlockFailed, lambda: _failing_block(timer), "a block that fails while the clock runs backwards", cause=cause)
     raises(RuntimeError, lambda: timer.elapsed, "elapsed after both", cause="there is no measurement")
     _empty_block(timer)
     close(timer.elapsed, 4.0, "the next use after both")
     still = student.precise_timer(ShownClock(3.0, 3.0))
     _empty_block(still)
-    close(
-        still.elapsed,
-        0.0,
-        "a block shorter than the clock's step",
-        cause="equal readings are 0 s, not an error",
-    )
+    close(still.elapsed, 0.0, "a block shorter than the clock's step", cause="equal readings are 0 s, not an error")
 
 
 def answer_clock(student: Any) -> None:
@@ -241,12 +208,7 @@ def resolution_is_smallest_step(student: Any) -> None:
         steps = rng.choice([unit, 2 * unit, 5 * unit, -unit / 2, 0], size=40_000, p=[0.25, 0.15, 0.1, 0.1, 0.4])
         shown = itertools.chain([512.0], 512.0 + steps.cumsum() * TICK)
         got = student.clock_resolution(iter(shown).__next__, steps=60, max_reads=30_000)
-        close(
-            got,
-            unit * TICK,
-            "the resolution of a clock with uneven steps",
-            cause="keep the smallest step forward",
-        )
+        close(got, unit * TICK, "the resolution of a clock with uneven steps", cause="keep the smallest step forward")
 
     late = iter([0.0, 8.0, *([8.0] * 50), 12.0, 13.0, *itertools.repeat(13.0, 3000)])
     close(
@@ -262,36 +224,18 @@ def resolution_is_smallest_step(student: Any) -> None:
         "a clock with few steps in max_reads readings",
     )
     reads = Work(0.0)
-    raises(
-        RuntimeError,
-        lambda: student.clock_resolution(reads.clock, max_reads=200),
-        "a clock that stands still",
-    )
+    raises(RuntimeError, lambda: student.clock_resolution(reads.clock, max_reads=200), "a clock that stands still")
     expect(reads.reads <= 450, f"max_reads = 200, but a clock that stands still was read {reads.reads} times")
     back = Work(0.0, per_read=-1.0)
     raises(
-        RuntimeError,
-        lambda: student.clock_resolution(back.clock, max_reads=200),
-        "a clock that only runs backwards",
+        RuntimeError, lambda: student.clock_resolution(back.clock, max_reads=200), "a clock that only runs backwards"
     )
 
 
 def answer_resolution(student: Any) -> None:
     """Duration = step / 1 %."""
-    close(
-        student.shortest_with_coarse_clock(),
-        0.0156 / 0.01,
-        "case (a)",
-        cause="15.6 ms / 1 %, in seconds",
-        rel=0.01,
-    )
-    close(
-        student.shortest_with_fine_clock(),
-        50e-9 / 0.01,
-        "case (b)",
-        cause="50 ns / 1 %, in seconds",
-        rel=0.01,
-    )
+    close(student.shortest_with_coarse_clock(), 0.0156 / 0.01, "case (a)", cause="15.6 ms / 1 %, in seconds", rel=0.01)
+    close(student.shortest_with_fine_clock(), 50e-9 / 0.01, "case (b)", cause="50 ns / 1 %, in seconds", rel=0.01)
 
 
 @judges("timer_overhead")
@@ -319,10 +263,7 @@ def overhead_is_median_of_nothing(student: Any) -> None:
         "the overhead of a regular clock",
         cause="in seconds, per measurement",
     )
-    expect(
-        62 <= counting.reads <= 80,
-        f"samples = 31 takes 62 readings of the clock, yours made {counting.reads}",
-    )
+    expect(62 <= counting.reads <= 80, f"samples = 31 takes 62 readings of the clock, yours made {counting.reads}")
     close(student.timer_overhead(FakeClock(7.0)), 0.0, "the overhead by a clock too coarse to show it")
     raises(ValueError, lambda: student.timer_overhead(lambda: 7.0, samples=0), "samples = 0", mentions=["0"])
     back = Work(0.0, per_read=-1.0)
@@ -337,13 +278,7 @@ def overhead_is_median_of_nothing(student: Any) -> None:
 def answer_overhead(student: Any) -> None:
     """Bias = overhead / duration, on both sides of a ratio."""
     close(student.bias_in_percent(), 2.0, "case (a)", cause="1 µs / 50 µs, in percent", rel=0.01)
-    close(
-        student.shortest_for_one_percent(),
-        80e-9 / 0.01,
-        "case (b)",
-        cause="80 ns / 1 %, in seconds",
-        rel=0.01,
-    )
+    close(student.shortest_for_one_percent(), 80e-9 / 0.01, "case (b)", cause="80 ns / 1 %, in seconds", rel=0.01)
     close(student.measured_ratio(), 17 / 15, "case (c)", cause="(12 + 5) / (10 + 5)", rel=0.01)
 
 
@@ -410,12 +345,7 @@ def loops_fill_the_batch(student: Any) -> None:
     def fails() -> None:
         raise BlockFailed
 
-    raises(
-        BlockFailed,
-        lambda: student.calibrate_loops(fails, 1.0),
-        "a func that fails",
-        cause="let its error through",
-    )
+    raises(BlockFailed, lambda: student.calibrate_loops(fails, 1.0), "a func that fails", cause="let its error through")
 
 
 @judges("gc_paused")
@@ -428,20 +358,10 @@ def collector_is_restored(student: Any) -> None:
             expect(not collector.on, "inside the block the collector should be off")
             with student.gc_paused(collector):
                 expect(not collector.on, "inside a nested block the collector should be off")
-            expect(
-                not collector.on,
-                "the end of an inner block switched the collector on: restore what was before",
-            )
+            expect(not collector.on, "the end of an inner block switched the collector on: restore what was before")
         expect(collector.on is on, f"the collector was {was} before the block and should be {was} after it")
-        raises(
-            BlockFailed,
-            partial(_failing_block, student.gc_paused(collector)),
-            "a block that fails",
-        )
-        expect(
-            collector.on is on,
-            f"the collector was {was} before a block that failed and should be {was} after it",
-        )
+        raises(BlockFailed, partial(_failing_block, student.gc_paused(collector)), "a block that fails")
+        expect(collector.on is on, f"the collector was {was} before a block that failed and should be {was} after it")
         with student.gc_paused(collector):
             collector.enable()
         expect(
@@ -478,15 +398,6 @@ def answer_understanding(student: Any) -> None:
         cause="3334 calls last 10 ms; the next of 1, 2, 5, 10, …",
     )
     close(
-        student.calls_in_all(),
-        sum(n for n in _one_two_five() if n <= loops),
-        "question 2",
-        cause="add up all batches",
+        student.calls_in_all(), sum(n for n in _one_two_five() if n <= loops), "question 2", cause="add up all batches"
     )
-    close(
-        student.batch_reports(),
-        (999 * 2 + 202) / 1000,
-        "question 3",
-        cause="(999 · 2 ms + 202 ms) / 1000",
-        rel=0.01,
-    )
+    close(student.batch_reports(), (999 * 2 + 202) / 1000, "question 3", cause="(999 · 2 ms + 202 ms) / 1000", rel=0.01)

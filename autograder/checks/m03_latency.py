@@ -518,8 +518,7 @@ def rounds_pair(student: Any) -> None:
         "the models were not called in the recorded order, each once a round",
     )
     expect(
-        "a" in before and "c" in before and before.count("b") >= 2,
-        "every model should be warm before the first round",
+        "a" in before and "c" in before and before.count("b") >= 2, "every model should be warm before the first round"
     )
     for name, took in seconds.items():
         all_close(results[name].values, [took] * count, f"values of {name}", rel=1e-6)

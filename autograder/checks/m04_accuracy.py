@@ -359,10 +359,7 @@ def accuracy_refuses_nonsense(student: Any) -> None:
     )
     texts = Scores(np.eye(3)[y], ["0", "1", "2"])
     raises(
-        ValueError,
-        lambda: student.measure_accuracy(texts, {fog: good}),
-        "text labels against numbers",
-        mentions=[fog],
+        ValueError, lambda: student.measure_accuracy(texts, {fog: good}), "text labels against numbers", mentions=[fog]
     )
 
     def breaks(x: Any) -> Any:

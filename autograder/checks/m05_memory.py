@@ -242,10 +242,7 @@ def memory_is_the_peak(student: Any) -> None:
             measured = collections[warmups : warmups + runs]
             freed = all(later > earlier for earlier, later in pairwise(measured))
             expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
-            expect(
-                result.metadata["heap_freed"] == free_heap(),
-                "metadata['heap_freed'] is what free_heap() returns",
-            )
+            expect(result.metadata["heap_freed"] == free_heap(), "metadata['heap_freed'] is what free_heap() returns")
             expect(result.metric_name == "memory" and result.unit == "B", "metric_name 'memory', unit 'B'")
             expect(
                 result.metadata["input_shape"] == [6, 4], "metadata['input_shape'] should be [6, 4]: describe_input(x)"

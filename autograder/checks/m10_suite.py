@@ -343,10 +343,7 @@ def dashboard_is_honest(student: Any) -> None:
     results = {
         "latency": {"a": BenchmarkResult("latency", values, unit="s")},
         "throughput": {"a": BenchmarkResult("throughput", [100.0, 300.0, 900.0], unit="rows/s")},
-        "accuracy": {
-            "a": BenchmarkResult("accuracy", [0.5, 1.0], {"correct": 60, "total": 100}),
-            "b": accuracy(0, 9),
-        },
+        "accuracy": {"a": BenchmarkResult("accuracy", [0.5, 1.0], {"correct": 60, "total": 100}), "b": accuracy(0, 9)},
         "memory": {"b": BenchmarkResult("memory", [2e6, 3e6, 9e6], unit="B")},
         "energy": {
             "a": BenchmarkResult("cpu_time", [0.5], {"measured": False}, unit="s"),

@@ -36,10 +36,7 @@ TAKEN_UP, COUNTED = "taken up", "counted"
 metadata = MetaData()
 
 settings = Table(
-    "settings",
-    metadata,
-    Column("name", String(40), primary_key=True),
-    Column("value", LargeBinary, nullable=False),
+    "settings", metadata, Column("name", String(40), primary_key=True), Column("value", LargeBinary, nullable=False)
 )
 students = Table(
     "students",
@@ -50,10 +47,7 @@ students = Table(
     Column("expires", Float, nullable=False),
 )
 files = Table(
-    "files",
-    metadata,
-    Column("sha256", String(64), primary_key=True),
-    Column("content", LargeBinary, nullable=False),
+    "files", metadata, Column("sha256", String(64), primary_key=True), Column("content", LargeBinary, nullable=False)
 )
 entries = Table(
     "entries",

@@ -134,10 +134,7 @@ def test_every_command_explains_itself() -> None:
         "similarity",
     ):
         run = subprocess.run(
-            [sys.executable, "-m", "autograder", command, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
+            [sys.executable, "-m", "autograder", command, "--help"], capture_output=True, text=True, check=True
         )
         assert run.stdout.startswith("usage: ")
         assert len(run.stdout.splitlines()) >= 5

@@ -207,11 +207,7 @@ def test_an_upload_that_began_in_time_enters(store: Store, clock: Clock, ada: St
 
 
 def test_a_clock_that_was_ahead_once_does_not_end_the_contest(
-    store: Store,
-    clock: Clock,
-    ada: Student,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, clock: Clock, ada: Student, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("autograder.leaderboard.clock._said", {})
     right = clock.now

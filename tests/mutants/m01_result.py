@@ -31,20 +31,12 @@ MUTANTS = [
     Mutant("runs_by_z", "required_runs", "runs += 1", "break"),
     Mutant("runs_not_smallest", "required_runs", "runs = max(2, ", "runs = max(70, "),
     Mutant(
-        "runs_width_for_half_width",
-        "required_runs",
-        "math.sqrt(runs) > half_width",
-        "math.sqrt(runs) > half_width / 2",
+        "runs_width_for_half_width", "required_runs", "math.sqrt(runs) > half_width", "math.sqrt(runs) > half_width / 2"
     ),
     Mutant("runs_negative_std", "required_runs", "std >= 0", "True"),
     Mutant("answer_z", "answer_runs", "867", "865"),
     Mutant("answer_linear", "answer_runs", "return 4", "return 2"),
-    Mutant(
-        "percentile_one_tail",
-        "runs_for_percentile",
-        "math.log((1 - confidence) / 2)",
-        "math.log(1 - confidence)",
-    ),
+    Mutant("percentile_one_tail", "runs_for_percentile", "math.log((1 - confidence) / 2)", "math.log(1 - confidence)"),
     Mutant("percentile_upper_only", "runs_for_percentile", "max(q, 100 - q)", "q"),
     Mutant("percentile_unsorted", "percentile_interval", "sorted(values)", "list(values)"),
     Mutant("percentile_off_by_one", "percentile_interval", "<= tail)) - 1", "<= tail))"),
@@ -96,10 +88,7 @@ MUTANTS = [
         "np.quantile(self.values, q if q <= 1 else 1)",
     ),
     Mutant(
-        "percentile_unguarded",
-        "method_percentile",
-        "if not 0 <= q <= 100:",
-        "q = min(max(q, 0), 100)\n    if False:",
+        "percentile_unguarded", "method_percentile", "if not 0 <= q <= 100:", "q = min(max(q, 0), 100)\n    if False:"
     ),
     Mutant(
         "median_ci_default_confidence",

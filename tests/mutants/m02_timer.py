@@ -4,10 +4,7 @@ from tests.mutants import Mutant
 
 MUTANTS = [
     Mutant(
-        "clock_read_in_init",
-        "precise_timer",
-        "self._clock = clock",
-        "self._clock = lambda reading=clock(): reading",
+        "clock_read_in_init", "precise_timer", "self._clock = clock", "self._clock = lambda reading=clock(): reading"
     ),
     Mutant("clock_ignored", "precise_timer", "self._clock = clock", "self._clock = time.perf_counter"),
     Mutant("wall_clock_default_running", "precise_timer", "self._start = None", "self._start = 0.0"),
@@ -47,12 +44,7 @@ MUTANTS = [
         "raise _ran_backwards(start, end)",
         "raise _ran_backwards(start, end)\n    return True",
     ),
-    Mutant(
-        "exit_only_without_exception",
-        "timer_exit",
-        "if end >= start:",
-        "if end >= start and exc_type is None:",
-    ),
+    Mutant("exit_only_without_exception", "timer_exit", "if end >= start:", "if end >= start and exc_type is None:"),
     Mutant("exit_masks_exception", "timer_exit", "elif exc_type is None:", "else:"),
     Mutant("exit_negative_accepted", "timer_exit", "if end >= start:", "if True:"),
     Mutant(
@@ -67,12 +59,7 @@ MUTANTS = [
         "self._elapsed = end - start\n    elif exc_type is None:\n        raise _ran_backwards(start, end)",
         "pass\n    self._elapsed = max(0.0, end - start)",
     ),
-    Mutant(
-        "exit_milliseconds",
-        "timer_exit",
-        "self._elapsed = end - start",
-        "self._elapsed = 1000 * (end - start)",
-    ),
+    Mutant("exit_milliseconds", "timer_exit", "self._elapsed = end - start", "self._elapsed = 1000 * (end - start)"),
     Mutant("exit_keeps_running", "timer_exit", "start, self._start = self._start, None", "start = self._start"),
     Mutant(
         "exit_keeps_running_after_error",
@@ -87,12 +74,7 @@ MUTANTS = [
         "start, self._start = self._start, None\n    end = self._clock()",
     ),
     Mutant("exit_equal_is_error", "timer_exit", "if end >= start:", "if end > start:"),
-    Mutant(
-        "exit_reads_twice",
-        "timer_exit",
-        "self._elapsed = end - start",
-        "self._elapsed = self._clock() - start",
-    ),
+    Mutant("exit_reads_twice", "timer_exit", "self._elapsed = end - start", "self._elapsed = self._clock() - start"),
     Mutant(
         "exit_blames_no_reading",
         "timer_exit",
@@ -169,17 +151,9 @@ MUTANTS = [
     ),
     Mutant("loops_powers_of_ten", "calibrate_loops", "for digit in (1, 2, 5))", "for digit in (1,))"),
     Mutant("loops_longer_than", "calibrate_loops", ">= min_time", "> min_time"),
+    Mutant("loops_per_call", "calibrate_loops", "if end - start >= min_time:", "if (end - start) / loops >= min_time:"),
     Mutant(
-        "loops_per_call",
-        "calibrate_loops",
-        "if end - start >= min_time:",
-        "if (end - start) / loops >= min_time:",
-    ),
-    Mutant(
-        "loops_milliseconds",
-        "calibrate_loops",
-        "if end - start >= min_time:",
-        "if 1000 * (end - start) >= min_time:",
+        "loops_milliseconds", "calibrate_loops", "if end - start >= min_time:", "if 1000 * (end - start) >= min_time:"
     ),
     Mutant("loops_one_call", "calibrate_loops", "        for _ in batch:\n            func()", "        func()"),
     Mutant(
@@ -198,12 +172,7 @@ MUTANTS = [
     Mutant("loops_bound_excluded", "calibrate_loops", "if loops > max_loops:", "if loops >= max_loops:"),
     Mutant("loops_bound_returned", "calibrate_loops", "            break\n", "            return loops\n"),
     Mutant("loops_min_time_zero", "calibrate_loops", "min_time > 0", "min_time >= 0"),
-    Mutant(
-        "loops_min_time_nan",
-        "calibrate_loops",
-        "not (math.isfinite(min_time) and min_time > 0)",
-        "min_time <= 0",
-    ),
+    Mutant("loops_min_time_nan", "calibrate_loops", "not (math.isfinite(min_time) and min_time > 0)", "min_time <= 0"),
     Mutant("loops_backwards_accepted", "calibrate_loops", "if end < start:", "if False:"),
     Mutant(
         "loops_error_swallowed",

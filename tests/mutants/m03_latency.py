@@ -69,12 +69,7 @@ MUTANTS = [
         "            if elapsed > overhead:\n                times[i] = elapsed - overhead\n",
         "            if elapsed > overhead:\n                times[i] = elapsed + overhead\n",
     ),
-    Mutant(
-        "overhead_of_each_loop",
-        "timed_calls",
-        "(elapsed - overhead) / loops",
-        "elapsed / loops - overhead",
-    ),
+    Mutant("overhead_of_each_loop", "timed_calls", "(elapsed - overhead) / loops", "elapsed / loops - overhead"),
     Mutant(
         "backwards_made_positive",
         "timed_calls",

@@ -37,11 +37,7 @@ from tests.attacks.page import write_part
 
 NAME = SOURCE.stem
 HONEST = "zoe"  # last in the order of nbgrader
-GROUPS = {
-    "By code in a cell": INSIDE,
-    "By the file": OUTSIDE,
-    "By the folder": FOLDER,
-}
+GROUPS = {"By code in a cell": INSIDE, "By the file": OUTSIDE, "By the folder": FOLDER}
 BATCH, PATIENCE = 12, 80.0
 # by stock nbgrader these would spoil a batch, which would then have to run again
 ALONE = {
@@ -216,7 +212,7 @@ def table(stock: dict[str, Row], ours: dict[str, Row], most: float) -> str:
     lines += [
         f"\nFor comparison: the same notebook untouched gets {stock[UNTOUCHED.name].points:g} by stock and "
         f"{ours[UNTOUCHED.name].points:g} here; the honest student of the batch gets {ours[HONEST].points:g}. The slowest "
-        f"attack took {slowest:.0f} s here; a submission may take {Limits().wall_seconds:g} s.",
+        f"attack took {slowest:.0f} s here; a submission may take {Limits().wall_seconds:g} s."
     ]
     for group, members in GROUPS.items():
         lines += [
