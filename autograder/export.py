@@ -40,6 +40,12 @@ sys.modules[__name__].__class__ = _Package
 '''
 EXTENSION = {"load_ipython_extension": "magic"}  # `%load_ext tinybench`, written by hand
 PURE_CALLS = {"MappingProxyType", "NewType", "Path", "TypeVar", "frozenset", "namedtuple", "re.compile"}
+STYLE = (
+    "line-length = 120",
+    "format.skip-magic-trailing-comma = true",
+    "lint.isort.split-on-trailing-comma = false",
+    'lint.isort.known-first-party = ["tinybench"]',
+)
 _MAGIC = re.compile(r"^\s*[%!?]\S*|^\s*\w+\s*=\s*[%!]\S*", re.M)
 
 
@@ -189,7 +195,7 @@ def _public_names(node: ast.stmt) -> list[str]:
 
 def _ruff(arguments: list[str], text: str, *, check: bool = True) -> str:
     # --isolated: the same text on every machine, whatever folder this is called from
-    own = ["--config", 'lint.isort.known-first-party = ["tinybench"]', "--config", "line-length = 120"]
+    own = [option for line in STYLE for option in ("--config", line)]
     command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "--quiet", *own]
     run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if check and run.returncode:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.neural_network import MLPClassifier
 
-from tinybench.compare import compare
+from tinybench.comparison import compare
 from tinybench.compress import (
     AccuracyChange,
     Journal,

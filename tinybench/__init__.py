@@ -34,31 +34,31 @@ if TYPE_CHECKING:
     from tinybench.benchmark import name_models as name_models
     from tinybench.benchmark import system_info as system_info
     from tinybench.benchmark import thread_settings as thread_settings
-    from tinybench.compare import Comparison as Comparison
-    from tinybench.compare import Gate as Gate
-    from tinybench.compare import anova as anova
-    from tinybench.compare import anytime_interval as anytime_interval
-    from tinybench.compare import average_ranks as average_ranks
-    from tinybench.compare import check_comparable as check_comparable
-    from tinybench.compare import cohens_d as cohens_d
-    from tinybench.compare import cohens_d_paired as cohens_d_paired
-    from tinybench.compare import compare as compare
-    from tinybench.compare import compare_all as compare_all
-    from tinybench.compare import compare_live as compare_live
-    from tinybench.compare import decide as decide
-    from tinybench.compare import holm as holm
-    from tinybench.compare import measurement_conditions as measurement_conditions
-    from tinybench.compare import median_interval as median_interval
-    from tinybench.compare import median_ratio as median_ratio
-    from tinybench.compare import permutation_test as permutation_test
-    from tinybench.compare import regression_gate as regression_gate
-    from tinybench.compare import runs_to_decide as runs_to_decide
-    from tinybench.compare import sign_e_value as sign_e_value
-    from tinybench.compare import sign_test as sign_test
-    from tinybench.compare import vargha_delaney_a12 as vargha_delaney_a12
-    from tinybench.compare import welch_intervals as welch_intervals
-    from tinybench.compare import welch_test as welch_test
-    from tinybench.compare import wilcoxon_test as wilcoxon_test
+    from tinybench.comparison import Comparison as Comparison
+    from tinybench.comparison import Gate as Gate
+    from tinybench.comparison import anova as anova
+    from tinybench.comparison import anytime_interval as anytime_interval
+    from tinybench.comparison import average_ranks as average_ranks
+    from tinybench.comparison import check_comparable as check_comparable
+    from tinybench.comparison import cohens_d as cohens_d
+    from tinybench.comparison import cohens_d_paired as cohens_d_paired
+    from tinybench.comparison import compare as compare
+    from tinybench.comparison import compare_all as compare_all
+    from tinybench.comparison import compare_live as compare_live
+    from tinybench.comparison import decide as decide
+    from tinybench.comparison import holm as holm
+    from tinybench.comparison import measurement_conditions as measurement_conditions
+    from tinybench.comparison import median_interval as median_interval
+    from tinybench.comparison import median_ratio as median_ratio
+    from tinybench.comparison import permutation_test as permutation_test
+    from tinybench.comparison import regression_gate as regression_gate
+    from tinybench.comparison import runs_to_decide as runs_to_decide
+    from tinybench.comparison import sign_e_value as sign_e_value
+    from tinybench.comparison import sign_test as sign_test
+    from tinybench.comparison import vargha_delaney_a12 as vargha_delaney_a12
+    from tinybench.comparison import welch_intervals as welch_intervals
+    from tinybench.comparison import welch_test as welch_test
+    from tinybench.comparison import wilcoxon_test as wilcoxon_test
     from tinybench.compress import VERDICTS as VERDICTS
     from tinybench.compress import AccuracyChange as AccuracyChange
     from tinybench.compress import Entry as Entry
@@ -268,12 +268,12 @@ _HOMES = {
     "CalibrationRows": "quantize",
     "Call": "latency",
     "Clock": "latency",
-    "Comparison": "compare",
+    "Comparison": "comparison",
     "CpuTimeMeter": "energy",
     "DEFAULT_WEIGHTS": "pareto",
     "DIRECTIONS": "pareto",
     "Entry": "compress",
-    "Gate": "compare",
+    "Gate": "comparison",
     "Journal": "compress",
     "LATENCY_ACCURACY": "pareto",
     "Layer": "compress",
@@ -294,12 +294,12 @@ _HOMES = {
     "accuracy_change": "compress",
     "activations": "compress",
     "adam_step": "compress",
-    "anova": "compare",
-    "anytime_interval": "compare",
+    "anova": "comparison",
+    "anytime_interval": "comparison",
     "as_callable": "latency",
     "as_input": "latency",
     "as_rows": "pareto",
-    "average_ranks": "compare",
+    "average_ranks": "comparison",
     "balanced_accuracy": "accuracy",
     "best_by_dimension": "suite",
     "best_meter": "energy",
@@ -310,7 +310,7 @@ _HOMES = {
     "can_reset": "memory",
     "central": "pareto",
     "changes": "compress",
-    "check_comparable": "compare",
+    "check_comparable": "comparison",
     "check_layers": "compress",
     "check_parity": "onnx",
     "check_runs": "latency",
@@ -325,11 +325,11 @@ _HOMES = {
     "clipping_shares": "quantize",
     "clock_rate": "benchmark",
     "clock_resolution": "timer",
-    "cohens_d": "compare",
-    "cohens_d_paired": "compare",
-    "compare": "compare",
-    "compare_all": "compare",
-    "compare_live": "compare",
+    "cohens_d": "comparison",
+    "cohens_d_paired": "comparison",
+    "compare": "comparison",
+    "compare_all": "comparison",
+    "compare_live": "comparison",
     "compare_pair": "suite",
     "comparison_rows": "suite",
     "composite_score": "pareto",
@@ -341,7 +341,7 @@ _HOMES = {
     "cpu_utilisation": "energy",
     "csv_text": "suite",
     "dashboard_rows": "suite",
-    "decide": "compare",
+    "decide": "comparison",
     "decided": "compress",
     "dequantize": "quantize",
     "describe_input": "latency",
@@ -360,7 +360,7 @@ _HOMES = {
     "frontier_2d": "pareto",
     "frontier_nd": "pareto",
     "gc_paused": "timer",
-    "holm": "compare",
+    "holm": "comparison",
     "hot_median": "latency",
     "html_report": "suite",
     "hypervolume_2d": "pareto",
@@ -394,9 +394,9 @@ _HOMES = {
     "measure_latency": "latency",
     "measure_memory": "memory",
     "measure_session_latency": "latency",
-    "measurement_conditions": "compare",
-    "median_interval": "compare",
-    "median_ratio": "compare",
+    "measurement_conditions": "comparison",
+    "median_interval": "comparison",
+    "median_ratio": "comparison",
     "membership_probability": "pareto",
     "memory_pressure": "memory",
     "memory_stages": "memory",
@@ -418,7 +418,7 @@ _HOMES = {
     "parity": "accuracy",
     "peak_added": "memory",
     "percentile_interval": "result",
-    "permutation_test": "compare",
+    "permutation_test": "comparison",
     "pipeline_stages": "onnx",
     "plot_metric": "suite",
     "plot_pareto_frontier": "pareto",
@@ -446,7 +446,7 @@ _HOMES = {
     "refuse_bad_weights": "onnx",
     "refuse_existing": "onnx",
     "refuse_mixing": "pareto",
-    "regression_gate": "compare",
+    "regression_gate": "comparison",
     "replicate": "pareto",
     "report_sections": "suite",
     "required_runs": "result",
@@ -460,7 +460,7 @@ _HOMES = {
     "run_fresh_stages": "memory",
     "run_rows": "suite",
     "runs_for_percentile": "result",
-    "runs_to_decide": "compare",
+    "runs_to_decide": "comparison",
     "runs_within": "latency",
     "saturating_matmul": "quantize",
     "save_graph": "onnx",
@@ -470,8 +470,8 @@ _HOMES = {
     "session_call": "latency",
     "session_options": "onnx",
     "session_starts": "latency",
-    "sign_e_value": "compare",
-    "sign_test": "compare",
+    "sign_e_value": "comparison",
+    "sign_test": "comparison",
     "softmax": "compress",
     "sqnr": "quantize",
     "staircase": "pareto",
@@ -498,12 +498,12 @@ _HOMES = {
     "train": "compress",
     "tukey_outliers": "result",
     "usable_cores": "energy",
-    "vargha_delaney_a12": "compare",
+    "vargha_delaney_a12": "comparison",
     "warm_up": "latency",
     "weights": "onnx",
-    "welch_intervals": "compare",
-    "welch_test": "compare",
-    "wilcoxon_test": "compare",
+    "welch_intervals": "comparison",
+    "welch_test": "comparison",
+    "wilcoxon_test": "comparison",
     "wilson_interval": "accuracy",
     "without_arena": "memory",
     "write_text": "suite",

@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 
 from tinybench.accuracy import measure_accuracy
-from tinybench.compare import compare, holm
+from tinybench.comparison import compare, holm
 from tinybench.energy import measure_energy, usable_cores
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory

@@ -339,7 +339,7 @@ def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
 
 
 def _gate(options: argparse.Namespace) -> int:
-    from tinybench.compare import regression_gate
+    from tinybench.comparison import regression_gate
 
     baseline = load_result(options.baseline, options.model)
     candidate = load_result(options.candidate, options.model)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar
-from tinybench.compare import Comparison
+from tinybench.comparison import Comparison
 from tinybench.latency import check_runs
 from tinybench.onnx import refuse_existing, save_graph
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, recall_per_class, wilson_interval
 from tinybench.benchmark import system_info
-from tinybench.compare import Comparison, compare
+from tinybench.comparison import Comparison, compare
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size

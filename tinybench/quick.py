@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tinybench.compare import Comparison, compare, holm
+from tinybench.comparison import Comparison, compare, holm
 from tinybench.latency import measure_latencies
 from tinybench.result import BenchmarkResult, scale_unit
 

@@ -29,7 +29,7 @@ from tinybench.accuracy import (
     predicted_labels,
 )
 from tinybench.benchmark import Benchmark, system_info
-from tinybench.compare import compare, holm
+from tinybench.comparison import compare, holm
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
 from tinybench.pareto import (

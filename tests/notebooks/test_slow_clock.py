@@ -20,7 +20,7 @@ MODULES = Path(__file__).parents[2] / "modules"
     [
         ("02_timer", ["hook", "gc-demo"]),
         ("03_latency", ["hook", "drift-demo", "session-demo"]),
-        ("07_compare", ["hook", "hook-figure"]),
+        ("07_comparison", ["hook", "hook-figure"]),
     ],
 )
 def test_the_least_number_of_rounds_is_enough(module: str, cells: list[str]) -> None:

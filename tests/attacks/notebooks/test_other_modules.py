@@ -107,7 +107,7 @@ def python_peak(call, x):
     if call is np.ones: return 8 * int(np.prod(x))
     return x if isinstance(x, int) else 0
 """),
-    "07_compare": ("check_gate", """
+    "07_comparison": ("check_gate", """
 import statistics
 from math import ceil
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-# Written by "autograder export" from modules/07_compare/07_compare.ipynb: edit the notebook, not this file.
+# Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
 
 """Is A faster than B? Ratios with intervals, tests, effect sizes, verdicts, and a gate against regressions."""
 

@@ -1,4 +1,4 @@
-"""tinybench.compare against SciPy, statsmodels, simulated coverage and hand-made conditions."""
+"""tinybench.comparison against SciPy, statsmodels, simulated coverage and hand-made conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from tinybench.compare import (
+from tinybench.comparison import (
     Comparison,
     anova,
     anytime_interval,

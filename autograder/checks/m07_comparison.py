@@ -10,7 +10,7 @@ import numpy as np
 from scipy import integrate, stats
 
 from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises, words
-from tinybench.compare import compare
+from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult
 
 INF = math.inf
