@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from autograder.notebook import is_check, label
+from autograder.course.notebook import is_check, label
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tests.mutants
-from autograder.build import run_checks
-from autograder.notebook import course_notebooks, is_check, label, module_name, read_notebook
+from autograder.course.build import run_checks
+from autograder.course.notebook import course_notebooks, is_check, label, module_name, read_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {f"m{path.stem[:2]}_{module_name(path)}": path for path in course_notebooks(ROOT)}
