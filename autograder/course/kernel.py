@@ -1,8 +1,8 @@
 """A Jupyter kernel in the sandbox: open what a stranger handed in and run it, without lending it your rights.
 
 The entry point ``jupyter_client.kernel_provisioners`` names the provisioner, the kernel specification in
-`autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab. Grading has
-no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
+`autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab.
+Grading has no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
 """
 
 from __future__ import annotations

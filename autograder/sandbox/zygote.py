@@ -52,7 +52,8 @@ class Warm:
             room, shown={**room.shown, **{f"/inside/sandbox/{name}": HERE / name for name in ("guest", "rpc")}}
         )
         argv = [sys.executable, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
-                "from sandbox.guest.zygote import main; main(json.loads(sys.argv[1]))", json.dumps(options)]  # fmt: skip
+                "from sandbox.guest import zygote; zygote.main(json.loads(sys.argv[1]))",
+                json.dumps(options)]  # fmt: skip
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         self.process = subprocess.Popen(
             command(argv, room, self.limits, warm=True),
