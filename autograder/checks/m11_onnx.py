@@ -95,13 +95,13 @@ MOST_NUMBERS = 10**6  # none of these makes more than the product of the sizes o
 
 def _safe_model(content: Any, what: str) -> Any:
     """Return a student's model, parsed; refuse what a small export does not hold, such as files, bodies or bulk."""
-    from autograder.leaderboard import entry
-    from autograder.leaderboard.events import EntryLimits
+    from autograder.leaderboard.entry import validate
+    from autograder.leaderboard.settings import EntryLimits
 
     expect(type(content) is bytes, f"{what}: an onnx.ModelProto expected, whose SerializeToString() gives bytes")
     limits = EntryLimits(size_mb=LARGEST_FILE / 2**20, nodes=MOST_NODES, weights=MOST_WEIGHTS)
     try:
-        model = entry.parse(content, limits)
+        model = validate.parse(content, limits)
         graph = model.graph
         expect(
             not any(output.type.HasField("sequence_type") for output in graph.output),
@@ -109,8 +109,8 @@ def _safe_model(content: Any, what: str) -> Any:
         )
         others = sorted({node.op_type for node in graph.node} - OPERATORS)
         expect(not others, f"{what}: the graph holds {', '.join(others)[:100]}, which no linear model needs")
-        entry.check_graph(graph, limits)
-    except entry.Refused as refused:
+        validate.check_graph(graph, limits)
+    except validate.Refused as refused:
         raise CheckFailed(f"{what}: {refused}") from None
     expect(len(graph.input) > 0 and len(graph.output) > 0, f"{what}: the graph should have an input and an output")
     return model

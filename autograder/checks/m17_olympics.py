@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import CheckFailed, all_close, close, draw, expect, number, raises
-from autograder.leaderboard import entry, referee, task
-from autograder.leaderboard.events import Effort, load
-from autograder.sandbox import SandboxUnavailable, available
+from autograder.leaderboard import digits
+from autograder.leaderboard.entry import validate
+from autograder.leaderboard.referee import referee
+from autograder.leaderboard.settings import Effort, load
+from autograder.sandbox.bubblewrap import SandboxUnavailable, available
 
 SIZE, TIME, LOSS = 0.25, 0.5, 0.05  # what the notebook demands of an entry, against the baseline
 TRAINING, FRESH = 2500, 2048
@@ -33,18 +35,18 @@ def _fitted(model: Any, images: np.ndarray, labels: np.ndarray) -> Any:
 
 
 @cache
-def _baseline(seed: int) -> tuple[Any, bytes, task.Split, task.Split]:
+def _baseline(seed: int) -> tuple[Any, bytes, digits.Split, digits.Split]:
     """Return a baseline, its file, the digits it learnt, and fresh ones of other originals."""
     from sklearn.neural_network import MLPClassifier
 
-    learnt = task.distorted(np.arange(task.TRAINING_ORIGINALS), TRAINING, seed)
-    fresh = task.distorted(np.arange(task.TRAINING_ORIGINALS, 1797), FRESH, seed + 1)
+    learnt = digits.distorted(np.arange(digits.TRAINING_ORIGINALS), TRAINING, seed)
+    fresh = digits.distorted(np.arange(digits.TRAINING_ORIGINALS, 1797), FRESH, seed + 1)
     model = _fitted(MLPClassifier((256, 128), batch_size=100, max_iter=12, random_state=seed), *learnt)
     del model._optimizer  # as large as the network three times over, and of no use to anybody
-    return model, task.to_onnx_bytes(model), learnt, fresh
+    return model, digits.to_onnx_bytes(model), learnt, fresh
 
 
-def _given() -> tuple[Any, bytes, task.Split, task.Split]:
+def _given() -> tuple[Any, bytes, digits.Split, digits.Split]:
     return _baseline(int(draw().integers(2**31)))
 
 
@@ -61,12 +63,12 @@ def _referee(baseline: bytes) -> referee.Referee:
     return referee.Referee(olympics, baseline, None, run)
 
 
-def _facts(data: Any, what: str) -> entry.Facts:
+def _facts(data: Any, what: str) -> validate.Facts:
     """Return what the entry check says of a file."""
     expect(isinstance(data, bytes), f"{what} should return bytes, not {type(data).__name__}")
     try:
-        return entry.check(data)
-    except entry.Refused as refused:
+        return validate.check(data)
+    except validate.Refused as refused:
         raise CheckFailed(f"{what}: the entry check refuses the file: {refused}") from None
 
 
@@ -74,7 +76,7 @@ def _read(data: bytes, rows: np.ndarray, what: str) -> np.ndarray:
     """Return an entry's answers to digits."""
     try:
         return _referee(b"").answers(data, rows)[0]
-    except entry.Refused as refused:
+    except validate.Refused as refused:
         raise CheckFailed(f"{what}: the referee cannot use the file: {refused}") from None
 
 
@@ -115,7 +117,7 @@ def eight_bits_are_real(student: Any) -> None:
     rows = fresh[0][:1024]
     agree = float(np.mean(_read(data, rows, "in_eight_bits") == model.predict(rows)))
     expect(agree >= 0.95, f"in_eight_bits: only {agree:.1%} of the answers are as before; a sound file keeps 98 %")
-    straight = task.to_onnx_bytes(_fitted(LogisticRegression(max_iter=3), learnt[0][:300], learnt[1][:300]))
+    straight = digits.to_onnx_bytes(_fitted(LogisticRegression(max_iter=3), learnt[0][:300], learnt[1][:300]))
     same = student.in_eight_bits(straight)
     expect(same == straight, "in_eight_bits: a model without matrix products should come back byte for byte")
 

@@ -27,13 +27,13 @@ from typing import Any
 
 import nbformat
 
-from autograder.assignment import Assignment
-from autograder.config import MODULES
-from autograder.confined import Grader
+from autograder.course.assignment import Assignment
+from autograder.course.config import MODULES
+from autograder.course.notebook import read_notebook
+from autograder.course.release import release_all
 from autograder.demo import solve
-from autograder.grade import Outcome, grade
-from autograder.notebook import read_notebook
-from autograder.release import release_all
+from autograder.grading.grade import Outcome, grade
+from autograder.grading.grader import Grader
 from tests.benchmarks.comparison import on_this_machine
 from tests.benchmarks.timing import table
 from tests.mutants import mutants
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "benchmarks" / "results" / "grading.md"
 OUT = ROOT / "bench"
 STOCK = """
-from autograder.config import configure
+from autograder.course.config import configure
 from pathlib import Path
 c = get_config()
 configure(c, Path(__file__).parent)

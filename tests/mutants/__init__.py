@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from nbformat import NotebookNode
 
-from autograder.notebook import is_check, label
+from autograder.course.notebook import is_check, label
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.build import run_checks
-from autograder.notebook import course_notebooks, is_check, label, module_name, read_notebook
+from autograder.course.build import run_checks
+from autograder.course.notebook import course_notebooks, is_check, label, module_name, read_notebook
 from tests.mutants import mutants
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,10 +9,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.assignment import Assignment
-from autograder.build import run_checks
-from autograder.confined import Grader
-from autograder.notebook import course_notebooks, read_notebook
+from autograder.course.assignment import Assignment
+from autograder.course.build import run_checks
+from autograder.course.notebook import course_notebooks, read_notebook
+from autograder.grading.grader import Grader
 from tests.attacks.notebooks import ROOT, released, solved
 from tests.mutants import mutants
 
