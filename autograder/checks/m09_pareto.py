@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import permutations
@@ -19,9 +19,9 @@ NAN = float("nan")
 SIGNS = {"min": 1, "max": -1}
 
 
-def seconds(values: Sequence[float], **notes: Any) -> BenchmarkResult:
+def seconds(values: Iterable[float], **notes: Any) -> BenchmarkResult:
     """Return latencies."""
-    return BenchmarkResult("latency", list(values), notes, unit="s")
+    return BenchmarkResult("latency", [float(value) for value in values], notes, unit="s")
 
 
 def accuracy(correct: int, total: int, **notes: Any) -> BenchmarkResult:
@@ -292,7 +292,7 @@ def replicates_have_the_right_spread(student: Any) -> None:
                 f"{what} is {found:.4f}, not {truth.ppf(q):.4f}; draw from Beta(correct + 1/2, total - correct + 1/2)",
             )
     values = draw().lognormal(0, 1, 31)
-    got = sorted(float(x) for x in student.replicate(seconds(values.tolist()), 4000, [5]))
+    got = sorted(float(x) for x in student.replicate(seconds(values), 4000, [5]))
     for rank in (12, 15, 18):
         # the bootstrap median is at most the k-th value when at least 16 of 31 picks are
         wanted = float(stats.binom.sf(15, 31, (rank + 1) / 31))
@@ -301,7 +301,7 @@ def replicates_have_the_right_spread(student: Any) -> None:
         same(share, wanted, what, "resample all values with replacement and take the median", rel=0, abs=0.04)
 
     def drawn(values: np.ndarray, seed: int) -> np.ndarray:
-        return np.array(student.replicate(seconds(values.tolist()), 50, [seed, 1]), float)
+        return np.array(student.replicate(seconds(values), 50, [seed, 1]), float)
 
     what, cause = "replicates of the same rounds, 7 s later", "equal seeds pick equal rounds"
     same(drawn(values + 7, 8), drawn(values, 8) + 7, what, cause)
@@ -329,7 +329,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     same(membership(rows, resamples=2500, seed=4), [first, 1 - first], what, cause, rel=0, abs=five_errors)
 
     drift = rng.lognormal(0, 0.6, 30)
-    pair = [{"latency": seconds((drift * factor).tolist()), "accuracy": 0.9} for factor in (1.001, 1.0)]
+    pair = [{"latency": seconds(drift * factor), "accuracy": 0.9} for factor in (1.001, 1.0)]
     cause = "paired: the same rounds for all models, so one seed for them"
     same(membership(pair, paired=True, resamples=200), [0.0, 1.0], "membership of paired rounds", cause)
     cause = "unpaired, each is on the frontier about half of the time: a seed for each model"
