@@ -6,7 +6,7 @@ Files live where the student's code runs, so checks write and read them through 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import CheckFailed, FakeClock, draw, expect, holds, judges, number, refuses, same
+from autograder.checks.m08_benchmark import models
 
 OPSETS = {"": 21, "ai.onnx.ml": 1}
 
@@ -35,9 +36,11 @@ def evaluate(node: Any, given: dict[str, Any], opsets: Mapping[str, int]) -> lis
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
-    ends = ([helper.make_tensor_value_info(n, 0, None) for n in names if n] for names in (given, node.output))
+    inputs, outputs = (
+        [helper.make_tensor_value_info(n, 0, None) for n in names if n] for names in (given, node.output)
+    )
     imports = [helper.make_opsetid(*pair) for pair in opsets.items()]
-    alone = helper.make_model(helper.make_graph([node], "node", *ends), opset_imports=imports, ir_version=10)
+    alone = helper.make_model(helper.make_graph([node], "node", inputs, outputs), opset_imports=imports, ir_version=10)
     return list(ReferenceEvaluator(alone).run(None, given))
 
 
@@ -173,10 +176,8 @@ def sessions_keep_conditions(student: Any) -> None:
     levels = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
     for threads in (1, 3):
         for optimization, level in {**levels, "all": "ORT_ENABLE_ALL"}.items():
-            options, what = (
-                student.session_options(threads, optimization),
-                f"session_options({threads}, {optimization!r})",
-            )
+            what = f"session_options({threads}, {optimization!r})"
+            options = student.session_options(threads, optimization)
             truth = {"intra_op_num_threads": threads, "inter_op_num_threads": 1, "enable_profiling": False}
             holds(options, truth, what)
             got = str(options.graph_optimization_level)
@@ -296,22 +297,6 @@ def shares_come_from_the_trace(student: Any) -> None:
     refuses(student.operator_shares, ([], 0), what="an empty trace")
 
 
-class _Clock(FakeClock):
-    """A clock that only stages move."""
-
-    def stage(self, seconds: float) -> Callable[[list[float]], list[float]]:
-        """Return a stage that takes this long, and as much longer with each call."""
-        took = 0.0
-
-        def work(x: list[float]) -> list[float]:
-            nonlocal took
-            took += seconds
-            self.now += took
-            return [*x, seconds]
-
-        return work
-
-
 @judges("pipeline_stages", "time_breakdown")
 def stages_are_timed(student: Any) -> None:
     """Stages give the pipeline's labels; each is charged its own time, call by call."""
@@ -331,18 +316,21 @@ def stages_are_timed(student: Any) -> None:
         expect([str(label) for label in got] == truth, "the stages together should give the pipeline's labels")
     no_classifier = StandardScaler().fit(X)
     refuses(student.pipeline_stages, no_classifier, error=TypeError, what="a step without predict_proba")
+    clock, seconds = FakeClock(5.0), {"first": 0.25, "second": 1.0, "third": 0.5, "fourth": 2.0, "last": 0.0}
+
+    def act(name: str, x: list[float], made: int) -> list[float]:
+        clock.now += seconds[name] * made
+        return [*x, seconds[name]]
+
     for counted in (1, 5):
-        clock, outputs = _Clock(5.0), list[Any]()
-        seconds = {"first": 0.25, "second": 1.0, "third": 0.5, "fourth": 2.0}
-        pieces: dict[str, Any] = {name: clock.stage(value) for name, value in seconds.items()}
-        pieces["last"] = lambda x, outputs=outputs: outputs.append(list(x))
+        pieces, seen = models(act, seconds)
         found = student.time_breakdown(pieces, [], runs=counted, warmup_runs=0, clock=clock)
-        same(list(found), [*pieces, "total"], "the results of time_breakdown")
-        for name, value in {**seconds, "last": 0.0, "total": sum(seconds.values())}.items():
+        same(list(found), [*seconds, "total"], "the results of time_breakdown")
+        for name, value in {**seconds, "total": sum(seconds.values())}.items():
             times = [value * (run + 1) for run in range(counted)]
             same(found[name].values, times, f"time_breakdown: {name}", rel=1e-9, abs=1e-9)
         cause = "each stage gets what the stage before it returned, beginning with X in every run"
-        same(outputs, [list(seconds.values())] * counted, "what came out of the stages", cause)
+        same(seen["last"], [[0.25, 1.0, 0.5, 2.0]] * counted, "what reached the last stage", cause)
 
 
 def answer_amdahl(student: Any) -> None:
