@@ -159,7 +159,8 @@ def _assignment(command: argparse.ArgumentParser) -> None:
 
 
 def _export(root: Path, options: argparse.Namespace) -> int:
-    from autograder.course.export import changed_files, export_course, write_atomically
+    from autograder.course.export import changed_files, export_course
+    from autograder.files import write_atomically
 
     files = export_course(root, options.notebooks)
     changed = changed_files(files)

@@ -15,8 +15,8 @@ import nbformat
 
 from autograder.course.assignment import Assignment
 from autograder.course.config import MODULES, course_config
-from autograder.course.export import write_atomically
 from autograder.course.notebook import NotebookError, parse_notebook
+from autograder.files import write_atomically
 from autograder.grading.executors import packed
 from autograder.grading.gradebook import record, released_checksums, score_of
 from autograder.grading.grader import refused

@@ -22,7 +22,7 @@ import nbformat
 from autograder.checks import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.execute import execute
-from autograder.course.notebook import is_check, label, parse_notebook
+from autograder.course.notebook import cells_of, parse_notebook
 from autograder.grading.grader import Graded, Grader, refused
 from autograder.grading.submission import Refused, parse_submission, prepare
 from autograder.sandbox.guest import linux
@@ -53,10 +53,10 @@ def unconfined(assignment: Assignment, content: bytes) -> Graded:
         prepared = prepare(parse_submission(content), instructors)
     except Refused as refusal:
         return refused(instructors, str(refusal))
-    whole = {label(cell, index): cell.source for index, cell in enumerate(instructors.cells)}
-    for index, cell in enumerate(prepared.notebook.cells):
-        if is_check(cell):
-            cell.source = whole[label(cell, index)]  # with its hidden region, which here runs beside the student's code
+    whole = {cell.id: cell.source for cell in cells_of(instructors)}
+    for cell in cells_of(prepared.notebook):
+        if cell.is_check:
+            cell.node.source = whole[cell.id]  # with its hidden region, which here runs beside the student's code
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
         done = execute(prepared.notebook, folder=Path(folder), variables={"TINYBENCH_CHECK_SEED": str(SEED.get())})

@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 from traitlets.config import Config
 
 from autograder.course.config import GRADEBOOK
-from autograder.course.notebook import NotebookError, label, read_notebook
+from autograder.course.notebook import NotebookError, cells_of, read_notebook
 from autograder.grading.collect import time_of
 
 
@@ -59,9 +59,7 @@ def _connected(url: str, course: str) -> Any:
 
 def released_checksums(released: Path) -> dict[str, str]:
     """Return each released cell's checksum, by which an untouched written answer is known."""
-    cells = read_notebook(released).cells
-    marks = {label(cell, i): cell.metadata.get("nbgrader", {}).get("checksum") for i, cell in enumerate(cells)}
-    return {name: checksum for name, checksum in marks.items() if checksum}
+    return {cell.id: cell.marks["checksum"] for cell in cells_of(read_notebook(released)) if cell.marks.get("checksum")}
 
 
 def record(
@@ -101,10 +99,7 @@ def record(
     saved = next(entry for entry in submission.notebooks if entry.name == assignment)
     grades = {grade.name: grade for grade in saved.grades}
     comments = {comment.name: comment for comment in saved.comments}
-    for index, cell in enumerate(notebook.cells):
-        if "nbgrader" not in cell.metadata:
-            continue
-        name = label(cell, index)
+    for name, cell in ((each.id, each.node) for each in cells_of(notebook) if each.marks):
         if name in checksums:
             cell.metadata["nbgrader"]["checksum"] = checksums[name]
         if is_grade(cell) and name in grades:

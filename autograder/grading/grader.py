@@ -17,7 +17,7 @@ import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
-from autograder.course.notebook import grading, is_check, label, module_name, parse_notebook
+from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
 from autograder.grading.reference import ABSENT
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
 from autograder.grading.session import Bench, Ended, Hidden, schedule
@@ -65,10 +65,10 @@ def refused(source: NotebookNode, reason: str) -> Graded:
     """
     prepared = prepare([], source)
     verdicts = {}
-    for index, cell in enumerate(prepared.notebook.cells):
-        if is_check(cell):
-            verdicts[label(cell, index)] = reason
-            cell.outputs = [error_output("NotRun", reason)]
+    for cell in cells_of(prepared.notebook):
+        if cell.is_check:
+            verdicts[cell.id] = reason
+            cell.node.outputs = [error_output("NotRun", reason)]
     return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
 
 
@@ -145,19 +145,20 @@ class Grader:
         """Run and judge the cells; return the verdicts, the cell that ended it and how, whether a name was missing."""
         verdicts: dict[str, str] = {}
         ending: tuple[str, str] | None = None
-        missing, ran, allowance = False, list[NotebookNode](), Allowance()
+        missing, ran, allowance = False, list[Cell](), Allowance()
         bench = Bench(self.warm, self.module, self.reference, until)
         try:
-            for index, cell in enumerate(prepared.notebook.cells):
-                if cell.cell_type != "code":
+            for index, cell in enumerate(cells_of(prepared.notebook), start=1):
+                if not cell.is_code:
                     continue
-                cell.outputs, cell.execution_count = [], None
+                node = cell.node
+                node.outputs, node.execution_count = [], None
                 if cell.id in skip:
                     continue
-                cell.execution_count = index + 1
+                node.execution_count = index
                 if cell.id in settled and (ending is not None or cell.id in lost):
                     problem, outputs = settled[cell.id]
-                    cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
+                    node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                 elif cell.id in lost:
                     problem = f"Stopped: {lost[cell.id]}"
                 elif ending is not None:
@@ -166,9 +167,9 @@ class Grader:
                     try:
                         problem, outputs = self._cell(bench, cell, ran, settled)
                         ran.append(cell)
-                        cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
+                        node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                         missing = missing or "NameError" in problem
-                        if is_check(cell) and not (missing and skip):  # else all is run again, with demonstrations
+                        if cell.is_check and not (missing and skip):  # else all is run again, with demonstrations
                             settled.setdefault(cell.id, (problem, outputs))
                     except Ended as ended:
                         why = bench.end()
@@ -177,27 +178,27 @@ class Grader:
                         ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
                         problem = f"Stopped: {ending[1]}"
                 problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
-                if is_check(cell):
-                    verdicts[label(cell, index)] = problem
+                if cell.is_check:
+                    verdicts[cell.id] = problem
                 if problem:
                     name, _, text = problem.partition(": ")
-                    cell.outputs.append(error_output(name, text))
+                    node.outputs.append(error_output(name, text))
                     missing = missing or "NameError" in problem
         finally:
             bench.end()
         return verdicts, ending, missing
 
     def _cell(
-        self, bench: Bench, cell: NotebookNode, before: Sequence[NotebookNode], settled: dict[str, Settled]
+        self, bench: Bench, cell: Cell, before: Sequence[Cell], settled: dict[str, Settled]
     ) -> tuple[str, object]:
         """Run or judge a cell; return what went wrong, and its outputs."""
-        if not is_check(cell):
+        if not cell.is_check:
             return bench.run(cell.source)
         checks = self.plan.get(cell.id, [])
         if cell.id in settled:  # judged before the process ended: one who guesses has one guess
-            bench.show(cell.source, checks)
+            bench.show(cell, checks)
             return settled[cell.id]
-        problem, outputs = bench.check(cell.source, checks)
+        problem, outputs = bench.check(cell, checks)
         if ABSENT not in problem:
             return problem, outputs
         # It needs the reference of what is judged later. Each check may have it, in a sandbox that ends with the check:
@@ -208,18 +209,16 @@ class Grader:
                 break
         return problem, outputs
 
-    def _apart(
-        self, cell: NotebookNode, hidden: Hidden, before: Sequence[NotebookNode], until: float
-    ) -> tuple[str, object]:
+    def _apart(self, cell: Cell, hidden: Hidden, before: Sequence[Cell], until: float) -> tuple[str, object]:
         """Judge one check of a cell in a sandbox of its own."""
         apart = Bench(self.warm, self.module, self.reference, until)
         try:
             for earlier in before:
-                if is_check(earlier):
-                    apart.show(earlier.source, self.plan[earlier.id])
+                if earlier.is_check:
+                    apart.show(earlier, self.plan[earlier.id])
                 else:
                     apart.run(earlier.source)
-            return apart.check(cell.source, [hidden])
+            return apart.check(cell, [hidden])
         except Ended as ended:
             if ended.foul:
                 raise
@@ -242,8 +241,8 @@ class Grader:
 def _imports(notebook: NotebookNode) -> Sequence[str]:
     """Return the modules that the instructor's cells import, demonstrations apart: they are loaded once."""
     found: dict[str, None] = {"numpy": None}
-    for cell in notebook.cells:
-        if cell.cell_type != "code" or not grading(cell):
+    for cell in cells_of(notebook):
+        if not cell.is_code or not cell.marks:
             continue
         try:
             tree = ast.parse(cell.source)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder import pace
 from autograder.checks import CheckFailed, judge
-from autograder.course.notebook import BEGIN_HIDDEN, is_check, label, without_hidden
+from autograder.course.notebook import BEGIN_HIDDEN, Cell, cells_of
 from autograder.grading.reference import compiled_without
 from autograder.grading.sanitize import safe_text
 from autograder.sandbox.rpc.codec import MAX_CLAIM, MAX_CLAIMS, Foul, Wire, WireError
@@ -74,8 +74,8 @@ def schedule(source: NotebookNode) -> dict[str, list[Hidden]]:
     That is what is judged by it or later: a submission that keeps the reference of a piece is too late to gain by it.
     """
     checks = [
-        (label(cell, index), name)
-        for index, cell in enumerate(source.cells) if is_check(cell) for name in hidden_checks(cell.source)
+        (cell.id, name)
+        for cell in cells_of(source) if cell.is_check for name in hidden_checks(cell.source)
     ]  # fmt: skip
     plan: dict[str, list[Hidden]] = {}
     judged: set[str] = set()
@@ -121,20 +121,20 @@ class Bench:
         """Run a student's cell; return what went wrong, and its outputs, both as the sandbox claims them."""
         return self._ask("run", source)
 
-    def check(self, source: str, checks: list[Hidden]) -> tuple[str, Any]:
+    def check(self, cell: Cell, checks: list[Hidden]) -> tuple[str, Any]:
         """Judge a graded cell; return what is wrong, empty if nothing is, and the outputs of its visible part."""
         if not checks:
             return "CheckFailed: this cell has no hidden check; tell your instructor", []
-        problem, outputs = self.show(source, checks)
+        problem, outputs = self.show(cell, checks)
         for hidden in checks:
             # a visible assert can only take points away: that it passed is the student's word
             problem = problem or self._judge(hidden)
         return problem, outputs
 
-    def show(self, source: str, checks: list[Hidden]) -> tuple[str, Any]:
+    def show(self, cell: Cell, checks: list[Hidden]) -> tuple[str, Any]:
         """Run the visible part of a graded cell."""
         rest = self._rest(checks[0])
-        return self._ask("visible", without_hidden(source), self.module, rest, list(checks[0].pieces))
+        return self._ask("visible", cell.visible, self.module, rest, list(checks[0].pieces))
 
     def _judge(self, hidden: Hidden) -> str:
         def namespace(module: str, pieces: tuple[str, ...]) -> Any:

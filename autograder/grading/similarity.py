@@ -17,7 +17,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
 from autograder.course.config import MODULES
-from autograder.course.notebook import is_solution, label, read_notebook, without_solution_markers
+from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
 from autograder.grading.submission import Refused, parse_submission
@@ -85,7 +85,7 @@ def similarity(root: Path, assignment: str, top: int = 10) -> Report:
             if isinstance(content, Refused):
                 raise content
             cells = parse_submission(content)
-            written[student] = _solutions(source, {str(c["marks"].get("grade_id")): c["source"] for c in cells})
+            written[student] = _solutions(source, {cell.id: cell.source for cell in cells})
         except Refused:
             unread.append(student)
     return Report(assignment, tuple(_pairs(written, top)), len(written) - 1, tuple(unread))
@@ -94,13 +94,12 @@ def similarity(root: Path, assignment: str, top: int = 10) -> Report:
 def _solutions(source: NotebookNode, theirs: Mapping[str, str] | None) -> dict[str, str]:
     """Return for each solution cell what was written there, a character for each token; the reference by default."""
     found = {}
-    for index, cell in enumerate(source.cells):
-        if is_solution(cell):
-            name = label(cell, index)
-            text = without_solution_markers(cell.source) if theirs is None else theirs.get(name, "")
-            given = {line.strip() for line in stub_solutions(cell.source, name).splitlines()}
+    for cell in cells_of(source):
+        if cell.is_solution:
+            text = without_solution_markers(cell.source) if theirs is None else theirs.get(cell.id, "")
+            given = {line.strip() for line in stub_solutions(cell.source, cell.id).splitlines()}
             own = [line for line in text[:MAX_CELL].splitlines() if line.strip() not in given]
-            found[name] = "".join(_tokens("\n".join(own)))
+            found[cell.id] = "".join(_tokens("\n".join(own)))
     return found
 
 

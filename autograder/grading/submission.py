@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.notebook import MAX_BYTES, grading, is_check, is_solution, without_hidden
+from autograder.course.notebook import MAX_BYTES, Cell, cells_of
 from autograder.grading.sanitize import safe_markdown
 
 MAX_CELLS = 2000
@@ -98,7 +98,7 @@ def _why_not_collected(path: Path) -> str:
     return "the notebook is missing; submit it under its own name"
 
 
-def parse_submission(content: bytes) -> list[dict[str, Any]]:
+def parse_submission(content: bytes) -> list[Cell]:
     """Return the cells of a notebook, only type, source and nbgrader's marks of each.
 
     Raises
@@ -123,7 +123,7 @@ def parse_submission(content: bytes) -> list[dict[str, Any]]:
     return [_cell(cell, number) for number, cell in enumerate(data["cells"], start=1)]
 
 
-def _cell(cell: Any, number: int) -> dict[str, Any]:
+def _cell(cell: Any, number: int) -> Cell:
     source = cell.get("source", "") if isinstance(cell, dict) else None
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
@@ -131,11 +131,13 @@ def _cell(cell: Any, number: int) -> dict[str, Any]:
         raise Refused(f"cell {number} is not a cell of a notebook; save it again in JupyterLab")
     metadata = cell.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    marks = marks if isinstance(marks, dict) else {}
     source = source.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be written again
-    return {"kind": cell["cell_type"], "source": source, "marks": marks if isinstance(marks, dict) else {}}
+    name = marks.get("grade_id")
+    return Cell(cell["cell_type"], source, name if isinstance(name, str) else "", marks)
 
 
-def prepare(cells: list[dict[str, Any]], source: NotebookNode) -> Prepared:
+def prepare(cells: list[Cell], source: NotebookNode) -> Prepared:
     """Put a student's cells into the instructor's notebook.
 
     Parameters
@@ -145,13 +147,13 @@ def prepare(cells: list[dict[str, Any]], source: NotebookNode) -> Prepared:
     source
         The instructor's notebook, solutions and hidden checks included; no solution of it survives.
     """
-    known = {mark["grade_id"]: cell for cell in source.cells if (mark := grading(cell)).get("grade_id")}
-    plain = {(cell.cell_type, cell.source.strip()): cell for cell in source.cells if not grading(cell).get("grade_id")}
-    theirs: dict[str, dict[str, Any]] = {}
-    after: dict[str, list[dict[str, Any]]] = {"": []}
+    known = {cell.id: cell for cell in cells_of(source) if cell.marks.get("grade_id")}
+    plain = {(cell.kind, cell.source.strip()) for cell in cells_of(source) if not cell.marks.get("grade_id")}
+    theirs: dict[str, Cell] = {}
+    after: dict[str, list[Cell]] = {"": []}
     evidence, order, anchor = [], [], ""
     for cell in cells:
-        name = cell["marks"].get("grade_id")
+        name = cell.marks.get("grade_id")
         if not isinstance(name, str) or name not in known:
             after.setdefault(anchor, []).append(cell)
             if name is not None:
@@ -160,7 +162,7 @@ def prepare(cells: list[dict[str, Any]], source: NotebookNode) -> Prepared:
                 )
             continue
         if name in theirs:
-            if is_solution(known[name]):  # split in two, or kept as a first attempt: both run
+            if known[name].is_solution:  # split in two, or kept as a first attempt: both run
                 after.setdefault(anchor, []).append(cell)
             else:
                 evidence.append(Evidence(name, "the cell is there twice; the first one counts"))
@@ -171,32 +173,31 @@ def prepare(cells: list[dict[str, Any]], source: NotebookNode) -> Prepared:
     missing = [name for name in known if name not in theirs]
     evidence += [
         Evidence(name, "the cell was deleted; the instructor's is used")
-        for name in missing if not grading(known[name]).get("solution")
+        for name in missing if not known[name].is_written
     ]  # fmt: skip
     if order != [name for name in known if name in theirs]:
         evidence.append(Evidence("", "the assignment's cells are in another order; the instructor's is used"))
     prepared = Prepared(nbformat.v4.new_notebook(metadata=source.metadata), evidence=evidence)
     number = 0
-    for name, cell in (("", None), *known.items()):
-        if cell is not None:
-            prepared.notebook.cells.append(_merged(cell, theirs.get(name)))
+    for name in ("", *known):
+        if name:
+            prepared.notebook.cells.append(_merged(known[name], theirs.get(name)))
         for free in after.get(name, []):
             number += 1
-            made = plain.get((free["kind"], free["source"].strip()))
-            prepared.notebook.cells.append(_free(free, f"own-{number}", trusted=made is not None))
-            if made is not None:
+            given = (free.kind, free.source.strip()) in plain
+            prepared.notebook.cells.append(_free(free, f"own-{number}", trusted=given))
+            if given:
                 prepared.demonstrations.add(f"own-{number}")
     return prepared
 
 
-def _oddities(cell: dict[str, Any], original: NotebookNode) -> Iterator[str]:
-    marks = grading(original)
-    if cell["kind"] != original.cell_type:
-        yield f"the cell was made a {cell['kind']} cell"
-    if changed := [flag for flag in FLAGS if cell["marks"].get(flag) != marks.get(flag)]:
+def _oddities(cell: Cell, original: Cell) -> Iterator[str]:
+    if cell.kind != original.kind:
+        yield f"the cell was made a {cell.kind} cell"
+    if changed := [flag for flag in FLAGS if cell.marks.get(flag) != original.marks.get(flag)]:
         yield f"its nbgrader marks were changed: {', '.join(changed)}"
-    kept = [_text(original.source), _text(without_hidden(original.source))]
-    if marks.get("locked") and _text(cell["source"]) not in kept:
+    kept = [_text(original.source), _text(original.visible)]
+    if original.marks.get("locked") and _text(cell.source) not in kept:
         yield "the locked cell was edited; the instructor's is used"
 
 
@@ -204,26 +205,25 @@ def _text(source: str) -> list[str]:
     return [line.rstrip() for line in source.strip().splitlines()]
 
 
-def _merged(original: NotebookNode, cell: dict[str, Any] | None) -> NotebookNode:
-    marks = nbformat.from_dict({"nbgrader": dict(grading(original))})
+def _merged(original: Cell, cell: Cell | None) -> NotebookNode:
+    marks = nbformat.from_dict({"nbgrader": dict(original.marks)})
     make: Callable[..., NotebookNode] = nbformat.v4.new_markdown_cell
-    if original.cell_type == "code":
+    if original.is_code:
         make = nbformat.v4.new_code_cell
-    locked = is_check(original) or grading(original).get("locked")
-    if locked:
+    if original.is_locked:
         text = original.source
-    elif cell is None or cell["kind"] != original.cell_type:
+    elif cell is None or cell.kind != original.kind:
         text = ""
     else:
-        text = cell["source"] if original.cell_type == "code" else safe_markdown(cell["source"])
-    made: NotebookNode = make(text, id=original.id, metadata=marks)
+        text = cell.source if original.is_code else safe_markdown(cell.source)
+    made: NotebookNode = make(text, id=original.node.id, metadata=marks)
     return made
 
 
-def _free(cell: dict[str, Any], name: str, *, trusted: bool) -> NotebookNode:
+def _free(cell: Cell, name: str, *, trusted: bool) -> NotebookNode:
     make: Callable[..., NotebookNode] = nbformat.v4.new_markdown_cell
-    if cell["kind"] == "code":
+    if cell.is_code:
         make = nbformat.v4.new_code_cell
     elif not trusted:
-        return make(safe_markdown(cell["source"]), id=name)
-    return make(cell["source"], id=name)
+        return make(safe_markdown(cell.source), id=name)
+    return make(cell.source, id=name)
