@@ -7,11 +7,15 @@ working copy is `student/`; git ignores both. Only the gradebook may lie elsewhe
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from traitlets.config import Config
@@ -40,6 +44,17 @@ def project_root(start: Path | None = None) -> Path:
         f"{here} is not inside a TinyBench course: no folder above it holds modules/ and nbgrader_config.py. "
         "Change into the course folder, or name it with --root."
     )
+
+
+def with_root(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command of `autograder` the course's folder: what ``--root`` names, or else `project_root`."""
+
+    @functools.wraps(command)
+    def found(*args: Any, **options: Any) -> int:
+        named = click.get_current_context().find_root().params["root"]
+        return command(Path(named).resolve() if named else project_root(), *args, **options)
+
+    return found
 
 
 def configure(config: Config, root: Path) -> Config:

@@ -17,7 +17,7 @@ EXPORT_TAG, PUBLIC_TAG = "export", "public"
 MAX_BYTES = 20 * 2**20
 
 
-class NotebookError(Exception):
+class NotebookError(ValueError):
     """A notebook that cannot be used: which one, which cell, why, and what to do."""
 
     def __init__(self, where: Path | str, cell: str | None, why: str) -> None:
