@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
-EXPORT_TAG, PUBLIC_TAG = "export", "public"
+_HIDDEN = re.compile(rf"[^\S\n]*{BEGIN_HIDDEN}.*?{END_HIDDEN}[^\n]*\n?", re.S)
 MAX_BYTES = 20 * 2**20
 
 
@@ -25,50 +25,35 @@ class NotebookError(ValueError):
 
 
 def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
-    """Read a version 4 notebook.
-
-    Raises
-    ------
-    NotebookError
-        If the file is missing, too large, not JSON or not a valid notebook.
-    """
+    """Read a version 4 notebook."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         raise NotebookError(path, None, "no such file; restore it, or check the name") from None
     if size > max_bytes:
-        raise NotebookError(
-            path, None, f"{size / 2**20:.0f} MB is over the limit of {max_bytes / 2**20:.0f} MB; clear its outputs"
-        )
+        limit = f"the limit of {max_bytes / 2**20:.0f} MB"
+        raise NotebookError(path, None, f"{size / 2**20:.0f} MB is over {limit}; clear its outputs")
     return parse_notebook(path.read_bytes(), path)
 
 
 def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
-    """Parse the bytes of a version 4 notebook; `where` names it in errors.
-
-    Raises
-    ------
-    NotebookError
-        If they are not JSON in UTF-8 or not a valid notebook.
-    """
+    """Parse the bytes of a version 4 notebook; `where` names it in errors."""
     try:
         notebook: NotebookNode = nbformat.reads(content.decode("utf-8"), as_version=nbformat.NO_CONVERT)
-        if not isinstance(notebook, dict) or notebook.get("nbformat") != 4:
-            raise NotebookError(where, None, "not a version 4 notebook; open it in JupyterLab and save it again")
-        nbformat.validate(notebook)
-    except NotebookError:
-        raise
+        if isinstance(notebook, dict) and notebook.get("nbformat") == 4:
+            nbformat.validate(notebook)
+            return notebook
+        why = "not a version 4 notebook; open it in JupyterLab and save it again"
     except UnicodeDecodeError as error:
-        raise NotebookError(where, None, f"not UTF-8 text (byte {error.start}); save it again in JupyterLab") from None
+        why = f"not UTF-8 text (byte {error.start}); save it again in JupyterLab"
     except RecursionError:
-        raise NotebookError(where, None, "nested too deeply to be a notebook") from None
+        why = "nested too deeply to be a notebook"
     except nbformat.ValidationError as error:
-        reason = str(error).splitlines()[0][:200]
-        raise NotebookError(where, None, f"not a valid notebook ({reason}); download it again") from None
+        why = f"not a valid notebook ({str(error).splitlines()[0][:200]}); download it again"
     except Exception as error:  # nbformat lets JSON and attribute errors of every kind through
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise NotebookError(where, None, f"not a notebook ({reason}); it must be the .ipynb file itself") from None
-    return notebook
+        why = f"not a notebook ({reason}); it must be the .ipynb file itself"
+    raise NotebookError(where, None, why)
 
 
 @dataclass(frozen=True)
@@ -101,7 +86,7 @@ class Cell:
 
     @property
     def is_code(self) -> bool:
-        """Whether it is run."""
+        """Whether it can be run."""
         return self.kind == "code"
 
     @property
@@ -121,30 +106,23 @@ class Cell:
 
     @property
     def is_locked(self) -> bool:
-        """Whether the student's version of it is not used."""
+        """Whether the instructor's version of it counts."""
         return self.is_check or bool(self.marks.get("locked"))
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The files of the package it goes to: "" is the module's own, "study" that of the tag ``export:study``."""
-        tags = self.tags if self.is_code else ()
-        return tuple(tag.partition(":")[2] for tag in tags if tag.partition(":")[0] == EXPORT_TAG)
 
     @property
     def is_export(self) -> bool:
         """Whether it goes into the package."""
-        return bool(self.targets)
-
-    @property
-    def is_public(self) -> bool:
-        """Whether its names belong to the public face of the package."""
-        return self.is_export and PUBLIC_TAG in self.tags
+        return self.is_code and bool(self.tagged("export"))
 
     @property
     def visible(self) -> str:
         """The source without hidden checks."""
-        hidden = rf"[^\S\n]*{BEGIN_HIDDEN}.*?{END_HIDDEN}[^\n]*\n?"
-        return re.sub(hidden, "", self.source, flags=re.S).rstrip()
+        return _HIDDEN.sub("", self.source).rstrip()
+
+    def tagged(self, word: str) -> list[str]:
+        """Return what its tags say after a word: "" for ``export`` itself, "study" for ``export:study``."""
+        parts = (tag.partition(":") for tag in self.tags)
+        return [name for first, _, name in parts if first == word]
 
 
 def cells_of(notebook: NotebookNode) -> list[Cell]:
@@ -154,18 +132,11 @@ def cells_of(notebook: NotebookNode) -> list[Cell]:
 
 def without_solution_markers(source: str) -> str:
     """Drop the marker lines and keep what stands between them."""
-    kept = (line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
-    return "\n".join(kept)
+    return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
 
 
 def course_notebooks(root: Path) -> Iterator[Path]:
-    """Yield the notebook of every module in order.
-
-    Raises
-    ------
-    NotebookError
-        If a module's folder has no notebook of its own name.
-    """
+    """Yield the notebook of every module in order."""
     for folder in sorted(path for path in (root / "modules").iterdir() if path.is_dir() and path.name[:2].isdigit()):
         notebook = folder / f"{folder.name}.ipynb"
         if not notebook.is_file():
