@@ -21,7 +21,7 @@ from autograder.grading.executors import packed
 from autograder.grading.gradebook import record, released_checksums, score_of
 from autograder.grading.grader import refused
 from autograder.grading.sanitize import safe_line, safe_markdown
-from autograder.grading.submission import Refused, read_submission
+from autograder.grading.submission import UnusableSubmission, read_submission
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Batch:
         for name, content in self.contents.items():
             if self.state(name) == "kept":
                 continue
-            if isinstance(content, Refused):
+            if isinstance(content, UnusableSubmission):
                 self.keep(
                     name, packed(refused(parse_notebook(self.instructors.notebook, self.assignment), str(content)))
                 )
@@ -169,7 +169,7 @@ def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
     return int(file.read_text(encoding="utf-8")) if file.is_file() else -1
 
 
-def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | Refused]:
+def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | UnusableSubmission]:
     """Return each student's submitted notebook, or why it is not read.
 
     Raises
@@ -185,12 +185,12 @@ def submissions(root: Path, assignment: str, student: str | None = None) -> dict
     return {name: _content(folder / name / assignment / f"{assignment}.ipynb", folder) for name in students}
 
 
-def _content(path: Path, submitted: Path) -> bytes | Refused:
+def _content(path: Path, submitted: Path) -> bytes | UnusableSubmission:
     try:
         return read_submission(path, submitted)
-    except Refused as refused:
+    except UnusableSubmission as refused:
         return refused
 
 
-def _digest(content: bytes | Refused) -> str:
-    return hashlib.sha256(str(content).encode() if isinstance(content, Refused) else content).hexdigest()
+def _digest(content: bytes | UnusableSubmission) -> str:
+    return hashlib.sha256(str(content).encode() if isinstance(content, UnusableSubmission) else content).hexdigest()

@@ -24,20 +24,20 @@ from autograder.course.assignment import Assignment
 from autograder.course.execute import execute
 from autograder.course.notebook import is_check, label, parse_notebook
 from autograder.grading.grader import Graded, Grader, refused
-from autograder.grading.submission import Refused, parse_submission, prepare
+from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
 from autograder.sandbox.guest import linux
 
 Task = tuple[str, bytes]
 
 
 @dataclass(frozen=True)
-class Lost:
+class NoVerdict:
     """In place of a verdict, why there is none; that is never the student's fault."""
 
     why: str
 
 
-Result = tuple[str, bytes | Lost]
+Result = tuple[str, bytes | NoVerdict]
 
 
 @lru_cache(maxsize=4)
@@ -46,12 +46,12 @@ def _grader(assignment: Assignment) -> Grader:
     return Grader(assignment)
 
 
-def unconfined(assignment: Assignment, content: bytes) -> Graded:
+def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
     """Grade one submission in a kernel of this user: for people you trust, where no sandbox works."""
     instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
         prepared = prepare(parse_submission(content), instructors)
-    except Refused as refusal:
+    except UnusableSubmission as refusal:
         return refused(instructors, str(refusal))
     whole = {label(cell, index): cell.source for index, cell in enumerate(instructors.cells)}
     for index, cell in enumerate(prepared.notebook.cells):
@@ -63,7 +63,7 @@ def unconfined(assignment: Assignment, content: bytes) -> Graded:
     return Graded(nbformat.writes(done.notebook).encode(), {}, prepared.evidence, done.failure, done.seconds)
 
 
-def grade_bytes(assignment: Assignment, content: bytes, seed: int, confine: bool = True) -> bytes:
+def grade_bytes(assignment: Assignment, content: bytes, seed: int, sandboxed: bool = True) -> bytes:
     """Grade one submission: bytes in, JSON out, nothing else read or written.
 
     Parameters
@@ -74,11 +74,11 @@ def grade_bytes(assignment: Assignment, content: bytes, seed: int, confine: bool
         The submission.
     seed
         See `seeded_checks`.
-    confine
-        In the sandbox; else see `unconfined`.
+    sandboxed
+        In the sandbox; else see `grade_unsafe`.
     """
     with seeded_checks(seed, content):
-        return packed(_confined(assignment, content) if confine else unconfined(assignment, content))
+        return packed(_confined(assignment, content) if sandboxed else grade_unsafe(assignment, content))
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def _confined(assignment: Assignment, content: bytes) -> Graded:
         grader = _grader(assignment)
         with suppress(OSError):  # as it cannot be asked for a sandbox
             graded = grader.grade(content)
-            if grader.warm.process.poll() is None:
+            if grader.zygote.process.poll() is None:
                 return graded
         _grader.cache_clear()
         grader.close()
@@ -114,7 +114,7 @@ def packed(graded: Graded) -> bytes:
 
 
 def run_local(
-    tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, confine: bool = True
+    tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, sandboxed: bool = True
 ) -> Iterator[Result]:
     """Grade on local processes; yield key and result as they come.
 
@@ -123,13 +123,13 @@ def run_local(
     """
     waiting = deque(tasks)
     while waiting:
-        for task in (yield from _pool(waiting, workers, assignment, seed, confine)):
-            for key, _ in (yield from _pool(deque([task]), 1, assignment, seed, confine)):
-                yield key, Lost("the process that graded it died twice")
+        for task in (yield from _pool(waiting, workers, assignment, seed, sandboxed)):
+            for key, _ in (yield from _pool(deque([task]), 1, assignment, seed, sandboxed)):
+                yield key, NoVerdict("the process that graded it died twice")
 
 
 def _pool(
-    waiting: deque[Task], workers: int, assignment: Assignment, seed: int, confine: bool
+    waiting: deque[Task], workers: int, assignment: Assignment, seed: int, sandboxed: bool
 ) -> Generator[Result, None, list[Task]]:
     """Grade until nothing waits or a process dies; return what was in hand when it did."""
     running: dict[Future[bytes], Task] = {}
@@ -138,7 +138,7 @@ def _pool(
         while waiting or running:
             try:
                 while waiting and len(running) < 2 * workers:
-                    running[pool.submit(grade_bytes, assignment, waiting[0][1], seed, confine)] = waiting[0]
+                    running[pool.submit(grade_bytes, assignment, waiting[0][1], seed, sandboxed)] = waiting[0]
                     waiting.popleft()
             except BrokenProcessPool:
                 return list(running.values())
@@ -147,7 +147,7 @@ def _pool(
                 if isinstance(error, BrokenProcessPool):
                     return list(running.values())
                 key, _ = running.pop(future)
-                yield key, _lost(error) if error else future.result()
+                yield key, _no_verdict(error) if error else future.result()
     return []
 
 
@@ -159,8 +159,8 @@ def _end_with(parent: int) -> None:
             os._exit(1)  # it was killed before
 
 
-def _lost(error: BaseException) -> Lost:
-    return Lost(f"{type(error).__name__}: {error}")
+def _no_verdict(error: BaseException) -> NoVerdict:
+    return NoVerdict(f"{type(error).__name__}: {error}")
 
 
 def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler: str) -> Iterator[Result]:
@@ -194,6 +194,6 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
             try:
                 result = future.result()
             except Exception as error:  # the last of its workers', or the scheduler's
-                result = _lost(error)
+                result = _no_verdict(error)
             yield futures.pop(future), result
             future.release()

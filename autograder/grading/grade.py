@@ -1,4 +1,4 @@
-"""Grade a batch: submissions out to confined workers, verdicts kept as they come, one writer of the gradebook."""
+"""Grade a batch: submissions out to sandboxed workers, verdicts kept as they come, one writer of the gradebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autograder.course.assignment import Assignment
 from autograder.course.config import MODULES, course_config, project_root
 from autograder.course.notebook import NotebookError, parse_notebook
 from autograder.grading.batch import Batch, Outcome, kept_seed
-from autograder.grading.executors import Lost, run_dask, run_local, seeded_checks
+from autograder.grading.executors import NoVerdict, run_dask, run_local, seeded_checks
 from autograder.grading.gradebook import open_gradebook
 from autograder.grading.grader import Grader
 from autograder.grading.sanitize import safe_line
@@ -30,7 +30,7 @@ NOT_GRADED = "not graded, by no fault of the student's; once its cause is mended
 
 
 class ExecuteSubmission(NbGraderPreprocessor):
-    """nbgrader's step that runs a notebook, confined: for plain `nbgrader autograde` and Formgrader's button."""
+    """nbgrader's step that runs a notebook, sandboxed: for plain `nbgrader autograde` and Formgrader's button."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """Run and judge a submission in the sandbox, as it was handed in: `nb` has been put in order already."""
@@ -110,7 +110,7 @@ def grade(
         return [Outcome(name, assignment, note=f"would be {batch.state(name, regrade)}") for name in batch.contents]
     if scheduler is None and not unsafe:
         available()
-    with batch.alone(), open_gradebook(batch.config, assignment) as gradebook:
+    with batch.locked(), open_gradebook(batch.config, assignment) as gradebook:
         if regrade:
             batch.forget()
         pending = batch.pending()
@@ -127,7 +127,7 @@ def grade(
                     outcomes.append(_entered(batch, gradebook, name))
                     bar.update()
             for name, result in results if pending else ():
-                if isinstance(result, Lost):
+                if isinstance(result, NoVerdict):
                     outcomes.append(Outcome(name, assignment, note=safe_line(f"{NOT_GRADED}: {result.why}")))
                 else:
                     batch.keep(name, result)

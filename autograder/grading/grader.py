@@ -20,10 +20,10 @@ from autograder.course.execute import error_output
 from autograder.course.notebook import grading, is_check, label, module_name, parse_notebook
 from autograder.grading.reference import ABSENT
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
-from autograder.grading.session import Bench, Ended, Hidden, schedule
-from autograder.grading.submission import Evidence, Prepared, Refused, parse_submission, prepare
-from autograder.sandbox.bubblewrap import Limits, Room, within_python
-from autograder.sandbox.zygote import Warm
+from autograder.grading.session import HiddenCheck, Session, SessionEnded, schedule
+from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
+from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
+from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
 Settled = tuple[str, object]  # the problem and the outputs of a check that ran to its end
@@ -73,7 +73,7 @@ def refused(source: NotebookNode, reason: str) -> Graded:
 
 
 class Grader:
-    """Grades submissions of one assignment; its warm parent starts once.
+    """Grades submissions of one assignment; its zygote parent starts once.
 
     Parameters
     ----------
@@ -98,20 +98,20 @@ class Grader:
         data = {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
         tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
         hidden = within_python([package, Path(str(autograder.__file__)).parent])
-        room = Room({**shown, **data}, hidden, [folder], folder)
-        self.warm = Warm([*_imports(self.source), "tinybench.course"], room, list(tops), limits)
+        room = Mounts({**shown, **data}, hidden, [folder], folder)
+        self.zygote = Zygote([*_imports(self.source), "tinybench.course"], room, list(tops), limits)
 
     def grade(self, content: bytes) -> Graded:
         """Grade one submission, whatever it is; only its author is concerned by what is wrong with it."""
         started = time.monotonic()
         try:
             prepared = prepare(parse_submission(content), self.source)
-        except Refused as refusal:
+        except UnusableSubmission as refusal:
             return refused(self.source, str(refusal))
         try:
             return self._graded(prepared, started)
         except Exception as error:
-            if self.warm.ended():
+            if self.zygote.ended():
                 raise
             # only a submission made for it gets here: it is judged by what it did, and the batch goes on
             what = f"what it sent could not be judged: {type(error).__name__}"
@@ -122,7 +122,7 @@ class Grader:
 
     def _graded(self, prepared: Prepared, started: float) -> Graded:
         """Run and judge a submission, again where that gives its author more of what is due."""
-        until = started + pace.wall(self.warm.limits.wall_seconds)
+        until = started + pace.wall(self.zygote.limits.wall_seconds)
         skip, lost, settled = prepared.demonstrations, dict[str, str](), dict[str, Settled]()
         while True:
             verdicts, ending, missing = self._run(prepared, skip, lost, settled, until)
@@ -146,7 +146,7 @@ class Grader:
         verdicts: dict[str, str] = {}
         ending: tuple[str, str] | None = None
         missing, ran, allowance = False, list[NotebookNode](), Allowance()
-        bench = Bench(self.warm, self.module, self.reference, until)
+        session = Session(self.zygote, self.module, self.reference, until)
         try:
             for index, cell in enumerate(prepared.notebook.cells):
                 if cell.cell_type != "code":
@@ -164,14 +164,14 @@ class Grader:
                     problem = f"NotRun: an earlier cell ended the process: {ending[1]}"
                 else:
                     try:
-                        problem, outputs = self._cell(bench, cell, ran, settled)
+                        problem, outputs = self._cell(session, cell, ran, settled)
                         ran.append(cell)
                         cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                         missing = missing or "NameError" in problem
                         if is_check(cell) and not (missing and skip):  # else all is run again, with demonstrations
                             settled.setdefault(cell.id, (problem, outputs))
-                    except Ended as ended:
-                        why = bench.end()
+                    except SessionEnded as ended:
+                        why = session.end()
                         if ended.foul:
                             prepared.evidence.append(Evidence(cell.id, str(ended)))
                         ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
@@ -184,35 +184,35 @@ class Grader:
                     cell.outputs.append(error_output(name, text))
                     missing = missing or "NameError" in problem
         finally:
-            bench.end()
+            session.end()
         return verdicts, ending, missing
 
     def _cell(
-        self, bench: Bench, cell: NotebookNode, before: Sequence[NotebookNode], settled: dict[str, Settled]
+        self, session: Session, cell: NotebookNode, before: Sequence[NotebookNode], settled: dict[str, Settled]
     ) -> tuple[str, object]:
         """Run or judge a cell; return what went wrong, and its outputs."""
         if not is_check(cell):
-            return bench.run(cell.source)
+            return session.run(cell.source)
         checks = self.plan.get(cell.id, [])
         if cell.id in settled:  # judged before the process ended: one who guesses has one guess
-            bench.show(cell.source, checks)
+            session.show(cell.source, checks)
             return settled[cell.id]
-        problem, outputs = bench.check(cell.source, checks)
+        problem, outputs = session.check(cell.source, checks)
         if ABSENT not in problem:
             return problem, outputs
         # It needs the reference of what is judged later. Each check may have it, in a sandbox that ends with the check:
         # what a student's code sees there it cannot carry to the next one.
         for hidden in checks:
-            problem, outputs = self._apart(cell, replace(hidden, absent=hidden.pieces), before, bench.until)
+            problem, outputs = self._apart(cell, replace(hidden, absent=hidden.pieces), before, session.until)
             if problem:
                 break
         return problem, outputs
 
     def _apart(
-        self, cell: NotebookNode, hidden: Hidden, before: Sequence[NotebookNode], until: float
+        self, cell: NotebookNode, hidden: HiddenCheck, before: Sequence[NotebookNode], until: float
     ) -> tuple[str, object]:
         """Judge one check of a cell in a sandbox of its own."""
-        apart = Bench(self.warm, self.module, self.reference, until)
+        apart = Session(self.zygote, self.module, self.reference, until)
         try:
             for earlier in before:
                 if is_check(earlier):
@@ -220,7 +220,7 @@ class Grader:
                 else:
                     apart.run(earlier.source)
             return apart.check(cell.source, [hidden])
-        except Ended as ended:
+        except SessionEnded as ended:
             if ended.foul:
                 raise
             return f"Stopped: {ended}", []
@@ -228,8 +228,8 @@ class Grader:
             apart.end()
 
     def close(self) -> None:
-        """End the warm parent."""
-        self.warm.close()
+        """End the zygote parent."""
+        self.zygote.close()
         self._data.cleanup()
 
     def __enter__(self) -> Grader:

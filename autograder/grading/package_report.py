@@ -22,7 +22,7 @@ import tinybench
 from autograder.course.export import targets
 from autograder.course.notebook import NotebookError, course_notebooks
 from autograder.grading.sanitize import safe_line, safe_text
-from autograder.grading.submission import Refused, read_submission
+from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox import bubblewrap
 
 HERE = Path(str(autograder.__file__)).parent
@@ -112,7 +112,7 @@ def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, na
         return "", "not handed in"
     try:
         content = read_submission(submitted / student / name / f"{name}.ipynb", submitted)
-    except Refused as refused:
+    except UnusableSubmission as refused:
         return "", str(refused)
     tools = {f"/course/autograder/{file}": HERE / file for file in BUILDER}
     report = _run("build", name, files, tools, content)
@@ -152,10 +152,10 @@ def _run(task: str, name: str, files: dict[str, Path], shown: dict[str, Path], c
     places |= {"/inside/package.py": HERE / "sandbox" / "guest" / "package.py", **shown}
     homes = (HERE, Path(str(tinybench.__file__)).parent)
     hidden = bubblewrap.within_python(homes)
-    room = bubblewrap.Room(places, hidden, [f"/course/{name}"], f"/course/{name}")
+    room = bubblewrap.Mounts(places, hidden, [f"/course/{name}"], f"/course/{name}")
     secret = secrets.token_hex(16).encode() + b"\n"
     argv = [sys.executable, "-sB", "/inside/package.py", task, name]
-    done = bubblewrap.run(argv, secret + content, room=room, limits=LIMITS)
+    done = bubblewrap.run(argv, secret + content, mounts=room, limits=LIMITS)
     _, found, text = done.output.rpartition(secret)
     try:
         report = json.loads(text) if found else {}

@@ -20,7 +20,7 @@ from autograder.course.config import MODULES
 from autograder.course.notebook import is_solution, label, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
-from autograder.grading.submission import Refused, parse_submission
+from autograder.grading.submission import UnusableSubmission, parse_submission
 
 MAX_CELL = 5_000  # of which the lexer takes a second at worst
 REFERENCE = ""  # counts as one more of the class, and is in no pair
@@ -82,11 +82,11 @@ def similarity(root: Path, assignment: str, top: int = 10) -> Report:
     written, unread = {REFERENCE: _solutions(source, None)}, []
     for student, content in submissions(root, assignment).items():
         try:
-            if isinstance(content, Refused):
+            if isinstance(content, UnusableSubmission):
                 raise content
             cells = parse_submission(content)
             written[student] = _solutions(source, {str(c["marks"].get("grade_id")): c["source"] for c in cells})
-        except Refused:
+        except UnusableSubmission:
             unread.append(student)
     return Report(assignment, tuple(_pairs(written, top)), len(written) - 1, tuple(unread))
 

@@ -27,7 +27,7 @@ NOT_COLLECTED = ".not-collected"  # ends the name of the file that `collect` lea
 FLAGS = ("grade", "solution", "locked", "task", "points")
 
 
-class Refused(Exception):
+class UnusableSubmission(Exception):
     """A submission that is not read at all, with the reason for the feedback."""
 
 
@@ -60,30 +60,30 @@ def read_submission(path: Path, below: Path) -> bytes:
 
     Raises
     ------
-    Refused
+    UnusableSubmission
         If it is a link, not a plain file, too large, or not there.
     """
     if ".." in path.parts:
-        raise Refused("its name leads outside of the folder of submissions")
+        raise UnusableSubmission("its name leads outside of the folder of submissions")
     for folder in path.relative_to(below).parents:
         if (below / folder).is_symlink():
-            raise Refused(f"its folder {folder} is a symbolic link; submit the file itself")
+            raise UnusableSubmission(f"its folder {folder} is a symbolic link; submit the file itself")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise Refused(_why_not_collected(path)) from None
+        raise UnusableSubmission(_why_not_collected(path)) from None
     except OSError:
-        raise Refused(LINK) from None
+        raise UnusableSubmission(LINK) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Refused(NOT_PLAIN)
+        raise UnusableSubmission(NOT_PLAIN)
     with os.fdopen(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
         if facts.st_nlink != 1:
-            raise Refused(HARD_LINK)
+            raise UnusableSubmission(HARD_LINK)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise Refused(TOO_LARGE)
+        raise UnusableSubmission(TOO_LARGE)
     return content
 
 
@@ -103,23 +103,27 @@ def parse_submission(content: bytes) -> list[dict[str, Any]]:
 
     Raises
     ------
-    Refused
+    UnusableSubmission
         If the bytes are not a version 4 notebook.
     """
     if len(content) > MAX_BYTES:
-        raise Refused(f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again")
+        raise UnusableSubmission(f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again")
     try:
         data = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise Refused(f"the notebook is not UTF-8 text (byte {error.start}); save it again in JupyterLab") from None
+        raise UnusableSubmission(
+            f"the notebook is not UTF-8 text (byte {error.start}); save it again in JupyterLab"
+        ) from None
     except RecursionError:
-        raise Refused("the notebook is nested too deeply; save it again in JupyterLab") from None
+        raise UnusableSubmission("the notebook is nested too deeply; save it again in JupyterLab") from None
     except ValueError as error:
-        raise Refused(f"the notebook is not JSON ({str(error)[:100]}); submit the .ipynb file itself") from None
+        raise UnusableSubmission(
+            f"the notebook is not JSON ({str(error)[:100]}); submit the .ipynb file itself"
+        ) from None
     if not isinstance(data, dict) or data.get("nbformat") != 4 or not isinstance(data.get("cells"), list):
-        raise Refused("this is not a version 4 notebook; open it in JupyterLab and save it again")
+        raise UnusableSubmission("this is not a version 4 notebook; open it in JupyterLab and save it again")
     if len(data["cells"]) > MAX_CELLS:
-        raise Refused(f"the notebook has {len(data['cells'])} cells; at most {MAX_CELLS} are read")
+        raise UnusableSubmission(f"the notebook has {len(data['cells'])} cells; at most {MAX_CELLS} are read")
     return [_cell(cell, number) for number, cell in enumerate(data["cells"], start=1)]
 
 
@@ -128,7 +132,7 @@ def _cell(cell: Any, number: int) -> dict[str, Any]:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str) or cell.get("cell_type") not in ("code", "markdown", "raw"):
-        raise Refused(f"cell {number} is not a cell of a notebook; save it again in JupyterLab")
+        raise UnusableSubmission(f"cell {number} is not a cell of a notebook; save it again in JupyterLab")
     metadata = cell.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     source = source.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be written again

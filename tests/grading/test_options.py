@@ -18,7 +18,7 @@ from autograder.cli import main
 from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
 from autograder.course.notebook import NotebookError, parse_notebook
-from autograder.grading.executors import Lost, packed
+from autograder.grading.executors import NoVerdict, packed
 from autograder.grading.grade import grade
 from autograder.grading.grader import Graded, refused
 from autograder.grading.submission import parse_submission, prepare
@@ -40,7 +40,7 @@ class Judge:
         for key, content in tasks:
             self.asked.append(key)
             if key in self.lose:
-                yield key, Lost("the machine burned down")
+                yield key, NoVerdict("the machine burned down")
             elif key in self.zero:
                 yield key, packed(refused(instructors, "wrong"))
             else:
