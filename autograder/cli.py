@@ -159,7 +159,8 @@ def _assignment(command: argparse.ArgumentParser) -> None:
 
 
 def _export(root: Path, options: argparse.Namespace) -> int:
-    from autograder.course.export import changed_files, export_course, write_atomically
+    from autograder.course.export import changed_files, export_course
+    from autograder.files import write_atomically
 
     files = export_course(root, options.notebooks)
     changed = changed_files(files)
@@ -247,18 +248,18 @@ def _grade(root: Path, options: argparse.Namespace) -> int:
 
 
 def _package(root: Path, options: argparse.Namespace) -> int:
-    from autograder.grading.package_report import package, table
+    from autograder.grading.package_report import package, report_lines
 
     modules = package(root, options.student, progress=not options.json)
     if options.json:
         print(json.dumps([asdict(module) for module in modules], indent=1))
     else:
-        print("\n".join(table(modules)))
+        print("\n".join(report_lines(modules)))
     return OK
 
 
 def _similarity(root: Path, options: argparse.Namespace) -> int:
-    from autograder.grading.similarity import as_csv, similarity, table
+    from autograder.grading.similarity import as_csv, report_lines, similarity
 
     report = similarity(root, options.assignment or options.named, options.top)
     if options.json:
@@ -266,7 +267,7 @@ def _similarity(root: Path, options: argparse.Namespace) -> int:
     elif options.csv:
         print(as_csv(report), end="")
     else:
-        print("\n".join(table(report)))
+        print("\n".join(report_lines(report)))
     return OK
 
 

@@ -22,7 +22,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
 from autograder import pace
-from autograder.course.notebook import is_check
+from autograder.course.notebook import cells_of
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -101,9 +101,7 @@ def _kernel_transport(folder: Path) -> Config:
 
 def _settle(notebook: NotebookNode, failure: str) -> None:
     """Leave in each graded cell either one friendly error or none."""
-    for cell in notebook.cells:
-        if not is_check(cell):
-            continue
+    for cell in (each.node for each in cells_of(notebook) if each.is_check):
         if cell.execution_count is None:
             cell.outputs = [error_output("NotRun", failure or "this cell was not run")]
         settled = []

@@ -75,7 +75,7 @@ class ConfinedProvisioner(LocalProvisioner):
         connection = Path(self._manager.connection_file)
         shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
         shown |= _data(Path(kwargs.get("cwd") or os.curdir))
-        mounts = Mounts(shown, hidden, [WORK], WORK, {str(self._sockets): self._sockets})
+        mounts = Mounts(shown, hidden, [WORK], {str(self._sockets): self._sockets}, WORK)
         with filter_file(FAMILIES) as rules:
             confined = command(cmd, mounts, LIMITS, filter_fd=rules)
             return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
-EXPORT_TAG = "export"
+EXPORT_TAG, PUBLIC_TAG = "export", "public"
 MAX_BYTES = 20 * 2**20
 
 
@@ -69,47 +71,91 @@ def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
     return notebook
 
 
-def tags(cell: NotebookNode) -> list[str]:
-    """Return the tags of a cell."""
-    return list(cell.metadata.get("tags", []))
+@dataclass(frozen=True)
+class Cell:
+    """A cell as it was when `cells_of` read it; to change the notebook, change its `node`.
+
+    Attributes
+    ----------
+    kind
+        ``"code"``, ``"markdown"`` or ``"raw"``.
+    id
+        Its grade_id, else its id, else its number: what messages call it.
+    marks
+        The metadata of nbgrader, empty where it has none.
+    """
+
+    kind: str
+    source: str
+    id: str
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    node: NotebookNode = field(default_factory=NotebookNode, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, node: NotebookNode, number: int = 0) -> Cell:
+        """Read a cell; `number` names it where it has no id."""
+        marks = node.metadata.get("nbgrader", {})
+        name = str(marks.get("grade_id") or node.get("id") or f"number {number}")
+        return cls(node.cell_type, node.source, name, marks, tuple(node.metadata.get("tags", ())), node)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is run."""
+        return self.kind == "code"
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it is graded by running it."""
+        return self.is_code and bool(self.marks.get("grade")) and not self.is_written
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the student writes in it, code or text."""
+        return bool(self.marks.get("solution"))
+
+    @property
+    def is_solution(self) -> bool:
+        """Whether the student writes code in it."""
+        return self.is_code and self.is_written
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether the student's version of it is not used."""
+        return self.is_check or bool(self.marks.get("locked"))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The files of the package it goes to: "" is the module's own, "study" that of the tag ``export:study``."""
+        tags = self.tags if self.is_code else ()
+        return tuple(tag.partition(":")[2] for tag in tags if tag.partition(":")[0] == EXPORT_TAG)
+
+    @property
+    def is_export(self) -> bool:
+        """Whether it goes into the package."""
+        return bool(self.targets)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether its names belong to the public face of the package."""
+        return self.is_export and PUBLIC_TAG in self.tags
+
+    @property
+    def visible(self) -> str:
+        """The source without hidden checks."""
+        hidden = rf"[^\S\n]*{BEGIN_HIDDEN}.*?{END_HIDDEN}[^\n]*\n?"
+        return re.sub(hidden, "", self.source, flags=re.S).rstrip()
 
 
-def is_export(cell: NotebookNode) -> bool:
-    """Whether the cell goes into the package."""
-    return cell.cell_type == "code" and EXPORT_TAG in tags(cell)
-
-
-def grading(cell: NotebookNode) -> NotebookNode:
-    """Return the nbgrader metadata of a cell, empty where it has none."""
-    marks: NotebookNode = cell.metadata.get("nbgrader", NotebookNode())
-    return marks
-
-
-def is_check(cell: NotebookNode) -> bool:
-    """Whether the cell is graded by running it."""
-    marks = grading(cell)
-    return cell.cell_type == "code" and bool(marks.get("grade")) and not marks.get("solution")
-
-
-def is_solution(cell: NotebookNode) -> bool:
-    """Whether the student writes in this code cell."""
-    return cell.cell_type == "code" and bool(grading(cell).get("solution"))
-
-
-def label(cell: NotebookNode, index: int) -> str:
-    """Return the name by which messages call a cell."""
-    return str(grading(cell).get("grade_id") or cell.get("id") or f"number {index}")
+def cells_of(notebook: NotebookNode) -> list[Cell]:
+    """Read the cells of a notebook."""
+    return [Cell.of(node, number) for number, node in enumerate(notebook.cells)]
 
 
 def without_solution_markers(source: str) -> str:
     """Drop the marker lines and keep what stands between them."""
     kept = (line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
     return "\n".join(kept)
-
-
-def without_hidden(source: str) -> str:
-    """Drop hidden regions."""
-    return re.sub(rf"[^\S\n]*{BEGIN_HIDDEN}.*?{END_HIDDEN}[^\n]*\n?", "", source, flags=re.S).rstrip()
 
 
 def course_notebooks(root: Path) -> Iterator[Path]:

@@ -20,11 +20,10 @@ from autograder.course.execute import CELL_SECONDS, execute
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
     END_SOLUTION,
+    Cell,
     NotebookError,
+    cells_of,
     course_notebooks,
-    is_check,
-    is_solution,
-    label,
     read_notebook,
 )
 
@@ -54,16 +53,17 @@ class StubSolutions(NbGraderPreprocessor):
     """Replace each solution region by a ``NotImplementedError`` that names what to write."""
 
     def preprocess_cell(
-        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
+        self, node: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Stub one cell; a written answer becomes a placeholder."""
-        if is_solution(cell):
-            cell.source = stub_solutions(cell.source, label(cell, cell_index))
-        elif cell.metadata.get("nbgrader", {}).get("solution"):
-            cell.source = WRITTEN_ANSWER
+        cell = Cell.of(node, cell_index)
+        if cell.is_solution:
+            node.source = stub_solutions(cell.source, cell.id)
+        elif cell.is_written:
+            node.source = WRITTEN_ANSWER
         elif BEGIN_SOLUTION in cell.source:
-            raise NotebookError("solution", label(cell, cell_index), "a solution region outside a solution cell")
-        return cell, resources
+            raise NotebookError("solution", cell.id, "a solution region outside a solution cell")
+        return node, resources
 
 
 def stub_solutions(source: str, cell: str) -> str:
@@ -241,18 +241,18 @@ def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None
     """
     run = execute(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
     if run.failure:
-        begun = [label(cell, at) for at, cell in enumerate(run.notebook.cells) if cell.get("execution_count")]
+        begun = [cell.id for cell in cells_of(run.notebook) if cell.node.get("execution_count")]
         raise NotebookError(notebook, begun[-1] if begun else None, run.failure)
-    for index, cell in enumerate(run.notebook.cells):
-        if is_check(cell):
-            points, most = determine_grade(cell)
+    for cell in cells_of(run.notebook):
+        if cell.is_check:
+            points, most = determine_grade(cell.node)
             if points:
-                raise NotebookError(notebook, label(cell, index), f"earns {points:g} of {most:g} points untouched")
-        for output in cell.get("outputs", []):
+                raise NotebookError(notebook, cell.id, f"earns {points:g} of {most:g} points untouched")
+        for output in cell.node.get("outputs", []):
             if output.output_type == "error" and output.ename != "NotImplementedError":
                 raise NotebookError(
                     notebook,
-                    label(cell, index),
+                    cell.id,
                     f"fails untouched with {output.ename}: {output.evalue}; a stub's "
                     "NotImplementedError should come first",
                 )

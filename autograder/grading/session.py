@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder import pace
 from autograder.checks import CheckFailed, judge
-from autograder.course.notebook import BEGIN_HIDDEN, is_check, label, without_hidden
+from autograder.course.notebook import BEGIN_HIDDEN, Cell, cells_of
 from autograder.grading.reference import compiled_without
 from autograder.grading.sanitize import safe_text
 from autograder.sandbox.rpc.codec import MAX_CLAIM, MAX_CLAIMS, Channel, ChannelError, ProtocolViolation
@@ -74,8 +74,8 @@ def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
     While one runs, the reference lacks the pieces that are still to be judged: to keep any other earns nothing.
     """
     checks = [
-        (label(cell, index), name)
-        for index, cell in enumerate(source.cells) if is_check(cell) for name in hidden_checks(cell.source)
+        (cell.id, name)
+        for cell in cells_of(source) if cell.is_check for name in hidden_checks(cell.source)
     ]  # fmt: skip
     plan: dict[str, list[HiddenCheck]] = {}
     judged: set[str] = set()
@@ -121,20 +121,20 @@ class Session:
         """Run a student's cell; return what went wrong and its outputs, both as the sandbox claims."""
         return self._ask("cell", source)
 
-    def check(self, source: str, checks: list[HiddenCheck]) -> tuple[str, Any]:
+    def check(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
         """Judge a graded cell; return what is wrong, if anything, and the outputs of its visible part."""
         if not checks:
             return "CheckFailed: this cell has no hidden check; tell your instructor", []
-        problem, outputs = self.run_visible(source, checks)
+        problem, outputs = self.run_visible(cell, checks)
         for hidden in checks:
             # a visible assert can only take points away: that it passed is the student's word
             problem = problem or self._judge(hidden)
         return problem, outputs
 
-    def run_visible(self, source: str, checks: list[HiddenCheck]) -> tuple[str, Any]:
+    def run_visible(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
         """Run the visible part of a graded cell."""
         reference = self._reference_for(checks[0])
-        return self._ask("visible", without_hidden(source), self.module, reference, list(checks[0].pieces))
+        return self._ask("visible", cell.visible, self.module, reference, list(checks[0].pieces))
 
     def _judge(self, hidden: HiddenCheck) -> str:
         """Return what a hidden check finds wrong, if anything."""
@@ -163,13 +163,13 @@ class Session:
             return f"{type(error).__name__}: {error}", []
         if not isinstance(claimed, tuple) or len(claimed) != 2:
             raise SessionEnded(ProtocolViolation(FORGED))
-        outputs, error = claimed
-        if error is None:
+        outputs, problem = claimed
+        if problem is None:
             return "", outputs
-        if type(error) is not list or [type(part) for part in error] != [str, str]:
+        if type(problem) is not list or [type(part) for part in problem] != [str, str]:
             raise SessionEnded(ProtocolViolation(FORGED))
         # whatever it claims, something went wrong: no claim may read as none
-        parts = [safe_text(part).strip() for part in error]
+        parts = [safe_text(part).strip() for part in problem]
         return ": ".join(part for part in parts if part) or "Error", outputs
 
     def _set_deadline(self, multiple: int) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from autograder import pace
 from autograder.course.assignment import Assignment
-from autograder.course.notebook import grading, is_check
+from autograder.course.notebook import cells_of
 from autograder.grading.grader import Graded, Grader
 from autograder.grading.session import Session
 from autograder.grading.submission import UnusableSubmission, read_submission
@@ -98,8 +98,8 @@ def test_attack_by_the_folder(attack: Attack, grader: Grader, tmp_path: Path) ->
 def _read(path: Path, submitted: Path) -> bytes | str:
     try:
         return read_submission(path, submitted)
-    except UnusableSubmission as refused:
-        return str(refused)
+    except UnusableSubmission as why:
+        return str(why)
 
 
 def test_the_table_has_every_attack() -> None:
@@ -145,8 +145,8 @@ def test_what_was_judged_is_not_judged_again(grader: Grader, monkeypatch: pytest
 def test_a_name_of_a_demonstration_is_no_mistake() -> None:
     """Those run only where they are needed, and then all is judged anew; honest work has the time it really has."""
     notebook = solved(SOURCE)
-    at = next(i for i, cell in enumerate(notebook.cells) if cell is cell_of(notebook, "check_values"))
-    before = [cell for cell in notebook.cells[:at] if cell.cell_type == "code" and not grading(cell)]
+    at = notebook.cells.index(cell_of(notebook, "check_values"))
+    before = [cell for cell in cells_of(notebook)[:at] if cell.is_code and not cell.marks]
     name = next(match[1] for cell in before if (match := re.search(r"^(\w+) = ", cell.source, re.M)))
     cell_of(notebook, "check_values").source = f"assert {name} is not None\n" + cell_of(notebook, "check_values").source
     with Grader(Assignment.read(SOURCE)) as grader:
@@ -157,8 +157,8 @@ def test_a_name_of_a_demonstration_is_no_mistake() -> None:
 def test_executed_notebook_has_the_instructors_checks(grader: Grader) -> None:
     attack = next(attack for attack in OUTSIDE if attack.name == "all_checks_edited")
     notebook = nbformat.reads(grader.grade(attack.content()).notebook.decode(), as_version=4)
-    checks = [cell for cell in notebook.cells if is_check(cell)]
-    assert [cell.source for cell in checks] == [cell.source for cell in grader.source.cells if is_check(cell)]
+    checks = [cell.source for cell in cells_of(notebook) if cell.is_check]
+    assert checks == [cell.source for cell in cells_of(grader.source) if cell.is_check]
     assert not any("tags" in cell.metadata for cell in notebook.cells)
 
 

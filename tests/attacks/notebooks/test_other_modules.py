@@ -9,10 +9,10 @@ import nbformat
 import pytest
 
 from autograder.course.assignment import Assignment
-from autograder.course.notebook import course_notebooks, grading, is_solution
+from autograder.course.notebook import cells_of, course_notebooks
 from autograder.grading.grader import Grader
 from autograder.sandbox.bubblewrap import Limits
-from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved
+from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved, without_demonstrations
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -216,10 +216,10 @@ def gains(path: Path, *attacks: str, cell: tuple[str, str] = ("", "")) -> list[l
     with Grader(Assignment.read(path), limits=LIMITS) as grader:
         for attack in attacks:
             notebook = released(path)
-            notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
-            for each in notebook.cells:
-                if cell[0] and is_solution(each) and cell[0] in each.source:
-                    each.source = cell[1]
+            without_demonstrations(notebook)
+            for each in cells_of(notebook):
+                if cell[0] and each.is_solution and cell[0] in each.source:
+                    each.node.source = cell[1]
             first(attack)(notebook)
             graded = grader.grade(nbformat.writes(notebook).encode())
             found.append([name for name, problem in graded.verdicts.items() if not problem])
@@ -244,7 +244,7 @@ def test_empty_pieces_earn_nothing(name: str) -> None:
     cell, code = EMPTY[name]
     with Grader(Assignment.read(PATHS[name]), limits=LIMITS) as grader:
         notebook = solved(PATHS[name])
-        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        without_demonstrations(notebook)
         place = notebook.cells.index(cell_of(notebook, cell))
         notebook.cells.insert(place, nbformat.v4.new_code_cell(VISIBLE_PASSES + code))
         verdicts = grader.grade(nbformat.writes(notebook).encode()).verdicts
@@ -258,7 +258,7 @@ def test_graphs_are_refused_before_they_run(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with Grader(Assignment.read(path), limits=LIMITS) as grader:
         notebook = released(path)
-        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        without_demonstrations(notebook)
         first("")(notebook)
         place = next(index for index, each in enumerate(notebook.cells) if "def convert" in each.source)
         notebook.cells[place].source = BOMBS[name]
