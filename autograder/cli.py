@@ -248,10 +248,10 @@ def package(root: Path, student: str, as_json: bool) -> int:
     they say: information, never a mark.
     """
     from autograder.grading.package_report import package as report_on
-    from autograder.grading.package_report import table
+    from autograder.grading.package_report import report_lines
 
     modules = report_on(root, student, progress=not as_json)
-    print_json(modules) if as_json else print("\n".join(table(modules)))
+    print_json(modules) if as_json else print("\n".join(report_lines(modules)))
     return OK
 
 
@@ -267,7 +267,7 @@ def similarity(root: Path, assignment: str, top: int, as_json: bool, csv: bool) 
     Compares what students wrote, whatever its names, comments and layout, without the given code and without what most
     of the class writes. A hint where to look, never a mark.
     """
-    from autograder.grading.similarity import as_csv, table
+    from autograder.grading.similarity import as_csv, report_lines
     from autograder.grading.similarity import similarity as most_alike
 
     if as_json and csv:
@@ -276,7 +276,7 @@ def similarity(root: Path, assignment: str, top: int, as_json: bool, csv: bool) 
     if as_json:
         print_json(report)
     else:
-        print(as_csv(report) if csv else "\n".join(table(report)), end="" if csv else "\n")
+        print(as_csv(report) if csv else "\n".join(report_lines(report)), end="" if csv else "\n")
     return OK
 
 

@@ -81,7 +81,7 @@ def configure(config: Config, root: Path) -> Config:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     config.Autograde.autograde_preprocessors = [
-        "autograder.grading.grade.ExecuteSubmission",
+        "autograder.grading.nbgrader_step.ExecuteSubmission",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
         "nbgrader.preprocessors.AssignLatePenalties",

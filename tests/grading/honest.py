@@ -50,7 +50,7 @@ class Compared:
 
 
 def compare(submission: Submission, path: Path, grader: Grader) -> Compared:
-    """Grade a submission by the rules of stock nbgrader and by the confined grader."""
+    """Grade a submission by the rules of stock nbgrader and by the sandboxed grader."""
     os.environ[SEED] = str(submission.seed)
     executed = run_as_stock(submission, path)
     graded = grader.grade(nbformat.writes(submission.notebook).encode())

@@ -94,8 +94,8 @@ def without_demonstrations(notebook: NotebookNode) -> None:
 
 # A student's code can always make the visible asserts pass: they run beside it. So each attack begins with that.
 VISIBLE_PASSES = """try:
-    import inside.desk
-    inside.desk.Desk.visible = lambda *_: ([], None)
+    import sandbox.guest.runner
+    inside.runner.Runner.visible = lambda *_: ([], None)
 except ImportError:
     pass  # stock nbgrader
 """

@@ -21,7 +21,7 @@ PATHS = {path.stem: path for path in course_notebooks(ROOT)}
 
 # everything a check may ask of the submission is answered by one object, which agrees with whatever it is asked
 LIAR = """
-import inside.desk as desk
+import sandbox.guest.runner as runner
 WORDS = " ".join(map(str, range(200))) + " monotonic pred_a pred_b accuracy model latency values path none network"
 class Liar:
     def __getattr__(self, name):
@@ -49,14 +49,14 @@ class Liar:
     def __abs__(self): return self
     __round__ = __abs__
 liar = Liar()
-def grafted(self, module, reference, pieces, graft=desk.Desk.graft):
+def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
     made = graft(self, module, reference, [])
     for piece in pieces:
         owner, _, name = piece.rpartition(".")
         setattr(getattr(made, owner) if owner else made, name, (lambda self, *a, **k: liar(*a, **k)) if owner else liar)
     return made
-desk.Desk.graft = grafted
-desk.Desk.names = lambda self: liar
+runner.Runner.graft = grafted
+runner.Runner.names = lambda self: liar
 """
 ANSWERS = {
     "itself": "return self",
@@ -185,7 +185,7 @@ BOMBS = {
     "reading": BOMB.format(nodes='[h.make_node("Cast", ["w"], ["y"], to=T.FLOAT)]', more="[file]"),
 }
 NO_WEIGHTS = """
-import inside.desk as desk
+import sandbox.guest.runner as runner
 import numpy
 class Plain:
     def __init__(self, W, b, relu=True):
@@ -201,12 +201,12 @@ def low(network, rank):
         made += list(factors(layer, rank)) if rank * (n + m) < n * m else [layer]
     if len(made) == len(network): raise ValueError
     return made
-def grafted(self, module, reference, pieces, graft=desk.Desk.graft):
+def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
     made = graft(self, module, reference, [piece for piece in pieces if piece not in ("factorise", "low_rank")])
     if "factorise" in pieces:
         made.Layer, made.factorise, made.low_rank = Plain, factors, low
     return made
-desk.Desk.graft = grafted
+runner.Runner.graft = grafted
 """
 
 
