@@ -148,6 +148,7 @@ if TYPE_CHECKING:
     from tinybench.onnx import integer_products as integer_products
     from tinybench.onnx import load_graph as load_graph
     from tinybench.onnx import load_session as load_session
+    from tinybench.onnx import new_session as new_session
     from tinybench.onnx import numpy_baseline as numpy_baseline
     from tinybench.onnx import operator_profile as operator_profile
     from tinybench.onnx import operator_shares as operator_shares
@@ -380,7 +381,7 @@ _HOMES = {
     "layers_of": "compress",
     "library_versions": "benchmark",
     "load_graph": "onnx",
-    "load_ipython_extension": "magic",
+    "load_ipython_extension": "shell.magic",
     "load_session": "onnx",
     "load_variant": "quantize",
     "low_rank": "compress",
@@ -405,6 +406,7 @@ _HOMES = {
     "name_models": "benchmark",
     "named_datasets": "accuracy",
     "nearest": "pareto",
+    "new_session": "onnx",
     "numpy_baseline": "onnx",
     "objective_values": "pareto",
     "observed": "pareto",
@@ -656,6 +658,7 @@ __all__ = [
     "name_models",
     "named_datasets",
     "nearest",
+    "new_session",
     "numpy_baseline",
     "objective_values",
     "observed",

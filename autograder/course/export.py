@@ -38,7 +38,7 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 '''
-EXTENSION = {"load_ipython_extension": "magic"}  # `%load_ext tinybench`, written by hand
+EXTENSION = {"load_ipython_extension": "shell.magic"}  # `%load_ext tinybench`, written by hand
 PURE_CALLS = {"MappingProxyType", "NewType", "Path", "TypeVar", "frozenset", "namedtuple", "re.compile"}
 STYLE = (
     "line-length = 120",
