@@ -78,7 +78,9 @@ def handed_in(course: Path, module: Write) -> Path:
             code(check, f"check_{name}", grade=True, locked=True, points=1),
         ]
         path = module(*cells, name=f"{number:02}_{name}")
-        (course / "tests" / "tinybench" / f"test_{name}.py").write_text(TESTS.format(name=name) + NETWORK * (name == "right"))
+        (course / "tests" / "tinybench" / f"test_{name}.py").write_text(
+            TESTS.format(name=name) + NETWORK * (name == "right")
+        )
         if body is not None:
             notebook = read_notebook(path)
             notebook.cells[1].source = given + body
