@@ -23,30 +23,6 @@ from tinybench.latency import Clock, as_callable, check_runs, describe_input, se
 from tinybench.result import BenchmarkResult
 from tinybench.table import facts
 
-__all__ = [
-    "OnnxModel",
-    "OperatorProfile",
-    "check_parity",
-    "convert",
-    "integer_products",
-    "load_graph",
-    "load_session",
-    "new_session",
-    "numpy_baseline",
-    "operator_profile",
-    "operator_shares",
-    "operators",
-    "pipeline_stages",
-    "refuse_bad_weights",
-    "refuse_existing",
-    "save_graph",
-    "session_options",
-    "tidy_opsets",
-    "time_breakdown",
-    "to_onnx",
-    "weights",
-]
-
 
 def load_graph(source: Any) -> Any:
     """Return an ONNX graph for inspection.

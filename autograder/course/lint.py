@@ -24,7 +24,7 @@ from autograder.course.release import stub_solutions
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-KNOWN_TAGS = {"export", "nbval-ignore-output", "nbval-check-output", "raises-exception"}
+KNOWN_TAGS = {"export", "public", "nbval-ignore-output", "nbval-check-output", "raises-exception"}
 
 
 def problems(notebook: NotebookNode) -> list[tuple[str, str]]:
@@ -44,7 +44,7 @@ def problems(notebook: NotebookNode) -> list[tuple[str, str]]:
         seen.add(name)
         if unknown := set(cell.metadata) - {"tags", "nbgrader"}:
             found.append((name, f"metadata {sorted(unknown)}; `autograder lint --fix` drops it"))
-        if unknown := set(cell.metadata.get("tags", [])) - KNOWN_TAGS:
+        if unknown := {tag.partition(":")[0] for tag in cell.metadata.get("tags", [])} - KNOWN_TAGS:
             found.append((name, f"unknown tags {sorted(unknown)}; known are {sorted(KNOWN_TAGS)}"))
         found += [(name, why) for why in _cell_problems(cell, name)]
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)

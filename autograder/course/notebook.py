@@ -76,7 +76,7 @@ def tags(cell: NotebookNode) -> list[str]:
 
 def is_export(cell: NotebookNode) -> bool:
     """Whether the cell goes into the package."""
-    return cell.cell_type == "code" and EXPORT_TAG in tags(cell)
+    return cell.cell_type == "code" and any(tag.partition(":")[0] == EXPORT_TAG for tag in tags(cell))
 
 
 def grading(cell: NotebookNode) -> NotebookNode:
