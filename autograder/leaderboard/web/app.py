@@ -180,7 +180,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             "student": student,
             "chosen": chosen if chosen in titles else olympics.events[0].id,
             "closed": board.state()[1],
-            "left": {event: store.left(student, event, olympics.quota) for event in titles},
+            "left": {event: store.entries_left(student, event, olympics.quota) for event in titles},
             "own": store.entries_of(student),
             "titles": titles,
         }

@@ -123,7 +123,7 @@ class Door:
             try:
                 facts = check_apart(data, olympics.limits)
             except Refused as refused:
-                return self.store.refuse_at_the_door(student, event, name, data, str(refused))
+                return self.store.record_refusal(student, event, name, data, str(refused))
             return self.store.enter(student, event, name, data, facts, olympics.quota, olympics.deadline, arrived)
         except NotAllowed as error:
             raise HTTPException(STATUS.get(type(error), 403), str(error)) from None
