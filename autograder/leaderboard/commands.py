@@ -161,9 +161,10 @@ def _listen(options: argparse.Namespace) -> socket.socket:
 
 
 def _worker(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard.referee.worker import run
+    from autograder.leaderboard.referee.worker import run_worker
 
-    return run(_database(root, options), _olympics(options))
+    run_worker(_database(root, options), _olympics(options))
+    return 0
 
 
 def _token(root: Path, options: argparse.Namespace) -> int:
