@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.course.config import MODULES, configure
-from autograder.course.notebook import is_solution, label, read_notebook, without_solution_markers
+from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.sandbox.bubblewrap import unavailable
 
 ASSIGNMENT = "01_result"
@@ -30,26 +30,25 @@ def solve(
     released: NotebookNode, source: NotebookNode, wanted: Callable[[str], bool] = lambda cell: True
 ) -> NotebookNode:
     """Return a released notebook with the reference solutions of the wanted cells written in."""
-    solutions = {label(cell, i): cell.source for i, cell in enumerate(source.cells) if cell.metadata.get("nbgrader")}
+    solutions = {cell.id: cell.source for cell in cells_of(source)}
     solved: NotebookNode = nbformat.from_dict(released)
-    for index, cell in enumerate(solved.cells):
-        writable = is_solution(cell) or cell.metadata.get("nbgrader", {}).get("solution")
-        if writable and wanted(label(cell, index)):
-            cell.source = without_solution_markers(solutions[label(cell, index)])
+    for cell in cells_of(solved):
+        if cell.is_written and wanted(cell.id):
+            cell.node.source = without_solution_markers(solutions[cell.id])
     return solved
 
 
 def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[str, bytes]]:
     """Yield each student of the demo with the bytes of a real submission."""
-    order = [label(cell, index) for index, cell in enumerate(source.cells)]
+    order = [cell.id for cell in cells_of(source)]
     half = set(order[: len(order) // 2])
     wrong, crashing = solve(released, source), solve(released, source)
-    for index, cell in enumerate(wrong.cells):
-        if label(cell, index) in WRONG:
-            cell.source = cell.source.replace(*WRONG[label(cell, index)])
-    for index, cell in enumerate(crashing.cells):
-        if label(cell, index) == "t_interval":
-            cell.source += "\n\nimport os\nos._exit(1)"
+    for cell in cells_of(wrong):
+        if cell.id in WRONG:
+            cell.node.source = cell.source.replace(*WRONG[cell.id])
+    for cell in cells_of(crashing):
+        if cell.id == "t_interval":
+            cell.node.source += "\n\nimport os\nos._exit(1)"
     notebooks = {
         "ada_reference": solve(released, source),
         "ben_half_done": solve(released, source, half.__contains__),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,9 +14,8 @@ from pathlib import Path
 
 from autograder.course.notebook import (
     NotebookError,
+    cells_of,
     course_notebooks,
-    is_export,
-    label,
     module_name,
     read_notebook,
     without_solution_markers,
@@ -95,9 +92,9 @@ def _import_order(source: str) -> int:
 
 
 def _export_cells(notebook: Path) -> Iterable[tuple[str, str]]:
-    for index, cell in enumerate(read_notebook(notebook).cells):
-        if is_export(cell):
-            yield label(cell, index), without_solution_markers(cell.source)
+    for cell in cells_of(read_notebook(notebook)):
+        if cell.is_export:
+            yield cell.id, without_solution_markers(cell.source)
 
 
 def _pieces(notebook: Path, cell: str, source: str) -> list[_Piece]:
@@ -229,7 +226,7 @@ def targets(notebooks: Iterable[Path]) -> dict[str, Path]:
         name = module_name(notebook)
         if not name.isidentifier():
             raise NotebookError(notebook, None, "its name must be NN_name, name being a Python identifier")
-        if not any(is_export(cell) for cell in read_notebook(notebook).cells):
+        if not any(cell.is_export for cell in cells_of(read_notebook(notebook))):
             continue
         if name in found:
             raise NotebookError(notebook, None, f"writes tinybench/{name}.py, and so does {found[name]}; rename one")
@@ -319,20 +316,6 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     files[package / "__init__.py"] = package_init(sources, version)
     return files
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader sees the old or the new one, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def changed_files(files: dict[Path, str]) -> list[Path]:
