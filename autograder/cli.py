@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from autograder.course.config import with_root
+from autograder.leaderboard.commands import leaderboard
 from autograder.sandbox.bubblewrap import SandboxUnavailable
 
 OK, FAILED = 0, 1
@@ -293,24 +294,7 @@ def demo(root: Path, out: str) -> int:
     return run_demo(root, Path(out).resolve())
 
 
-@cli.command(
-    "leaderboard",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True},
-    short_help="The Olympics: serve the leaderboard, measure and enter models.",
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-@with_root
-def leaderboard(root: Path, words: Sequence[str]) -> int:
-    """Stand in until the leaderboard's own commands are click's too."""
-    import argparse
-
-    from autograder.leaderboard.commands import add_commands
-
-    parser = argparse.ArgumentParser(prog="autograder")
-    add_commands(parser.add_subparsers())
-    options = parser.parse_args(["leaderboard", *words])
-    return int(options.command(root, options))
+cli.add_command(leaderboard)
 
 
 if __name__ == "__main__":

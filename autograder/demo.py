@@ -230,13 +230,12 @@ def benchmark_a_model(out: Path) -> None:
 
 def as_onnx_session(model: object, sample: object) -> object:
     """Return an ONNX Runtime session of a scikit-learn classifier, on one thread."""
-    import onnxruntime
     from skl2onnx import to_onnx
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    from tinybench.onnx import new_session
+
     content = to_onnx(model, sample, options={"zipmap": False}).SerializeToString()
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return new_session(content)
 
 
 def hold_olympics(out: Path) -> None:
@@ -245,12 +244,12 @@ def hold_olympics(out: Path) -> None:
     from autograder.leaderboard.formatting import interval_of, percent, times
     from autograder.leaderboard.settings import Baseline, load
     from autograder.leaderboard.store.store import Store
-    from autograder.leaderboard.web.local_server import database, running
+    from autograder.leaderboard.web.local_server import database_of, running
 
     rules = out / "events.toml"
     rules.write_text(with_little_effort(), encoding="utf-8")
     olympics = load(rules)
-    store = Store(database(out))
+    store = Store(database_of(out))
     with _step("Olympics: a baseline to measure beside, and models that are to be faster"):
         baseline = store.setting("baseline", lambda: digits.train_baseline(olympics.baseline))
         narrow = digits.train_baseline(Baseline((32,), 12))

@@ -50,7 +50,12 @@ def test_the_library_alone_measures_a_model(clone: Path, tmp_path: Path) -> None
     with build(clone, tmp_path / "wheels") as wheel:
         held = held_by(wheel)
         entries = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-        assert wheel.read(entries).decode().split() == ["[console_scripts]", "tinybench", "=", "tinybench.cli:main"]
+        assert wheel.read(entries).decode().split() == [
+            "[console_scripts]",
+            "tinybench",
+            "=",
+            "tinybench.shell.cli:main",
+        ]
     assert held == known
     assert uv("venv", "--quiet", tmp_path / "empty").returncode == 0
     python = tmp_path / "empty" / "bin" / "python"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.course.export import export_source
+from autograder.course.export import export_notebook
 from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT
@@ -81,16 +81,17 @@ def build(notebook: Path, package: Path) -> str:
         raise NotebookError(notebook, None, f"{len(failures)} checks do not pass yet, nothing was built\n{listed}")
     if not any(cell.is_export for cell in cells_of(read)):
         return f"every visible check of {notebook.stem} passes; it adds no file to {package.name}/"
-    name = module_name(notebook)
     stamp = time.strftime("%Y-%m-%d %H:%M")
-    source = export_source(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")
-    write_atomically(package / f"{name}.py", source)
+    sources = export_notebook(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")
+    for name, source in sources.items():
+        write_atomically(package / f"{name}.py", source)
     saved = (time.time() - notebook.stat().st_mtime) / 60
     old = (
         f" The notebook was last saved {saved:.0f} minutes ago: save and build again for later changes."
         if saved > 5
         else ""
     )
+    name = module_name(notebook)
     return f"tinybench.{name} is now your own code ({package.name}/{name}.py).{old}"
 
 

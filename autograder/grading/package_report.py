@@ -18,15 +18,19 @@ from tqdm import tqdm
 
 import autograder
 import tinybench
-from autograder.course.export import targets
-from autograder.course.notebook import NotebookError, course_notebooks
+from autograder.course.export import course_modules
+from autograder.course.notebook import NotebookError, course_notebooks, module_name
 from autograder.grading.sanitize import safe_line, safe_text
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox import bubblewrap
 from tinybench.table import Table
 
 HERE = Path(str(autograder.__file__)).parent
-BUILDER = ("__init__.py", *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook")))
+BUILDER = (
+    "__init__.py",
+    "files.py",
+    *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook", "pieces", "tidy")),
+)
 LIMITS = bubblewrap.Limits(cpu_seconds=300, wall_seconds=600)
 MAX_SOURCE = 2**20
 OWN, REFERENCE = "own", "reference"
@@ -48,7 +52,9 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
     """Build a student's package from what was collected, and run each module's public tests on it, in the sandbox."""
     bubblewrap.available()
     submitted = root / "course" / "submitted"
-    notebooks = targets(course_notebooks(root))
+    exported = course_modules(course_notebooks(root)).values()
+    written = {path: {m.name for m in exported if m.notebook == path} for path in {m.notebook: 0 for m in exported}}
+    notebooks = {module_name(path): path for path in written}
     if not any((submitted / student / path.stem).is_dir() for path in notebooks.values()):
         raise NotebookError(student, None, f"nothing submitted in {submitted / student}; collect first")
     with (
@@ -58,11 +64,11 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
         reference = {str(path.relative_to(root / "tinybench")): path for path in (root / "tinybench").rglob("*.py")}
         files, modules = dict(reference), []
         for name, notebook in notebooks.items():
-            source, why = _build(root, files, submitted, student, notebook.stem)
-            if source:
-                files[f"{name}.py"] = Path(folder) / f"{name}.py"
-                files[f"{name}.py"].write_text(source, encoding="utf-8")
-            modules.append(Module(notebook.stem, OWN if source else REFERENCE, why))
+            sources, why = _build(root, files, submitted, student, notebook.stem)
+            for own in written[notebook] & sources.keys():
+                files[f"{own}.py"] = Path(folder) / f"{own}.py"
+                files[f"{own}.py"].write_text(sources[own], encoding="utf-8")
+            modules.append(Module(notebook.stem, OWN if name in sources else REFERENCE, why))
             bar.update()
         for number, (name, module) in enumerate(zip(notebooks, modules, strict=True)):
             modules[number] = _tested(root, files, reference, name, module)
@@ -70,20 +76,20 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
     return modules
 
 
-def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, name: str) -> tuple[str, str]:
-    """Return the source of a student's module, or why there is none."""
+def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, name: str) -> tuple[dict[str, str], str]:
+    """Return the sources of a student's modules by name, or why there are none."""
     if not (submitted / student / name).is_dir():
-        return "", "not handed in"
+        return {}, "not handed in"
     try:
         content = read_submission(submitted / student / name / f"{name}.ipynb", submitted)
     except UnusableSubmission as why:
-        return "", str(why)
+        return {}, str(why)
     tools = {f"/course/autograder/{file}": HERE / file for file in BUILDER}
     report = _run("build", name, files, tools, content)
-    source = report.get("source")
-    if isinstance(source, str) and len(source) <= MAX_SOURCE:
-        return source, ""
-    return "", safe_text(report.get("why", "no module came out"), 1000)
+    sources = report.get("sources")
+    if isinstance(sources, dict) and all(isinstance(s, str) and len(s) <= MAX_SOURCE for s in sources.values()):
+        return sources, ""
+    return {}, safe_text(report.get("why", "no module came out"), 1000)
 
 
 def _tested(root: Path, files: dict[str, Path], reference: dict[str, Path], name: str, module: Module) -> Module:

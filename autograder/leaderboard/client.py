@@ -21,7 +21,7 @@ def enter(server: str, token: str, event: str, name: str, data: bytes) -> dict[s
         raise ValueError(f"{server!r} is no address of a leaderboard; write http://host:port")
     if not re.fullmatch(r"[\w-]*", token, re.ASCII):
         raise ValueError("this is no token: it has characters that none has; copy it again")
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"}
+    headers = {"Authorization": f"Bearer {token}".strip(), "Content-Type": "application/octet-stream"}
     path = f"/api/events/{quote(event, safe='')}/entries"
     entry: dict[str, Any] = _call(server, path, "POST", params={"name": name}, content=data, headers=headers)
     return entry

@@ -8,14 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
-from autograder.leaderboard.entry.validate import Facts
 from autograder.leaderboard.formatting import moment
-from autograder.leaderboard.settings import Quota
 from autograder.leaderboard.store.clock import JUMP, SteadyClock, alarm
 from autograder.leaderboard.store.database import open_database, writing
 from autograder.leaderboard.store.tables import (
@@ -30,6 +28,10 @@ from autograder.leaderboard.store.tables import (
     settings,
     students,
 )
+
+if TYPE_CHECKING:  # the entry check takes long to import
+    from autograder.leaderboard.entry.validate import Facts
+    from autograder.leaderboard.settings import Quota
 
 DAY = 86_400
 TRUSTED = "clock trusted since"  # the line of history after which times count

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
-
 from autograder import pace
 
 PORT = 8017
@@ -23,7 +21,7 @@ class NotRunning(Exception):
     """The leaderboard did not come up; the message says why."""
 
 
-def database(root: Path) -> str:
+def database_of(root: Path) -> str:
     """Return the address of a course's database: what TINYBENCH_DATABASE says, or a file in ``course/``."""
     (root / "course").mkdir(exist_ok=True)
     return os.environ.get("TINYBENCH_DATABASE") or f"sqlite:///{root / 'course' / 'leaderboard.db'}"
@@ -68,6 +66,8 @@ def _listening() -> socket.socket:
 
 
 def _await(server: subprocess.Popen[bytes], address: str, log: Path, deadline: float) -> None:
+    import httpx  # takes longer than everything else that the commands import
+
     while server.poll() is None:
         try:
             httpx.get(address, timeout=pace.wall(5)).raise_for_status()

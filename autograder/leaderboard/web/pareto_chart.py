@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from autograder.leaderboard.ranking import Entry, on_frontier
 from tinybench.pareto import staircase
@@ -13,18 +14,12 @@ WIDTH, HEIGHT = 640, 440
 LEFT, RIGHT, TOP, BOTTOM = 84, 24, 36, 72
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A labelled place on an axis."""
-
+class Tick(NamedTuple):
     at: float
     label: str
 
 
-@dataclass(frozen=True)
-class Point:
-    """An entry in the chart."""
-
+class Point(NamedTuple):
     x: float
     y: float
     best: bool

@@ -28,7 +28,7 @@ def main(task: str, name: str) -> None:
 
 
 def build(name: str, content: bytes) -> dict[str, Any]:
-    """Return the module that a student's notebook makes, or why it makes none."""
+    """Return the modules that a student's notebook makes, by name, or why it makes none."""
     from autograder.course.build import build as build_module
 
     notebook, package = Path(f"/tmp/{name}.ipynb"), Path("/tmp/package")
@@ -38,9 +38,8 @@ def build(name: str, content: bytes) -> dict[str, Any]:
     except BaseException as error:
         text = str(error).replace(f"{notebook}, ", "").replace(f"{notebook}: ", "")
         return {"why": text if type(error).__name__ == "NotebookError" else f"{type(error).__name__}: {text}"}
-    for file in package.glob("*.py"):
-        return {"source": file.read_text(encoding="utf-8")}
-    return {"why": "no cell is tagged export"}
+    sources = {file.stem: file.read_text(encoding="utf-8") for file in package.glob("*.py")}
+    return {"sources": sources} if sources else {"why": "no cell is tagged export"}
 
 
 class Recorder:
