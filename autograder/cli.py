@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from autograder.course.config import with_root
-from autograder.sandbox.bubblewrap import SandboxUnavailable
+from autograder.leaderboard.commands import leaderboard
+from autograder.sandbox import bubblewrap
 
 OK, FAILED = 0, 1
 
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (SandboxUnavailable, OSError, ValueError) as error:
+    except (bubblewrap.SandboxUnavailable, OSError, ValueError) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return FAILED
     except click.Abort:
@@ -211,12 +212,9 @@ def doctor() -> int:
 
     Lists what grading needs, what is missing, and what to install.
     """
-    from autograder.sandbox.bubblewrap import doctor as findings
-    from autograder.sandbox.bubblewrap import unavailable
-
-    for name, works, line in findings():
+    for name, works, line in bubblewrap.doctor():
         print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
-    if unavailable():
+    if bubblewrap.unavailable():
         print("this machine cannot confine submissions: `autograder grade` refuses here")
         return FAILED
     print("this machine can grade submissions of strangers")
@@ -293,24 +291,7 @@ def demo(root: Path, out: str) -> int:
     return run_demo(root, Path(out).resolve())
 
 
-@cli.command(
-    "leaderboard",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True},
-    short_help="The Olympics: serve the leaderboard, measure and enter models.",
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-@with_root
-def leaderboard(root: Path, words: Sequence[str]) -> int:
-    """Stand in until the leaderboard's own commands are click's too."""
-    import argparse
-
-    from autograder.leaderboard.commands import add_commands
-
-    parser = argparse.ArgumentParser(prog="autograder")
-    add_commands(parser.add_subparsers())
-    options = parser.parse_args(["leaderboard", *words])
-    return int(options.command(root, options))
+cli.add_command(leaderboard)
 
 
 if __name__ == "__main__":

@@ -177,13 +177,13 @@ def hold_olympics(out: Path) -> None:
     from autograder.leaderboard.formatting import interval_of, percent, times
     from autograder.leaderboard.settings import Baseline, load
     from autograder.leaderboard.store.store import Store
-    from autograder.leaderboard.web.local_server import database, running
+    from autograder.leaderboard.web.local_server import database_of, running
     from tinybench.quantize import quantize_dynamic_int8
 
     rules = out / "events.toml"
     rules.write_text(brief_events(), encoding="utf-8")
     olympics = load(rules)
-    store = Store(database(out))
+    store = Store(database_of(out))
     with _step("Olympics: a baseline, and models that should be faster"):
         baseline = store.setting("baseline", lambda: digits.train_baseline(olympics.baseline))
         narrow = digits.train_baseline(Baseline((32,), 12))

@@ -58,11 +58,11 @@ def start_leaderboard(root: Path, servers: ExitStack) -> str:
     try:
         from autograder.leaderboard.settings import load
         from autograder.leaderboard.store.store import Store
-        from autograder.leaderboard.web.local_server import database, running
+        from autograder.leaderboard.web.local_server import database_of, running
 
         address = servers.enter_context(running(root))
         student = _user()
-        store = Store(database(root))
+        store = Store(database_of(root))
         token = store.add_token(student, load().quota.token_days)
         store.close()
     except Exception as error:  # such as a missing package, no sandbox, or no room on the disk

@@ -109,7 +109,7 @@ def _safe_model(content: Any, what: str) -> Any:
         others = sorted({node.op_type for node in graph.node} - OPERATORS)
         expect(not others, f"{what}: the graph holds {', '.join(others)[:100]}, which no linear model needs")
         validate.check_graph(graph, limits)
-    except validate.Refused as refused:
+    except validate.EntryRefused as refused:
         raise CheckFailed(f"{what}: {refused}") from None
     expect(len(graph.input) > 0 and len(graph.output) > 0, f"{what}: the graph should have an input and an output")
     return model

@@ -69,7 +69,7 @@ def _facts(data: Any, what: str) -> validate.Facts:
     expect(isinstance(data, bytes), f"{what} should return bytes, not {type(data).__name__}")
     try:
         return validate.check(data)
-    except validate.Refused as refused:
+    except validate.EntryRefused as refused:
         raise CheckFailed(f"{what}: the entry check refuses the file: {refused}") from None
 
 
@@ -77,7 +77,7 @@ def _read(data: bytes, rows: np.ndarray, what: str) -> np.ndarray:
     """Return an entry's answers to digits."""
     try:
         return _referee(b"").answers(data, rows)[0]
-    except validate.Refused as refused:
+    except validate.EntryRefused as refused:
         raise CheckFailed(f"{what}: the referee cannot use the file: {refused}") from None
 
 
@@ -234,7 +234,7 @@ def the_entry_is_better(student: Any) -> None:
         f"build_entry: your entry reads {read:.1%} of {len(labels)} fresh digits, the baseline {reference:.1%}; at "
         f"most {100 * LOSS:.0f} points may be lost: more epochs, a teacher, or a few more units",
     )
-    ratio = referee.median_ratio(_referee(content).race(data))
+    ratio = referee.median_ratio(_referee(content).measure_latency(data))
     expect(ratio <= TIME, f"build_entry: it takes {ratio:.2f} of the baseline's time; at most {TIME} are allowed")
 
 
