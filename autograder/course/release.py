@@ -39,14 +39,11 @@ class NotReleased(NotebookError):
 
     def __init__(self, problems: dict[str, str], most: int) -> None:
         listed = "".join(f"  {name}: {why}\n" for name, why in problems.items())
-        again = f"autograder release {' '.join(problems)}"
-        what = "the others are in student/" if len(problems) < most else "nothing else was asked for"
-        super().__init__(
-            "release",
-            None,
-            f"{len(problems)} of {most} notebooks were not released\n{listed}{what}; mend what is wrong with these, or "
-            f"wait until the machine is less busy where only the time ran out, and run\n  {again}",
-        )
+        others = "the others are in student/" if len(problems) < most else "nothing else was asked for"
+        why = f"""{len(problems)} of {most} notebooks were not released
+{listed}{others}; mend what is wrong with these, or wait until the machine is less busy if only the time ran out, and run
+  autograder release {" ".join(problems)}"""
+        super().__init__("release", None, why)
 
 
 class StubSolutions(NbGraderPreprocessor):
@@ -121,22 +118,8 @@ def release_all(
 ) -> list[str]:
     """Build the student notebooks, prove that untouched they score 0, and lay out the student's folder.
 
-    Parameters
-    ----------
-    assignments
-        Names such as ``03_latency``; all when empty.
-    force
-        Replace notebooks in ``student/`` that the student has changed; a backup is kept.
-    verify
-        Run every released notebook.
-    report
-        Called with a line of progress.
-
-    Raises
-    ------
-    NotReleased
-        In the end, if a notebook is damaged, or scores above 0 untouched, or fails otherwise than by
-        ``NotImplementedError``, or takes too long.
+    `force` replaces notebooks that the student has changed, and keeps a backup. What is damaged, scores above 0, fails
+    otherwise than by ``NotImplementedError`` or takes too long is named in the end by `NotReleased`.
     """
     notebooks = {path.stem: path for path in course_notebooks(root)}
     chosen = list(assignments) or list(notebooks)

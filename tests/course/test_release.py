@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import nbformat
@@ -177,11 +176,26 @@ def test_unknown_assignment_is_named(course: Path, module: Write) -> None:
         release_all(course, ["09_none"])
 
 
-def test_commands_outside_a_course_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = Path.cwd()
-    os.chdir(tmp_path)
-    try:
-        assert main(["export"]) == 1
-    finally:
-        os.chdir(here)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("relase", "'relase'"),
+        ("release --frce", "'--frce'"),
+        ("package", "'--student'"),
+        ("feedback", "name one assignment"),
+        ("grade 01_result --workers two", "'two' is not a valid integer"),
+        ("similarity 01_result --json --csv", "not both"),
+    ],
+)
+def test_wrong_words_are_named(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words.split())
+    assert said in capsys.readouterr().err
+
+
+def test_commands_outside_a_course_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export"]) == 1
     assert "not inside a TinyBench course" in capsys.readouterr().err
