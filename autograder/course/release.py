@@ -41,7 +41,7 @@ class NotReleased(NotebookError):
         listed = "".join(f"  {name}: {why}\n" for name, why in problems.items())
         others = "the others are in student/" if len(problems) < most else "nothing else was asked for"
         why = f"""{len(problems)} of {most} notebooks were not released
-{listed}{others}; mend what is wrong with these, or wait until the machine is less busy if only the time ran out, and run
+{listed}{others}; mend what is wrong, or wait until the machine is less busy if only the time ran out, and run
   autograder release {" ".join(problems)}"""
         super().__init__("release", None, why)
 
