@@ -100,7 +100,7 @@ def _still_mine(job: Job) -> Any:
 
 
 def renew(store: Store, job: Job, progress: str | None = None) -> bool:
-    """Say that the worker is alive, and how far it is; False if the job is no longer its own."""
+    """Keep the lease, and say how far the worker is; False if the job is no longer its own."""
     values: dict[str, Any] = {"lease": store.clock() + LEASE} | ({"progress": progress} if progress else {})
     with writing(store.engine) as connection:
         return bool(connection.execute(_still_mine(job).values(**values)).rowcount)

@@ -1,4 +1,4 @@
-"""The leaderboard's server: pages for people, and the same as an API."""
+"""The leaderboard's server: the pages; `api` has the same as JSON."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         if found is None:
             raise HTTPException(404, f"There is no entry {entry_id}.")
         snapshot = board.snapshot()
-        measured = next((each for each in snapshot.entries if each.id == entry_id), None)
+        measured = snapshot.entry(entry_id)
         event = _event(olympics, found.event)
         return {
             "entry": found,
@@ -163,7 +163,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
     def entry_now(request: Request, entry_id: EntryId) -> Response:
-        """Return the changing part of an entry's page, if it has changed: asked for every second while it waits."""
+        """Return the changing part of an entry's page, if it has changed; a waiting page asks every second."""
         context = entry_context(entry_id)
         found = context["entry"]
         if request.query_params.get("seen") == f"{found.state}-{found.progress}-{context['ahead']}":
