@@ -26,7 +26,7 @@ from autograder.leaderboard.ranking import missed_bars, smaller_is_better
 from autograder.leaderboard.settings import Olympics
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import NotAllowed, Store, Student
-from autograder.leaderboard.store.tables import MEASURED, QUEUED, REFUSED, RUNNING
+from autograder.leaderboard.store.tables import QUEUED, REFUSED, RUNNING
 from autograder.leaderboard.web import api
 from autograder.leaderboard.web.cache import PageCache
 from autograder.leaderboard.web.middleware import HttpMiddleware, check_same_site
@@ -154,7 +154,6 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
             "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
             "waiting": found.state in (QUEUED, RUNNING),
             "refused": found.state == REFUSED,
-            "done": found.state == MEASURED,
         }
 
     @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
