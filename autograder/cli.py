@@ -15,7 +15,7 @@ import click
 
 from autograder.course.config import with_root
 from autograder.leaderboard.commands import leaderboard
-from autograder.sandbox.bubblewrap import SandboxUnavailable
+from autograder.sandbox import bubblewrap
 
 OK, FAILED = 0, 1
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (SandboxUnavailable, OSError, ValueError) as error:
+    except (bubblewrap.SandboxUnavailable, OSError, ValueError) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return FAILED
     except click.Abort:
@@ -212,12 +212,9 @@ def doctor() -> int:
 
     Lists what grading needs, what is missing, and what to install.
     """
-    from autograder.sandbox.bubblewrap import doctor as findings
-    from autograder.sandbox.bubblewrap import unavailable
-
-    for name, works, line in findings():
+    for name, works, line in bubblewrap.doctor():
         print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
-    if unavailable():
+    if bubblewrap.unavailable():
         print("this machine cannot confine submissions: `autograder grade` refuses here")
         return FAILED
     print("this machine can grade submissions of strangers")

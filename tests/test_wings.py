@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.house import ROOT, circles, imports
@@ -59,3 +61,26 @@ def test_the_library_knows_nothing_of_the_autograder() -> None:
     for path in (ROOT / "tinybench").rglob("*.py"):
         assert "import autograder" not in path.read_text(encoding="utf-8"), path
         assert "from autograder" not in path.read_text(encoding="utf-8"), path
+
+
+def test_the_map_names_what_there_is() -> None:
+    """Every file that CONTRIBUTING names in the four trips is there, and the way takes five lines."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    trips = re.findall(r"^\*\*.+?\*\*, in `(.+?)/`:\n((?:\d\. .*\n)+)", text, re.M)
+    assert [folder.rpartition("/")[2] for folder, _ in trips] == ["course", "grading", "sandbox", "leaderboard"]
+    for folder, lines in trips:
+        assert lines.count("\n") == 5, f"the way through {folder} takes five lines"
+        assert missing(re.findall(r"`([\w/]+(?:\.py|/))`", lines), folder, "") == []
+    paths = re.findall(r"`((?:autograder|tests|tinybench|modules|web|leaderboard)/[\w/.]+)`", text)
+    assert len(paths) > 10
+    assert missing(paths, "", "autograder", "autograder/leaderboard") == []
+
+
+def missing(names: list[str], *homes: str) -> list[str]:
+    """Return the names that none of these folders holds; NN_name and name stand for any module's."""
+    meant = [name.replace("NN_name", "03_latency").replace("name.py", "latency.py") for name in names]
+    return [
+        name
+        for name in meant
+        if not name.startswith("student") and not any((ROOT / home / name).exists() for home in homes)
+    ]

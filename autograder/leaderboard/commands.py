@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def leaderboard() -> None:
-    """The Olympics: serve the leaderboard, measure and enter models."""
+    """Run the Olympics: serve, measure and enter models."""
 
 
 def command(function: Callable[..., None]) -> click.Command:
@@ -242,7 +242,7 @@ def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None,
 @command
 @click.argument("out", type=Path)
 def data(root: Path, olympics: Olympics, out: Path) -> None:
-    """Write the training digits and the public ones to a file for numpy.load."""
+    """Write the training and the public digits for numpy.load."""
     import numpy as np
 
     from autograder.leaderboard import digits
