@@ -31,6 +31,9 @@ class Snapshot:
         """Whether the deadline has passed, and so the private digits count."""
         return self.state[1]
 
+    def entry(self, entry_id: int) -> Entry | None:
+        return next((entry for entry in self.entries if entry.id == entry_id), None)
+
     def place_of(self, entry_id: int) -> Place | None:
         places = (place for each in self.standings.values() for place in each.places)
         return next((place for place in places if place.entry.id == entry_id), None)

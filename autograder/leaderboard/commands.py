@@ -123,10 +123,7 @@ def _listen(host: str, port: int) -> socket.socket:
 @command
 @with_database
 def worker(root: Path, olympics: Olympics, database: str) -> None:
-    """Measure entries.
-
-    As many as you like may run, on other machines too.
-    """
+    """Measure entries. As many as you like may run, on other machines too."""
     from autograder.leaderboard.referee.worker import run_worker
 
     run_worker(database, olympics)
@@ -136,10 +133,7 @@ def worker(root: Path, olympics: Olympics, database: str) -> None:
 @with_database
 @click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
 def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ...]) -> None:
-    """Make tokens for students.
-
-    Each is shown once; a student's earlier one ends.
-    """
+    """Make tokens for students. Each is shown once; a student's earlier one ends."""
     from autograder.leaderboard.store.store import Store
 
     store, names = Store(database), [name.strip() for name in students]
@@ -154,10 +148,7 @@ def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ..
 @with_database
 @click.option("--trust", is_flag=True, help="Go by this machine's clock again, which was ahead and is right now.")
 def clock(root: Path, olympics: Olympics, database: str, trust: bool) -> None:
-    """Show the time that deadline and quotas go by.
-
-    It never goes back by itself.
-    """
+    """Show the time that deadline and quotas go by. It never goes back by itself."""
     from autograder.leaderboard.formatting import moment
     from autograder.leaderboard.store.store import Store
 
@@ -203,10 +194,7 @@ def enter(root: Path, olympics: Olympics, model: Path, event: str, url: str, tok
 @command
 @click.argument("model", type=Path)
 def check(root: Path, olympics: Olympics, model: Path) -> None:
-    """Tell whether a file is a valid entry.
-
-    Takes milliseconds and runs nothing of it.
-    """
+    """Tell whether a file is a valid entry. Takes milliseconds and runs nothing of it."""
     from autograder.leaderboard.entry import validate
 
     facts = validate.check(_read(model), olympics.limits)
@@ -220,10 +208,7 @@ def check(root: Path, olympics: Olympics, model: Path) -> None:
 @click.option("--quick", is_flag=True, help="In three processes: sooner, with wider intervals.")
 @click.option("--unconfined", is_flag=True, help="Without the sandbox, for a model of your own.")
 def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None, quick: bool, unconfined: bool) -> None:
-    """Measure a model on this machine with the referee's code.
-
-    The public digits count.
-    """
+    """Measure a model on this machine with the referee's code. The public digits count."""
     from autograder.leaderboard import digits
     from autograder.leaderboard.entry import validate
     from autograder.leaderboard.formatting import percent, quantity, times

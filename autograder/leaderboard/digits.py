@@ -73,7 +73,7 @@ def tiny_model() -> bytes:
 
 
 def train_baseline(baseline: Baseline) -> bytes:
-    """Train the network that every entry is measured beside, and return it as an entry."""
+    """Train the network that every entry is compared with, and return it as an entry."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning

@@ -180,8 +180,5 @@ def share_places(scores: Sequence[Score]) -> list[tuple[int, int]]:
 
 def on_frontier(entries: Sequence[Entry]) -> set[int]:
     """Return the ids of entries that no other entry beats in both latency and public accuracy."""
-    points = [(*entry.point(), entry.id) for entry in entries]
-    if not points:
-        return set()
-    best = set(pareto_frontier([point[:2] for point in points]))
-    return {number for *point, number in points if tuple(point) in best}
+    best = set(pareto_frontier([entry.point() for entry in entries])) if entries else set()
+    return {entry.id for entry in entries if entry.point() in best}

@@ -1,7 +1,7 @@
 """How well the referee repeats itself: the same entries measured again and again, alone or on a loaded machine.
 
 python -m tests.benchmarks.referee           # about five minutes
-python -m tests.benchmarks.referee --load    # two busy processes on each core beside it
+python -m tests.benchmarks.referee --load    # with two busy processes on each core
 """
 
 from __future__ import annotations

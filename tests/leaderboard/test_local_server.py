@@ -1,4 +1,4 @@
-"""The leaderboard beside another program, the student's end of it, and its commands."""
+"""The leaderboard for the time of another program, the student's end of it, and its commands."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def referee() -> Referee:
 
 
 @pytest.mark.needs("sandbox")
-def test_the_baseline_beside_itself(referee: Referee) -> None:
+def test_the_baseline_against_itself(referee: Referee) -> None:
     seen: list[str] = []
     scores, evidence = referee.measure(trained(64), seen.append)
     ratio, lower, upper = scores["latency"]["ratio"]
@@ -45,7 +45,7 @@ def test_the_baseline_beside_itself(referee: Referee) -> None:
     assert scores["size"]["ratio"] == 1
     assert list(scores["memory"]["stages"]) == ["load", "first call", "second call", "steady"]
     assert len(evidence["latency"]) == 3
-    elsewhere = "waiting for another measurement on this machine"  # such as of a test that runs beside this one
+    elsewhere = "waiting for another measurement on this machine"  # such as of a test that runs at the same time
     assert [step for step in seen if step != elsewhere][:2] == ["waiting for the machine", "reading digits"]
 
 

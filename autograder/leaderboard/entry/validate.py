@@ -73,14 +73,9 @@ def _check(data: bytes, limits: EntryLimits) -> Facts:
     except Exception as error:  # the checker raises several unrelated types
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise EntryRefused(f"ONNX's own checker says: {lines[0][:300] if lines else type(error).__name__}") from None
-    return Facts(
-        sha256=hashlib.sha256(data).hexdigest(),
-        size=len(data),
-        nodes=len(model.graph.node),
-        weights=weights,
-        operators=dict(sorted(Counter(node.op_type for node in model.graph.node).items())),
-        opset=next(entry.version for entry in model.opset_import if not _domain(entry)),
-    )
+    operators = dict(sorted(Counter(node.op_type for node in model.graph.node).items()))
+    opset = next(entry.version for entry in model.opset_import if not _domain(entry))
+    return Facts(hashlib.sha256(data).hexdigest(), len(data), len(model.graph.node), weights, operators, opset)
 
 
 def _quoted(name: str) -> str:

@@ -1,1 +1,1 @@
-"""Measuring entries beside the baseline."""
+"""Measuring entries next to the baseline."""

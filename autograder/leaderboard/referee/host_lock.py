@@ -23,7 +23,7 @@ def host_lock(progress: Progress = lambda text: None, name: str = NAME, patience
 
     Any user can keep the lock, or a lock file that others cannot open: that stops nobody for longer than `patience`.
     """
-    lock = FileLock(LOCKS / f"{name}.lock", mode=0o666, poll_interval=0.2)
+    lock = FileLock(LOCKS / f"{name}.lock", mode=0o666)
     try:
         with suppress(OSError):  # Timeout is one
             _acquire(lock, progress, pace.wall(patience))
@@ -37,4 +37,4 @@ def _acquire(lock: FileLock, progress: Progress, seconds: float) -> None:
         lock.acquire(blocking=False)
     except Timeout:
         progress("waiting for another measurement on this machine")
-        lock.acquire(timeout=seconds)
+        lock.acquire(timeout=seconds, poll_interval=0.2)

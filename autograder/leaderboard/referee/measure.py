@@ -42,7 +42,6 @@ def load(content: bytes) -> Model:
 
 
 def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
-    """Cut digits into full batches."""
     return [np.ascontiguousarray(rows[start : start + size]) for start in range(0, len(rows) - size + 1, size)]
 
 
@@ -82,7 +81,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
     first, second = read(order, batch), read(order, batch)
     if not np.array_equal(first, second):
         raise Unfit("it answers the same digits differently when asked again")
-    # Dynamic quantisation takes one scale for a whole batch: a few answers may depend on the company, not many.
+    # Dynamic quantisation takes one scale for a whole batch: a few answers may depend on the rest of it, not many.
     mixed = read(np.random.default_rng().permutation(len(rows)), batch // 2 + 1)
     agree = float((mixed.argmax(1) == first.argmax(1)).mean())
     if agree < 0.97:
@@ -101,11 +100,8 @@ def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
         return lambda _: run(next(turn))
 
     entry, baseline = load(packed["entry"].tobytes()), load(packed["baseline"].tobytes())
-    models = {
-        "entry": turning(entry, stock),
-        "baseline": turning(baseline, stock),
-        "repeated": turning(entry, stock[:1]),
-    }
+    models = {"entry": turning(entry, stock), "baseline": turning(baseline, stock)}
+    models["repeated"] = turning(entry, stock[:1])
     # The clock of this thread's own work: on an idle machine it agrees with the wall clock, and on a busy one it still
     # does what that one does not: by the wall clock, preemption made a model 2.6 times as fast as itself.
     measured = measure_latencies(models, stock[0], measurement_runs=rounds, mode="hot", clock=time.thread_time)
@@ -120,8 +116,7 @@ def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
 def touch_libraries() -> None:
     """Read a byte of each page of all mapped libraries.
 
-    How many of their pages the kernel maps along with one that is touched depends on what the host has in its cache; a
-    small model's memory moved by a tenth with that.
+    Otherwise the host's cache decides how many the kernel maps: a small model's memory moved by a tenth with that.
     """
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         span, rights, *_, name = line.split(maxsplit=5)
@@ -159,7 +154,6 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer the question on standard input."""
     packed = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
     question = json.loads(packed["question"].tobytes())
     stages: dict[str, Callable[..., dict[str, Any]]] = {"answers": answers, "latency": latency, "memory": memory}

@@ -103,7 +103,7 @@ class Referee:
         raise EntryRefused(varies)
 
     def _measure_costs(self, data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-        effort, processes = self.olympics.referee, self.olympics.referee.processes
+        processes = self.olympics.referee.processes
         timed, peaks = [], []
         for number in range(1, processes + 1):
             # Weighing in between spreads the timing over more of this machine's other load.
@@ -111,31 +111,29 @@ class Referee:
             timed.append(self.measure_latency(data))
             progress(f"weighing, process {number} of {processes}")
             peaks.append(self.measure_memory(data))
-        speeds = [median_ratio(each) for each in timed]
+        return self._scores(len(data), timed, peaks), {"latency": timed, "memory": peaks}
+
+    def _scores(self, size: int, timed: list[dict[str, Any]], peaks: list[dict[str, dict[str, int]]]) -> dict[str, Any]:
+        median, floor = statistics.median, self.olympics.referee.floor
         heights = [{name: max(stages.values()) for name, stages in pair.items()} for pair in peaks]
-        weights = [pair["entry"] / max(1, pair["baseline"]) for pair in heights]
-        middle = {name: statistics.median(pair[name] for pair in heights) for name in ("entry", "baseline")}
-        scores = {
+        weights = [max(1e-6, pair["entry"] / max(1, pair["baseline"])) for pair in heights]
+        middle = {name: median(pair[name] for pair in heights) for name in ("entry", "baseline")}
+        memory_floor = max(MEMORY_FLOOR, MEMORY_GRAIN / max(1, min(middle.values())))
+        return {
             "latency": {
-                "ratio": rerun_interval(speeds, effort.floor),
-                "seconds": statistics.median(statistics.median(each["entry"]) for each in timed),
-                "baseline_seconds": statistics.median(statistics.median(each["baseline"]) for each in timed),
-                "repeated": statistics.median(each["repeated"] for each in timed),
+                "ratio": rerun_interval([median_ratio(each) for each in timed], floor),
+                "seconds": median(median(each["entry"]) for each in timed),
+                "baseline_seconds": median(median(each["baseline"]) for each in timed),
+                "repeated": median(each["repeated"] for each in timed),
             },
             "memory": {
-                "ratio": rerun_interval(
-                    [max(weight, 1e-6) for weight in weights],
-                    max(MEMORY_FLOOR, MEMORY_GRAIN / max(1, min(middle.values()))),
-                ),
+                "ratio": rerun_interval(weights, memory_floor),
                 "bytes": middle["entry"],
                 "baseline_bytes": middle["baseline"],
-                "stages": {
-                    stage: statistics.median(pair["entry"][stage] for pair in peaks) for stage in peaks[0]["entry"]
-                },
+                "stages": {name: median(pair["entry"][name] for pair in peaks) for name in peaks[0]["entry"]},
             },
-            "size": {"bytes": len(data), "ratio": len(data) / len(self.baseline)},
+            "size": {"bytes": size, "ratio": size / len(self.baseline)},
         }
-        return scores, {"latency": timed, "memory": peaks}
 
     def _varies(self, scores: Mapping[str, Any]) -> str:
         """Return why a measurement says too little, if it does: a wide interval would share any place."""
@@ -155,11 +153,8 @@ class Referee:
         The sandbox sees the digits in mixed order and without their labels.
         """
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
-        seconds: dict[str, Any] = {
-            "start_seconds": pace.cpu(limits.start_seconds),
-            "call_seconds": pace.cpu(limits.call_seconds),
-        }
-        answer = self._ask("answers", data, rows[order], **seconds)
+        start, call = pace.cpu(limits.start_seconds), pace.cpu(limits.call_seconds)
+        answer = self._ask("answers", data, rows[order], start_seconds=start, call_seconds=call)
         given = np.asarray(answer["labels"])
         if given.shape != order.shape:
             raise EntryRefused("the measuring program gave no sound answer; tell your instructor")
@@ -204,17 +199,14 @@ class Referee:
         arrays: dict[str, Any] = {name: np.frombuffer(content, np.uint8) for name, content in contents.items()}
         packed = io.BytesIO()
         np.savez(packed, rows=rows, **arrays)
-        allowed = int(limits.memory_mb * 2**20)
-        finished = self.run(
-            packed.getvalue(),
-            bubblewrap.Limits(
-                memory=allowed,
-                address_space=allowed + 4 * 2**30,  # libraries and reserved ranges; what is used, `memory` limits
-                cpu_seconds=math.ceil(limits.seconds),
-                wall_seconds=2 * limits.seconds,
-            ),
+        memory = int(limits.memory_mb * 2**20)
+        confines = bubblewrap.Limits(
+            memory=memory,
+            address_space=memory + 4 * 2**30,  # libraries and reserved ranges; what is used, `memory` limits
+            cpu_seconds=math.ceil(limits.seconds),
+            wall_seconds=2 * limits.seconds,
         )
-        return _answer(finished, limits)
+        return _answer(self.run(packed.getvalue(), confines), limits)
 
 
 def _answer(finished: bubblewrap.Finished, limits: EntryLimits) -> dict[str, Any]:

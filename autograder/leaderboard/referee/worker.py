@@ -112,13 +112,12 @@ def run_worker(database: str, olympics: Olympics) -> None:
     available()
     store = Store(database)
     check_baseline(store, olympics)
-
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     referee = cache(lambda: make_referee(store, olympics))
 
     def measure(data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-        # Only the first entry takes time here: no baseline is trained for somebody who looks at the pages.
-        progress("preparing baseline and digits")
+        if not referee.cache_info().currsize:  # with the first entry: who only looks at the pages need not wait
+            progress("preparing baseline and digits")
         return referee().measure(data, progress)
 
     print("worker: waiting for entries", flush=True)

@@ -6,10 +6,12 @@ A table of our own and no queue library: entry, state and result have to change 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import Connection, and_, func, or_, select
 
 from autograder.leaderboard.store.database import writing
 from autograder.leaderboard.store.store import Store
@@ -94,42 +96,43 @@ def ahead(store: Store, entry_id: int) -> int:
     return before + (numbers.index(entry_id) if entry_id in numbers else 0)
 
 
-def _still_mine(job: Job) -> Any:
+@contextmanager
+def _changed(store: Store, job: Job, **values: Any) -> Iterator[Connection | None]:
+    """Change a job within a transaction; None, and nothing is written, if the job is no longer this worker's."""
     mine = (jobs.c.worker == job.worker) & (jobs.c.attempt == job.attempt) & (jobs.c.state == RUNNING)
-    return jobs.update().where(jobs.c.entry_id == job.entry_id, mine)
+    change = jobs.update().where(jobs.c.entry_id == job.entry_id, mine).values(**values)
+    with writing(store.engine) as connection:
+        yield connection if connection.execute(change).rowcount else None
 
 
 def renew(store: Store, job: Job, progress: str | None = None) -> bool:
-    """Say that the worker is alive, and how far it is; False if the job is no longer its own."""
-    values: dict[str, Any] = {"lease": store.clock() + LEASE} | ({"progress": progress} if progress else {})
-    with writing(store.engine) as connection:
-        return bool(connection.execute(_still_mine(job).values(**values)).rowcount)
+    """Keep the lease, and say how far the worker is; False if the job is no longer its own."""
+    values: dict[str, Any] = {"progress": progress} if progress else {}
+    with _changed(store, job, lease=store.clock() + LEASE, **values) as connection:
+        return connection is not None
 
 
 def put_back(store: Store, job: Job) -> None:
     """Let another worker take the job up at once; this attempt does not count."""
-    values = {"state": QUEUED, "attempt": job.attempt - 1, "progress": "", "lease": 0.0}
-    with writing(store.engine) as connection:
-        if connection.execute(_still_mine(job).values(**values)).rowcount:
+    with _changed(store, job, state=QUEUED, attempt=job.attempt - 1, progress="", lease=0.0) as connection:
+        if connection:
             store.note(connection, job.entry_id, "put back", f"by {job.worker}, which was stopped")
 
 
 def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, Any]) -> bool:
     """Write what was measured; False, and nothing written, if the job is no longer this worker's."""
-    with writing(store.engine) as connection:
-        if not connection.execute(_still_mine(job).values(state=MEASURED, progress="")).rowcount:
-            return False
-        connection.execute(results.insert().values(entry_id=job.entry_id, scores=scores, evidence=evidence))
-        store.note(connection, job.entry_id, "measured", f"by {job.worker}")
-    return True
+    with _changed(store, job, state=MEASURED, progress="") as connection:
+        if connection:
+            connection.execute(results.insert().values(entry_id=job.entry_id, scores=scores, evidence=evidence))
+            store.note(connection, job.entry_id, "measured", f"by {job.worker}")
+        return connection is not None
 
 
 def refuse(store: Store, job: Job, reason: str, counts: bool = False) -> bool:
     """Write why an entry could not be measured, and whether it counts against the quota; otherwise as `finish`."""
-    with writing(store.engine) as connection:
-        if not connection.execute(_still_mine(job).values(state=REFUSED, progress="")).rowcount:
-            return False
-        store.note(connection, job.entry_id, "refused", reason)
-        if counts:
-            store.note(connection, job.entry_id, COUNTED, "against the quota of its day")
-    return True
+    with _changed(store, job, state=REFUSED, progress="") as connection:
+        if connection:
+            store.note(connection, job.entry_id, "refused", reason)
+            if counts:
+                store.note(connection, job.entry_id, COUNTED, "against the quota of its day")
+        return connection is not None

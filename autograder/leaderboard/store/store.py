@@ -78,7 +78,6 @@ class Store:
         self.clock = clock or SteadyClock()
 
     def close(self) -> None:
-        """Give the connections back."""
         self.engine.dispose()
 
     def _now(self, connection: Connection) -> float:
@@ -122,16 +121,14 @@ class Store:
     def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
         """Return a value that is made once and then the same for every server and worker; empty if there is none."""
         query = select(settings.c.value).where(settings.c.name == name)
-        with self.engine.begin() as connection:
-            value = connection.scalar(query)
-        if value is None and make:
+        rows = self._rows(query)
+        if not rows and make:
             made = make()  # may take a while: outside any transaction
             # Another process may have been faster; then its value counts.
             with suppress(IntegrityError), writing(self.engine) as connection:
                 connection.execute(settings.insert().values(name=name, value=made))
-            with self.engine.begin() as connection:
-                value = connection.scalar(query)
-        return bytes(value or b"")
+            rows = self._rows(query)
+        return bytes(rows[0].value) if rows else b""
 
     def private_seed(self) -> int:
         """Return the seed of the private digits; nobody but this database has it."""
@@ -232,27 +229,25 @@ class Store:
         self.note(connection, entry_id, "entered", name)
         return entry_id
 
+    def _rows(self, query: Any) -> list[Row[Any]]:
+        with self.engine.begin() as connection:
+            return list(connection.execute(query))
+
     def content(self, sha256: str) -> bytes:
         """Return the bytes of a file that was entered."""
-        with self.engine.begin() as connection:
-            return bytes(connection.scalar(select(files.c.content).where(files.c.sha256 == sha256)) or b"")
+        rows = self._rows(select(files.c.content).where(files.c.sha256 == sha256))
+        return bytes(rows[0].content) if rows else b""
 
     def version(self) -> int:
         """Return a number that grows with every line of history: pages of an earlier one are out of date."""
-        with self.engine.begin() as connection:
-            return int(connection.scalar(select(func.max(history.c.id))) or 0)
+        return int(self._rows(select(func.max(history.c.id)))[0][0] or 0)
 
     def measured(self) -> list[Row[Any]]:
         """Return all measured entries with their students and scores, earliest first."""
-        query = (
-            select(entries.c.id, entries.c.event, entries.c.name, entries.c.size, students.c.name.label("student"))
-            .add_columns(entries.c.stamp, results.c.scores)
-            .join(results, results.c.entry_id == entries.c.id)
-            .join(students, students.c.id == entries.c.student_id)
-            .order_by(entries.c.id)
-        )
-        with self.engine.begin() as connection:
-            return list(connection.execute(query))
+        query = select(entries.c.id, entries.c.event, entries.c.name, entries.c.size, entries.c.stamp, results.c.scores)
+        query = query.add_columns(students.c.name.label("student"))
+        query = query.join(results, results.c.entry_id == entries.c.id)
+        return self._rows(query.join(students, students.c.id == entries.c.student_id).order_by(entries.c.id))
 
     def entry(self, entry_id: int) -> Row[Any] | None:
         """Return an entry with its student, state and scores."""
@@ -262,17 +257,14 @@ class Store:
             .join(students, students.c.id == entries.c.student_id)
             .join(jobs, jobs.c.entry_id == entries.c.id)
             .join(results, results.c.entry_id == entries.c.id, isouter=True)
-            .where(entries.c.id == entry_id)
         )
-        with self.engine.begin() as connection:
-            return connection.execute(query).first()
+        return next(iter(self._rows(query.where(entries.c.id == entry_id))), None)
 
     def entries_of(self, student: Student, most: int = 50) -> list[Row[Any]]:
         """Return a student's latest entries with their states, newest first."""
         query = select(entries.c.id, entries.c.event, entries.c.name, entries.c.stamp, jobs.c.state)
         query = query.join(jobs, jobs.c.entry_id == entries.c.id).where(jobs.c.student_id == student.id)
-        with self.engine.begin() as connection:
-            return list(connection.execute(query.order_by(entries.c.id.desc()).limit(most)))
+        return self._rows(query.order_by(entries.c.id.desc()).limit(most))
 
     def entries_left(self, student: Student, event: str, quota: Quota) -> int:
         """Return how many models a student may still enter to an event today."""
@@ -281,6 +273,4 @@ class Store:
 
     def history(self, entry_id: int) -> list[Row[Any]]:
         """Return what happened to an entry, in order."""
-        with self.engine.begin() as connection:
-            query = select(history).where(history.c.entry_id == entry_id)
-            return list(connection.execute(query.order_by(history.c.id)))
+        return self._rows(select(history).where(history.c.entry_id == entry_id).order_by(history.c.id))

@@ -8,7 +8,7 @@ from fastapi import FastAPI, HTTPException, Request
 from pydantic import BaseModel, Field
 
 from autograder.leaderboard.board import Board
-from autograder.leaderboard.ranking import Entry, Score
+from autograder.leaderboard.ranking import Entry, Place
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.web.uploads import EntryId, Uploads
 
@@ -33,7 +33,7 @@ class EventInfo(BaseModel):
     final: bool = Field(description="Whether the deadline has passed: then the private digits count.")
 
 
-class Interval(BaseModel):
+class Interval(BaseModel, from_attributes=True):
     """A number with its 95 % interval."""
 
     value: float
@@ -77,21 +77,12 @@ class EntryInfo(BaseModel):
     url: str
 
 
-def _interval(score: Score) -> Interval:
-    return Interval(value=score.value, lower=score.lower, upper=score.upper)
-
-
-def _measured(entry: Entry, private: bool) -> Measured:
-    return Measured(
-        latency=_interval(entry.latency),
-        memory=_interval(entry.memory),
-        size=entry.size,
-        accuracy=_interval(entry.accuracy(private)),
-    )
+def _measured(entry: Entry, private: bool) -> dict[str, Any]:
+    accuracy = entry.accuracy(private)
+    return {"latency": entry.latency, "memory": entry.memory, "size": entry.size, "accuracy": accuracy}
 
 
 def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> None:
-    """Add the API to the server."""
     olympics = board.olympics
 
     @app.get("/api/events", name="api_events", summary="The events and their rules")
@@ -103,47 +94,36 @@ def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
             for event in olympics.events
         ]
 
-    @app.get("/api/events/{event}", name="api_standings", summary="The standings of an event")
-    def standings(event: str) -> list[Line]:
+    @app.get("/api/events/{event}", name="api_standings", summary="An event's standings", response_model=list[Line])
+    def standings(event: str) -> list[dict[str, Any]]:
         snapshot = board.snapshot()
         if event not in snapshot.standings:
             raise HTTPException(404, f"there is no event {event!r}; there are {', '.join(snapshot.standings)}")
-        return [
-            Line(
-                place=place.place,
-                shared=place.shared,
-                student=place.entry.student,
-                entry=place.entry.id,
-                name=place.entry.name,
-                score=_interval(place.score),
-                measured=_measured(place.entry, snapshot.private),
-            )
-            for place in snapshot.standings[event].places
-        ]
 
-    def describe(request: Request, entry_id: int) -> EntryInfo:
+        def line(place: Place) -> dict[str, Any]:
+            entry = place.entry
+            whose = {"student": entry.student, "entry": entry.id, "name": entry.name}
+            return {**vars(place), **whose, "measured": _measured(entry, snapshot.private)}
+
+        return [line(place) for place in snapshot.standings[event].places]
+
+    def describe(request: Request, entry_id: int) -> dict[str, Any]:
         row = store.entry(entry_id)
         if row is None:
             raise HTTPException(404, f"there is no entry {entry_id}")
         snapshot = board.snapshot()
-        entry = next((each for each in snapshot.entries if each.id == entry_id), None)
-        place = snapshot.place_of(entry_id)
+        entry, place = snapshot.entry(entry_id), snapshot.place_of(entry_id)
         reasons = [line.detail for line in store.history(entry_id) if line.what == "refused"]
-        return EntryInfo(
-            id=row.id,
-            event=row.event,
-            student=row.student,
-            name=row.name,
-            state=row.state,
-            progress=row.progress,
-            reason=reasons[-1] if reasons else "",
-            place=place.place if place else None,
-            measured=_measured(entry, snapshot.private) if entry else None,
-            url=request.url_for("entry", entry_id=entry_id).path,
-        )
+        return {
+            **row._mapping,
+            "reason": reasons[-1] if reasons else "",
+            "place": place.place if place else None,
+            "measured": _measured(entry, snapshot.private) if entry else None,
+            "url": request.url_for("entry", entry_id=entry_id).path,
+        }
 
-    @app.get("/api/entries/{entry_id}", name="api_entry", summary="An entry and what became of it")
-    def entry_info(request: Request, entry_id: EntryId) -> EntryInfo:
+    @app.get("/api/entries/{entry_id}", name="api_entry", summary="An entry and its fate", response_model=EntryInfo)
+    def entry_info(request: Request, entry_id: EntryId) -> dict[str, Any]:
         return describe(request, entry_id)
 
     @app.post(
@@ -151,6 +131,7 @@ def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         name="api_enter",
         summary="Enter a model: the file is the body, the token is the bearer",
         status_code=201,
+        response_model=EntryInfo,
         openapi_extra=FILE,
         responses={
             401: {"description": "The token is missing, forged, replaced or expired."},
@@ -159,7 +140,7 @@ def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
             429: {"description": "The quota of the day is used up, or there were too many tries in a minute."},
         },
     )
-    async def enter(request: Request, event: str, name: str = "model.onnx") -> EntryInfo:
+    async def enter(request: Request, event: str, name: str = "model.onnx") -> dict[str, Any]:
         # Never by the cookie: a browser sends that along for whoever asks it to.
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         student = await uploads.student(request, bearer.strip() if scheme.lower() == "bearer" else "")

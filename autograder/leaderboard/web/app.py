@@ -1,4 +1,4 @@
-"""The leaderboard's server: pages for people, and the same as an API."""
+"""The leaderboard's server: the pages; `api` has the same as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from autograder.leaderboard.ranking import missed_bars, smaller_is_better
 from autograder.leaderboard.settings import Olympics
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import NotAllowed, Store, Student
-from autograder.leaderboard.store.tables import MEASURED, QUEUED, REFUSED, RUNNING
+from autograder.leaderboard.store.tables import QUEUED, REFUSED, RUNNING
 from autograder.leaderboard.web import api
 from autograder.leaderboard.web.cache import PageCache
 from autograder.leaderboard.web.middleware import HttpMiddleware, check_same_site
@@ -141,7 +141,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         if found is None:
             raise HTTPException(404, f"There is no entry {entry_id}.")
         snapshot = board.snapshot()
-        measured = next((each for each in snapshot.entries if each.id == entry_id), None)
+        measured = snapshot.entry(entry_id)
         event = _event(olympics, found.event)
         return {
             "entry": found,
@@ -154,7 +154,6 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
             "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
             "waiting": found.state in (QUEUED, RUNNING),
             "refused": found.state == REFUSED,
-            "done": found.state == MEASURED,
         }
 
     @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
@@ -163,7 +162,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
     def entry_now(request: Request, entry_id: EntryId) -> Response:
-        """Return the changing part of an entry's page, if it has changed: asked for every second while it waits."""
+        """Return the changing part of an entry's page, if it has changed; a waiting page asks every second."""
         context = entry_context(entry_id)
         found = context["entry"]
         if request.query_params.get("seen") == f"{found.state}-{found.progress}-{context['ahead']}":

@@ -67,7 +67,6 @@ def _named_prefix(headers: dict[bytes, bytes]) -> str:
 
 
 def too_large(most: int) -> HTTPException:
-    """Return the answer to a body that is larger than allowed."""
     return HTTPException(413, f"the upload is larger than {most / 2**20:.0f} MB, the limit for an entry")
 
 

@@ -26,7 +26,7 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_refused_at_the_door(name: str) -> None:
+def test_refused_by_the_check(name: str) -> None:
     build, reason = FILES[name]
     data = build()
     start = time.thread_time()
