@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import CheckFailed, all_close, close, draw, expect, judges, raises
-from tinybench.onnx import load_graph, weights
+from tinybench.graphs import load_graph
+from tinybench.onnx import weights
 from tinybench.quantize import integer_operators
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from autograder.checks import all_close, close, draw, expect, judges, raises, words
 from tinybench import compress
-from tinybench.compress import Layer
+from tinybench.layers import Layer
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:

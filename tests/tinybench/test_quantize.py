@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tinybench.course import cached_fit
-from tinybench.onnx import OnnxModel, integer_products, load_graph, session_options, to_onnx, weights
+from tinybench.graphs import load_graph
+from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
 from tinybench.quantize import (
     QuantParams,
@@ -43,13 +43,10 @@ from tinybench.quantize import (
     quantize_static_int8,
     saturating_matmul,
     sqnr,
-    study_variants,
-    tradeoff_study,
 )
+from tinybench.study import study_variants, tradeoff_study
 
 pytestmark = pytest.mark.processor
-
-quantize_module = sys.modules["tinybench.quantize"]  # the attribute of this name is the function
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 20)).astype(np.float32)
@@ -202,7 +199,7 @@ def test_defaults_follow_the_probe(network: Any, tmp_path: Path, monkeypatch: py
     path = layer(network.coefs_[0], tmp_path / "one.onnx")
     for kind, most in (("saturating", 64), ("exact", 127)):
         probed = {"uint8 × int8": kind, "uint8 × uint8": "exact", "int8 × int8": "exact"}
-        monkeypatch.setattr(quantize_module, "integer_products", lambda probed=probed: probed)
+        monkeypatch.setattr("tinybench.quantize.integer_products", lambda probed=probed: probed)
         stored = weights(quantize_dynamic_int8(path, overwrite=True)).values()
         assert max(int(np.abs(v.astype(int)).max()) for v in stored if v.ndim == 2) == most
     with pytest.raises(ValueError, match="weight_type is 'int4'; it must be one of int8, uint8"):
@@ -363,7 +360,8 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
 def test_full_range_stands_beside_where_products_saturate(
     network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(quantize_module, "integer_products", lambda: {"uint8 × int8": kind})
+    for module in ("quantize", "study"):
+        monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": kind})
     notes: list[str] = []
     variants = study_variants(network, X, X[:64], tmp_path, 1, notes)
     full = {"INT8 dynamic, full range", "INT8 dynamic, per channel, full range"}
@@ -380,7 +378,8 @@ def test_full_range_stands_beside_where_products_saturate(
 
 
 def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantize_module, "integer_products", lambda: {"uint8 × int8": "saturating"})
+    for module in ("quantize", "study"):
+        monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": "saturating"})
     study = tradeoff_study(
         network, X[400:], y[400:], calibration=X[:256], batch_sizes=(32,), rounds=6, memory_repeats=0,
         requirements=Requirements(accuracy_min=0.01),
