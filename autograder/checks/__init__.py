@@ -120,9 +120,11 @@ def expect(condition: bool, message: str) -> None:
 def number(value: Any, what: str) -> float:
     """Return a plain float, or fail with a message naming what should have been one."""
     try:
-        return float(value)
+        if not isinstance(value, str | bytes):
+            return float(value)
     except (TypeError, ValueError):
-        raise CheckFailed(f"{what} should be a number, not {type(value).__name__}") from None
+        pass
+    raise CheckFailed(f"{what} should be a number, not {type(value).__name__}")
 
 
 def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
