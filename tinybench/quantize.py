@@ -86,7 +86,7 @@ def quantization_params(x: Any, symmetric: bool = False, bits: int = 8, axis: in
     return QuantParams(scale, zero_point, bits, symmetric)
 
 
-def quantize(x: Any, params: QuantParams) -> np.ndarray:
+def quantize_tensor(x: Any, params: QuantParams) -> np.ndarray:
     """Return the integers nearest to real numbers: int8 or uint8 up to 8 bits, else int32; halves to even, as in ONNX.
 
     Parameters
@@ -120,7 +120,7 @@ def sqnr(x: Any, params: QuantParams) -> float:
         The grid to put them on.
     """
     tensor = check_tensor(x)
-    noise = float(np.sum((tensor - dequantize(quantize(tensor, params), params)) ** 2))
+    noise = float(np.sum((tensor - dequantize(quantize_tensor(tensor, params), params)) ** 2))
     return 10 * float(np.log10(np.sum(tensor**2) / noise)) if noise else float("inf")
 
 

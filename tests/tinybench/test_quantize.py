@@ -38,9 +38,9 @@ from tinybench.quantize import (
     integer_operators,
     quantization_params,
     quantization_verdict,
-    quantize,
     quantize_dynamic_int8,
     quantize_static_int8,
+    quantize_tensor,
     saturating_matmul,
     sqnr,
 )
@@ -71,18 +71,18 @@ def test_rounding_moves_a_value_by_half_a_step_at_most(
     x: np.ndarray, symmetric: bool, bits: int, axis: int | None
 ) -> None:
     grid = quantization_params(x, symmetric, bits, axis)
-    q = quantize(x, grid)
+    q = quantize_tensor(x, grid)
     assert grid.limits[0] <= q.min() <= q.max() <= grid.limits[1]
     # rounding the zero point may move an end of the grid by another half step
     assert np.all(np.abs(dequantize(q, grid) - x) <= grid.scale * 1.0001 + 1e-12)
-    assert np.all(dequantize(quantize(np.zeros_like(x), grid), grid) == 0)
+    assert np.all(dequantize(quantize_tensor(np.zeros_like(x), grid), grid) == 0)
 
 
 @given(tensors, st.integers(2, 12))
 def test_quantising_twice_changes_nothing(x: np.ndarray, bits: int) -> None:
     grid = quantization_params(x, bits=bits)
-    once = quantize(x, grid)
-    assert np.array_equal(quantize(dequantize(once, grid), grid), once)
+    once = quantize_tensor(x, grid)
+    assert np.array_equal(quantize_tensor(dequantize(once, grid), grid), once)
 
 
 @given(tensors)
@@ -167,7 +167,7 @@ def test_by_hand_equals_the_file_within_a_step(network: Any, tmp_path: Path, red
     w = next(v for v in stored.values() if v.shape == W.shape)
     scale = float(next(v for v in stored.values() if v.dtype == np.float32 and v.size == 1).ravel()[0])
     grid = quantization_params(X)
-    ours = int8_matmul(quantize(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
+    ours = int8_matmul(quantize_tensor(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
     step = float(grid.scale) * scale * 127
     assert np.abs(ours - ReferenceEvaluator(load_graph(made)).run(None, {"x": X})[0]).max() <= step
     assert np.abs(ours - OnnxModel(made).forward(X)).max() <= step
