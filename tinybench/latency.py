@@ -45,23 +45,11 @@ _ONNX_DTYPES = {
 
 
 def session_call(session: Any) -> Call:
-    """Return a function of one array that runs an ONNX Runtime session.
+    """Return a function of one array that runs an ONNX Runtime session with one input, and returns its last output.
 
-    Parameters
-    ----------
-    session
-        An ``onnxruntime.InferenceSession`` with one input.
-
-    Returns
-    -------
-    callable
-        Feeds the array under the input's name, cast to the input's dtype (no copy where it has it already), and
-        returns the last output: of a classifier converted by skl2onnx the probabilities, which follow the labels.
-
-    Raises
-    ------
-    TypeError
-        If the session takes more than one input, or one of a type without NumPy counterpart.
+    The array is cast to the input's dtype, without a copy where it has it already. The last output of a classifier
+    converted by skl2onnx holds the probabilities, which follow the labels. Raises TypeError if the session takes more
+    than one input, or one of a type without NumPy counterpart.
     """
     inputs = session.get_inputs()
     if len(inputs) != 1:
@@ -83,25 +71,10 @@ def session_call(session: Any) -> Call:
 
 
 def as_callable(model: Any) -> Call:
-    """Return a model as a function of one array.
+    """Return a fitted or loaded model as a function of one array.
 
     Looks, in this order, for an ONNX Runtime session (`run` and `get_inputs`), `predict_proba`, `predict`, `forward`,
-    and the call itself.
-
-    Parameters
-    ----------
-    model
-        A fitted or loaded model, or any function of one array.
-
-    Returns
-    -------
-    callable
-        Function of one array.
-
-    Raises
-    ------
-    TypeError
-        If `model` offers none of these, or is a class and not an instance.
+    and the call itself. Raises TypeError if there is none of these, or for a class in the place of an instance.
     """
     if isinstance(model, type):
         raise TypeError(f"{model.__name__} is a class; pass an instance, fitted or loaded")
@@ -130,33 +103,10 @@ def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
 def timed_calls(
     call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
 ) -> list[float]:
-    """Time calls one by one.
+    """Time calls one by one: `runs` values, each in seconds per call over `loops` calls in a row.
 
-    Parameters
-    ----------
-    call
-        Function of one argument.
-    x
-        Its argument.
-    runs
-        Number of measurements.
-    clock
-        Returns seconds.
-    loops
-        Calls per measurement; more than one only for calls too short for the clock.
-    overhead
-        Seconds that an empty measurement reads (see `timer_overhead`), taken off each measurement, down to 0.
-
-    Returns
-    -------
-    list of float
-        Seconds per call, one value for each measurement. With `overhead` 0 each holds about one clock read too, divided
-        by `loops`.
-
-    Raises
-    ------
-    RuntimeError
-        If the clock runs backwards.
+    More than one loop is for calls too short for the clock. `overhead` is what an empty measurement reads in s (see
+    `timer_overhead`); it is taken off each measurement, down to 0. Raises RuntimeError if the clock runs backwards.
     """
     times = [0.0] * runs
     if loops == 1:
@@ -200,33 +150,11 @@ def warm_up(
     max_seconds: float = 10.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
-    """Call until the latency stops falling.
+    """Call with `inputs` until the latency stops falling: at least `min_calls` times (never below 3) and `min_seconds`.
 
-    Parameters
-    ----------
-    call, inputs
-        What to call, and with what.
-    min_calls
-        At least so many calls; never fewer than 3.
-    min_seconds
-        At least so long.
-    max_seconds
-        Give up waiting after this time; `min_calls` are made in any case.
-    clock
-        Returns seconds.
-
-    Returns
-    -------
-    dict
-        What it took: ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and
-        ``settled``: False if the latency was still falling at `max_seconds`.
-
-    Raises
-    ------
-    ValueError
-        If `min_calls` is negative or no whole number.
-    RuntimeError
-        If the clock stands still or runs backwards.
+    Returns what it took: ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and
+    ``settled``: False if the latency was still falling at `max_seconds`. Raises ValueError if `min_calls` is negative
+    or not whole, RuntimeError if the clock stands still or runs backwards.
     """
     check_runs("min_calls", min_calls, 0)
     began = clock()
@@ -243,13 +171,7 @@ def warm_up(
 
 
 def as_input(inputs: Any) -> Any:
-    """Return an input as models take it: lists and tuples as an array, anything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is an empty array; the message has the shape.
-    """
+    """Return lists and tuples as an array, anything else as it is; ValueError with the shape if it is empty."""
     x = np.asarray(inputs) if isinstance(inputs, list | tuple) else inputs
     if 0 in np.shape(x):
         raise ValueError(f"the input is empty: its shape is {tuple(np.shape(x))}")
@@ -264,28 +186,13 @@ def describe_input(x: Any) -> dict[str, Any]:
 
 
 def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, int, dict[str, Any]]:
-    """Get a model ready for the timed line.
+    """Get a model ready for the timed line: return it as a warm function of one array, loops per measurement, and
+    metadata.
 
-    Parameters
-    ----------
-    model
-        See `as_callable`.
-    x
-        The input, as `as_input` returned it.
-    warmup_runs
-        At least so many untimed calls, see `warm_up`; 0 for none.
-    clock
-        Returns seconds.
-
-    Returns
-    -------
-    call : callable
-        The model as a function of one array, warm.
-    loops : int
-        Calls per measurement: 1, but below 10 µs as many as `calibrate_loops` finds for 10 µs. Without warm-up 1.
-    metadata : dict
-        ``model``, what `describe_input` says, ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or
-        None), ``loops``, ``timer_overhead`` in seconds, ``clock``, ``gc_enabled``.
+    At least `warmup_runs` untimed calls (see `warm_up`), 0 for none. Loops are 1, but below 10 µs a call as many as
+    `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input` says,
+    ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in s,
+    ``clock``, ``gc_enabled``.
     """
     call = as_callable(model)
     warmup = warm_up(call, x, min_calls=warmup_runs, clock=clock) if warmup_runs else None
@@ -387,25 +294,10 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
-    """Return the input of each model, all of one shape.
+    """Return the input of each model by name, in the order of `models`, all of one shape.
 
-    Parameters
-    ----------
-    models
-        Models by name.
-    inputs
-        One input for all, or a dictionary that has one for each model's name.
-
-    Returns
-    -------
-    dict
-        The input by model name, in the order of `models`.
-
-    Raises
-    ------
-    ValueError
-        If there are no models, a model has no input, an input has no model, one is empty, or the shapes differ: then
-        the times would measure different work.
+    `inputs` is one input for all, or a dictionary with one for each name. Raises ValueError if there are no models,
+    names do not match, an input is empty, or the shapes differ: then the times would measure different work.
     """
     if not models:
         raise ValueError("models is empty; pass a dictionary such as {'fp32': session}")
@@ -423,21 +315,8 @@ def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
-    """Return the order of the models for each round, shuffled anew each time.
-
-    Parameters
-    ----------
-    names
-        Names of the models.
-    rounds
-        Number of rounds.
-    seed
-        Seed of the generator: the same seed, the same orders; None for fresh ones.
-
-    Returns
-    -------
-    list of list of str
-        For each round all names, each once.
+    """Return for each round all names in an order shuffled anew; the same seed gives the same orders, None fresh
+    ones.
     """
     rng = np.random.default_rng(seed)
     return [[names[i] for i in rng.permutation(len(names))] for _ in range(rounds)]
@@ -446,25 +325,10 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
 def hot_median(
     call: Call, x: Any, clock: Clock = time.perf_counter, loops: int = 1, seconds: float = 5e-3, overhead: float = 0.0
 ) -> float:
-    """Return the median latency of a block of calls with its caches hot.
+    """Return the median latency in s of a block of calls with hot caches, which lasts about `seconds`.
 
-    Parameters
-    ----------
-    call, x
-        Function of one argument, and its argument.
-    clock
-        Returns seconds.
-    loops
-        Calls per measurement, see `timed_calls`.
-    seconds
-        About how long the block lasts; at least one measurement is made.
-    overhead
-        Seconds taken off each measurement of the block, see `timed_calls`.
-
-    Returns
-    -------
-    float
-        Seconds per call. Two measurements before the block are not in it; they tell how many fit in.
+    Two measurements before it are not counted; they tell how many fit in, at least one. `loops` and `overhead` as in
+    `timed_calls`.
     """
     lead = timed_calls(call, x, 2, clock, loops)
     return median(timed_calls(call, x, runs_within(seconds, min(lead) * loops), clock, loops, overhead))
@@ -547,21 +411,8 @@ def measure_latencies(
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
-    """Return when each round starts: at a random point of its own slot of the session.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds, and of equal slots.
-    seconds
-        Length of the session.
-    seed
-        Seed of the generator.
-
-    Returns
-    -------
-    list of float
-        Seconds since the start of the session, ascending.
+    """Return when each round starts, in s since the start of the session: at a random point of its own slot of equal
+    length.
     """
     rng = np.random.default_rng(seed)
     return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
@@ -667,23 +518,11 @@ json.dump(answer, open(sys.argv[2], "w"))
 
 
 def portable_factory(factory: Any) -> dict[str, str]:
-    """Return a factory as text that a fresh process can make a function of.
+    """Return a factory as text from which a fresh process makes a function: ``source`` and ``name``, or ``factory``
+    (pickled).
 
-    Parameters
-    ----------
-    factory
-        ``"module:function"``, or a function: one from a notebook or script travels as its source text, so it must
-        import what it needs and use no other global names; any other callable is pickled.
-
-    Returns
-    -------
-    dict of str to str
-        ``source`` and ``name``, or ``factory`` (pickled, base64); the others are empty.
-
-    Raises
-    ------
-    TypeError
-        If it cannot travel; the message says what to change.
+    A function of a notebook or script travels as its source, so it imports what it needs. TypeError says what to
+    change.
     """
     if isinstance(factory, str):
         module, colon, name = factory.partition(":")
@@ -741,21 +580,11 @@ def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> 
 
 
 def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[str, Any]:
-    """Run a script in a fresh Python process and return its answer.
+    """Run a script in a fresh Python process: it reads `task` as JSON from its first argument, and answers into the
+    second.
 
-    Parameters
-    ----------
-    script
-        Reads its task as JSON from the file named by its first argument; writes its answer to the second.
-    task
-        See `fresh_task`; this process's import path is added.
-    launcher
-        Command that starts the process, given as its arguments; none to start it directly.
-
-    Raises
-    ------
-    RuntimeError
-        If the process died, or its answer is an ``error``; the message has the reason.
+    `launcher` is a command that starts the process. Raises RuntimeError with the reason if it died, or answers
+    ``error``.
     """
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")

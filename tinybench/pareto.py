@@ -29,17 +29,8 @@ LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[bool] = False) -> bool:
     """Return whether `a` is at least as good as `b` in everything and better in something.
 
-    Parameters
-    ----------
-    a, b
-        Values of the same objectives.
-    maximize
-        Whether larger is better: one answer for all objectives, or one for each.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or a value is NaN.
+    Both hold values of the same objectives; `maximize` says whether larger is better, for all or for each. Raises
+    ValueError if the lengths differ, or a value is NaN.
     """
     directions = [maximize] * len(a) if isinstance(maximize, bool) else list(maximize)
     if not len(a) == len(b) == len(directions):
@@ -51,13 +42,7 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
 
 
 def central(value: Any) -> float:
-    """Return the number by which a value ranks.
-
-    Parameters
-    ----------
-    value
-        A number; or a `BenchmarkResult`, of which the median counts, or ``correct / total`` if it holds these.
-    """
+    """Return the number by which a value ranks: of a result ``correct / total`` if it holds these, else its median."""
     if not isinstance(value, BenchmarkResult):
         return float(value)
     if {"correct", "total"} <= value.metadata.keys():
@@ -85,19 +70,10 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
-    """Raise unless the results of one metric can be ranked against each other.
+    """Raise ValueError unless the values of one metric, by model, can be ranked against each other.
 
-    Parameters
-    ----------
-    metric
-        Its name, for the message.
-    values
-        The value of each model; plain numbers carry no label and pass.
-
-    Raises
-    ------
-    ValueError
-        If some results are measured and others estimated, or their units differ; the message names one of each kind.
+    That is if some results are measured and others estimated, or their units differ; the message has the metric, and a
+    model of each kind. Plain numbers carry no label and pass.
     """
     results = {name: value for name, value in values.items() if isinstance(value, BenchmarkResult)}
     for name, result in results.items():
@@ -115,25 +91,11 @@ def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
 
 
 def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> np.ndarray:
-    """Return the objectives of points as a matrix, checked.
+    """Return the objectives of points as a matrix of shape (points, objectives), as `central` sees them, checked.
 
-    Parameters
-    ----------
-    points
-        Rows with the objectives as keys, or sequences of numbers in the order of the objectives.
-    objectives
-        ``"min"`` or ``"max"`` for each name.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (points, objectives), as `central` sees them.
-
-    Raises
-    ------
-    ValueError
-        If there are no points or objectives; a direction is neither ``"min"`` nor ``"max"``; a point lacks an
-        objective, is NaN or no number; or results are mixed that do not rank, see `refuse_mixing`.
+    Points are rows with the objectives as keys, or sequences of numbers in their order; an objective is ``"min"`` or
+    ``"max"``. Raises ValueError if there are no points or objectives, a direction is neither, a point lacks an
+    objective, is NaN or no number, or results are mixed that do not rank (see `refuse_mixing`).
     """
     points = list(points)
     if not points or not objectives:
@@ -171,21 +133,9 @@ def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[
 
 
 def frontier_2d(costs: np.ndarray) -> np.ndarray:
-    """Return which points of a plane no other one dominates, in O(n log n).
+    """Return which points of a plane, shape (n, 2), no other one dominates, in O(n log n); smaller is better.
 
-    Parameters
-    ----------
-    costs
-        Shape (n, 2); smaller is better in both columns.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        Shape (n,); points with the same numbers are all kept or all not.
-
-    References
-    ----------
-    Kung, Luccio, Preparata, "On finding the maxima of a set of vectors", Journal of the ACM 22 (1975).
+    Points with the same numbers are all kept or all not. Kung, Luccio, Preparata, Journal of the ACM 22 (1975).
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)  # sorted by the first column, then the second
     best_before = np.minimum.accumulate(unique[:, 1])
@@ -194,17 +144,9 @@ def frontier_2d(costs: np.ndarray) -> np.ndarray:
 
 
 def frontier_nd(costs: np.ndarray) -> np.ndarray:
-    """Return which points no other one dominates, in any number of dimensions, in O(n · size of the frontier).
+    """Return which points, shape (n, d), no other one dominates, in O(n · size of the frontier); smaller is better.
 
-    Parameters
-    ----------
-    costs
-        Shape (n, d); smaller is better in every column.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        Shape (n,); points with the same numbers are all kept or all not.
+    Points with the same numbers are all kept or all not.
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)
     front, kept, size = np.empty_like(unique), np.zeros(len(unique), dtype=bool), 0
@@ -244,22 +186,8 @@ def pareto_frontier(points: Iterable[Any], objectives: Mapping[str, str] = LATEN
 def staircase(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> list[tuple[float, float]]:
     """Return the corners of the border between what the frontier dominates and what it does not.
 
-    Parameters
-    ----------
-    points
-        As for `pareto_frontier`; those it dominates are dropped.
-    objectives
-        Two of them: x and y.
-
-    Returns
-    -------
-    list of tuple
-        Frontier points from the best x to the worst, and between two of them the corner (x of the next, y of this).
-
-    Raises
-    ------
-    ValueError
-        If there are not two objectives; else see `pareto_frontier`.
+    These are the frontier points from the best x to the worst, and between two of them the corner (x of the next, y of
+    this). Raises ValueError if there are not two objectives, or as `pareto_frontier`.
     """
     if len(objectives) != 2:
         raise ValueError(f"a staircase has 2 objectives, not {len(objectives)}")
@@ -277,31 +205,11 @@ def hypervolume_2d(
     reference: Sequence[float] | Mapping[str, Any],
     objectives: Mapping[str, str] = LATENCY_ACCURACY,
 ) -> float:
-    """Return the area that a frontier dominates, up to a reference point.
+    """Return the area that a frontier dominates, up to a reference point, in the product of the two units.
 
-    Parameters
-    ----------
-    points
-        As for `pareto_frontier`. A point that is not better than the reference in both objectives adds nothing.
-    reference
-        A bad point: a row, or two numbers in the order of the objectives.
-    objectives
-        Two of them.
-
-    Returns
-    -------
-    float
-        The area, in the product of the two units.
-
-    Raises
-    ------
-    ValueError
-        If there are not two objectives; else see `pareto_frontier`.
-
-    References
-    ----------
-    Zitzler, Thiele, "Multiobjective evolutionary algorithms: a comparative case study and the strength Pareto
-    approach", IEEE Transactions on Evolutionary Computation 3 (1999).
+    `reference` is a bad point: a row, or two numbers in the order of the objectives; a point not better than it in both
+    adds nothing. Raises ValueError if there are not two objectives, or as `pareto_frontier`. Zitzler, Thiele, IEEE
+    Transactions on Evolutionary Computation 3 (1999).
     """
     if len(objectives) != 2:
         raise ValueError(f"hypervolume_2d takes 2 objectives, not {len(objectives)}")
@@ -332,20 +240,10 @@ def check_units(metric: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
-    """Raise unless weights can make a score.
+    """Raise ValueError unless `weights`, a share for each metric, can make a score.
 
-    Parameters
-    ----------
-    weights
-        A share for each metric.
-    known
-        The metrics there are.
-
-    Raises
-    ------
-    ValueError
-        If a metric is unknown (the nearest known one is named), a weight is negative or not finite, or they do not
-        sum to 1.
+    That is if a metric is not among the `known` (the nearest one is named), a weight is negative or not finite, or they
+    do not sum to 1.
     """
     for metric, weight in weights.items():
         if metric not in known:
@@ -359,36 +257,13 @@ def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
 def composite_score(
     rows: Sequence[Mapping[str, Any]], weights: Mapping[str, float] = DEFAULT_WEIGHTS, scale_free: bool = False
 ) -> list[float]:
-    """Return a weighted score for each row; larger is better.
+    """Return a weighted score for each row of results, or of values in SI units (s, B, J); larger is better.
 
     The default, ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, ranks by
-    the units as much as by the models. The scale-free variant is the weighted geometric mean of each value's ratio
-    to the best one; its ranks depend on neither units nor the other rows.
-
-    Parameters
-    ----------
-    rows
-        Values in SI units (s, B, J), or results.
-    weights
-        Shares that sum to 1. Metrics: accuracy, latency, memory, energy; scale-free also throughput.
-    scale_free
-        Which of the two.
-
-    Returns
-    -------
-    list of float
-        In the order of the rows.
-
-    Raises
-    ------
-    ValueError
-        If `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a value is not
-        positive.
-
-    References
-    ----------
-    Fleming, Wallace, "How not to lie with statistics: the correct way to summarize benchmark results",
-    Communications of the ACM 29 (1986).
+    the units as much as by the models. The scale-free variant is the weighted geometric mean of each value's ratio to
+    the best one; its ranks depend on neither units nor the other rows, and it takes throughput too. Raises ValueError
+    if `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a value is not
+    positive. Fleming, Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986).
     """
     check_weights(weights, DIRECTIONS if scale_free else DEFAULT_WEIGHTS)
     weights = {metric: weight for metric, weight in weights.items() if weight > 0}
@@ -454,13 +329,7 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown; the message names the nearest valid one.
-        """
+        """Return the requirements of a mapping; ValueError names the nearest valid name for an unknown one."""
         valid = [spec.name for spec in fields(cls)]
         for name in data:
             if name not in valid:
@@ -471,10 +340,7 @@ class Requirements:
     def from_yaml(cls, source: str | Path) -> Requirements:
         """Return the requirements of a YAML file, given by its path or as its text.
 
-        Raises
-        ------
-        ValueError
-            If it holds something else than names with limits, or see `from_dict`.
+        Raises ValueError if it holds something else than names with limits, or as `from_dict`.
         """
         import yaml
 
@@ -486,12 +352,8 @@ class Requirements:
         return cls.from_dict(data)
 
     def violations(self, row: Mapping[str, Any]) -> list[str]:
-        """Return a sentence for each limit that a row breaks; none if it meets them all.
-
-        Raises
-        ------
-        ValueError
-            If a limited metric is missing; see `observed`.
+        """Return a sentence for each limit that a row breaks; ValueError if a limited metric is missing, see
+        `observed`.
         """
         broken = []
         for name, limit in self.limits().items():
@@ -504,10 +366,7 @@ class Requirements:
     def filter(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the rows that meet every limit, in their order.
 
-        Raises
-        ------
-        ValueError
-            If a limited metric is missing, or measured for some rows and estimated for others.
+        Raises ValueError if a limited metric is missing, or measured for some rows and estimated for others.
         """
         rows = list(rows)
         for metric in {name.partition("_")[0] for name in self.limits()}:
@@ -515,19 +374,9 @@ class Requirements:
         return [row for row in rows if not self.violations(row)]
 
     def rank(self, rows: Iterable[Mapping[str, Any]], by: str = "latency") -> list[Mapping[str, Any]]:
-        """Return the rows that meet every limit, the best first.
+        """Return the rows that meet every limit, the best first by latency, accuracy, memory, energy or throughput.
 
-        Parameters
-        ----------
-        rows
-            Candidates.
-        by
-            The metric to rank by: latency, accuracy, memory, energy or throughput.
-
-        Raises
-        ------
-        ValueError
-            If `by` is unknown (the nearest is named) or missing in a row; else see `filter`.
+        Raises ValueError if `by` is unknown (the nearest is named) or missing in a row, or as `filter`.
         """
         if by not in DIRECTIONS:
             raise ValueError(f"there is no metric {by!r} to rank by; did you mean {nearest(by, DIRECTIONS)!r}?")
@@ -540,21 +389,10 @@ class Requirements:
 
 
 def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") -> float:
-    """Return what a row has to show for a requirement, in the requirement's unit.
+    """Return what a row has to show for a field of `Requirements`, in its unit.
 
-    Parameters
-    ----------
-    row
-        Results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``.
-    requirement
-        A field of `Requirements`.
-    name
-        What to call the row in a message.
-
-    Raises
-    ------
-    ValueError
-        If the metric is missing, or a percentile is asked of a single number.
+    A row holds results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``. Raises
+    ValueError with `name` if the metric is missing, or a percentile is asked of a single number.
     """
     metric = requirement.partition("_")[0]
     value = row.get("latency_p95", row.get("latency")) if metric == "latency" else row.get(metric)
@@ -570,26 +408,11 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
 
 
 def replicate(value: Any, resamples: int, seed: Sequence[int]) -> np.ndarray:
-    """Return values that a repeated measurement could have given, as `central` sees them.
+    """Return values that a repeated measurement could have given, shape (resamples,), as `central` sees them.
 
-    Parameters
-    ----------
-    value
-        A number, which stays; a result with ``correct`` of ``total`` in its metadata, whose share is drawn from the
-        Jeffreys posterior; or any other result, whose measurements are resampled.
-    resamples
-        How many.
-    seed
-        Seed of the generator. Results of equal length and seed resample the same rounds.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (resamples,).
-
-    References
-    ----------
-    Brown, Cai, DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
+    A number stays; of a result with ``correct`` of ``total`` the share is drawn from the Jeffreys posterior; of any
+    other the measurements are resampled. Results of equal length and seed resample the same rounds. Brown, Cai,
+    DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
     """
     rng = np.random.default_rng(seed)
     if not isinstance(value, BenchmarkResult):
@@ -608,30 +431,12 @@ def membership_probability(
     seed: int = 0,
     paired: bool = False,
 ) -> list[float]:
-    """Return for each row how probable it is that it lies on the frontier, given the scatter of its measurements.
+    """Return for each row of results how probable it is that it lies on the frontier, given the scatter of its
+    measurements.
 
-    Parameters
-    ----------
-    points
-        Rows of results; plain numbers are taken as exact.
-    objectives
-        ``"min"`` or ``"max"`` for each name.
-    resamples
-        How many frontiers to draw.
-    seed
-        The same seed, the same answer.
-    paired
-        Whether the values of a metric come from common rounds, as `measure_latencies` yields them.
-
-    Returns
-    -------
-    list of float
-        Shares between 0 and 1, in the order of the rows. A result with a single value and no counts counts as exact.
-
-    Raises
-    ------
-    ValueError
-        See `objective_values`.
+    Plain numbers and single values without counts are exact. `paired` says that the values of a metric come from common
+    rounds, as `measure_latencies` yields them. The same seed gives the same answer. Raises ValueError as
+    `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)
@@ -645,11 +450,7 @@ def membership_probability(
 
 
 def interval(value: Any) -> tuple[float, float]:
-    """Return an interval around what `central` returns.
-
-    Wilson's for counts, the order-statistic interval of the median from 6 values on, the range below, and no width
-    for a plain number.
-    """
+    """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range."""
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)
     if {"correct", "total"} <= value.metadata.keys():
