@@ -231,13 +231,12 @@ def benchmark_a_model(out: Path) -> None:
 
 def as_onnx_session(model: object, sample: object) -> object:
     """Return an ONNX Runtime session of a scikit-learn classifier, on one thread."""
-    import onnxruntime
     from skl2onnx import to_onnx
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    from tinybench.onnx import new_session
+
     content = to_onnx(model, sample, options={"zipmap": False}).SerializeToString()
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return new_session(content)
 
 
 def hold_olympics(out: Path) -> None:

@@ -100,7 +100,7 @@ _HOMES = {
     "result": ("BenchmarkResult", "required_runs"),
     "suite": ("BenchmarkSuite",),
     "timer": ("precise_timer",),
-    "magic": ("load_ipython_extension",),
+    "shell.magic": ("load_ipython_extension",),
 }
 
 

@@ -21,7 +21,7 @@ from autograder.course.tidy import tidy, undefined
 EXPORTED = '# Written by "autograder export" from '
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
 PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
-EXTENSION = {"magic": ("load_ipython_extension",)}  # `%load_ext tinybench`, written by hand
+EXTENSION = {"shell.magic": ("load_ipython_extension",)}  # `%load_ext tinybench`, written by hand
 PACKAGE = '''{header}
 """Benchmarks of machine-learning inference that can be trusted."""
 

@@ -225,9 +225,11 @@ def refresh_student_package(root: Path) -> None:
 
     target = root / STUDENT / "tinybench"
     target.mkdir(parents=True, exist_ok=True)
-    for source in [*(root / "tinybench").glob("*.py"), root / "tinybench" / "py.typed"]:
-        if not is_built_by_student(target / source.name):
-            shutil.copy(source, target / source.name)
+    for source in [*(root / "tinybench").rglob("*.py"), root / "tinybench" / "py.typed"]:
+        copy = target / source.relative_to(root / "tinybench")
+        if not is_built_by_student(copy):
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(source, copy)
 
 
 def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:

@@ -92,7 +92,7 @@ class Grader:
         reference = package / own
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
         folder = f"/course/{assignment.name}"
-        shown = {f"/course/tinybench/{p.name}": p for p in package.glob("*.py") if p.name != own}
+        shown = {f"/course/tinybench/{p.relative_to(package)}": p for p in package.rglob("*.py") if p != reference}
         self._data = tempfile.TemporaryDirectory()
         laid_out = Path(self._data.name)
         data = {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}

@@ -96,7 +96,7 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
         tempfile.TemporaryDirectory() as folder,
         tqdm(total=2 * len(notebooks), desc=student, unit="step", disable=not progress) as bar,
     ):
-        reference = {path.name: path for path in (root / "tinybench").glob("*.py")}
+        reference = {str(path.relative_to(root / "tinybench")): path for path in (root / "tinybench").rglob("*.py")}
         files, modules = dict(reference), []
         for name, notebook in notebooks.items():
             sources, why = _build(root, files, submitted, student, notebook.stem)

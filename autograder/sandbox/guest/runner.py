@@ -24,13 +24,13 @@ from traitlets import Type
 from traitlets.config import Config
 
 from tinybench import course
+from tinybench.course import pieces as course_pieces
 
 from ..rpc.codec import MAX_CLAIM, Wire
 from ..rpc.endpoint import Peer
 
 MAX_TEXT = 100_000
 MAX_PICTURES = 4_000_000  # of a cell, with which a message is still small enough
-COMPILED = course._compiled
 
 
 class Outputs:
@@ -230,12 +230,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 def _install(module: str, reference: bytes) -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(module))
-    code = marshal.loads(reference)
-
-    def compiled(origin: str) -> types.CodeType:
-        return code if origin == f"<{module}>" else COMPILED(origin)
-
-    course._compiled = compiled  # type: ignore[assignment]
+    course_pieces.CODE[f"<{module}>"] = marshal.loads(reference)
 
 
 def serve(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:
