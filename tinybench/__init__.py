@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinybench.accuracy import balanced_accuracy, mcnemar, measure_accuracy, parity
     from tinybench.benchmark import Benchmark, system_info
-    from tinybench.comparison import (
-        Comparison,
-        Gate,
-        compare,
-        compare_all,
-        compare_live,
-        regression_gate,
-        runs_to_decide,
-    )
+    from tinybench.comparison import Comparison, compare, compare_all, compare_live, regression_gate
     from tinybench.compress import low_rank, prune_units, prune_weights
     from tinybench.energy import best_meter, measure_energy
+    from tinybench.gate import Gate
     from tinybench.latency import (
         latency_summary,
         measure_cold_start,
@@ -74,7 +67,6 @@ __all__ = [
     "regression_gate",
     "required_runs",
     "resident_growth",
-    "runs_to_decide",
     "system_info",
     "to_onnx",
     "tradeoff_study",
@@ -83,9 +75,10 @@ __all__ = [
 _HOMES = {
     "accuracy": ("balanced_accuracy", "mcnemar", "measure_accuracy", "parity"),
     "benchmark": ("Benchmark", "system_info"),
-    "comparison": ("Comparison", "Gate", "compare", "compare_all", "compare_live", "regression_gate", "runs_to_decide"),
+    "comparison": ("Comparison", "compare", "compare_all", "compare_live", "regression_gate"),
     "compress": ("low_rank", "prune_units", "prune_weights"),
     "energy": ("best_meter", "measure_energy"),
+    "gate": ("Gate",),
     "latency": (
         "latency_summary",
         "measure_cold_start",

@@ -98,13 +98,13 @@ MUTANTS = [
     Mutant(
         "cohen_absolute",
         "effect_sizes",
-        "_in_deviations(mean_a - mean_b, pooled)",
-        "_in_deviations(abs(mean_a - mean_b), pooled)",
+        "in_deviations(mean_a - mean_b, pooled)",
+        "in_deviations(abs(mean_a - mean_b), pooled)",
     ),
     Mutant(
         "cohen_paired_unpaired",
         "effect_sizes",
-        "return _in_deviations(*mean_and_std([float(d) for d in np.subtract(a, b)]))",
+        "return in_deviations(*mean_and_std([float(d) for d in np.subtract(a, b)]))",
         "return cohens_d(a, b)",
     ),
     Mutant(
@@ -162,7 +162,7 @@ MUTANTS = [
     ),
     Mutant("sentence_negative", "comparison", "change, ends = -change, (-ends[1], -ends[0])", "pass"),
     Mutant("sentence_ends_swapped", "comparison", "(-ends[1], -ends[0])", "(-ends[0], -ends[1])"),
-    Mutant("sentence_level_fixed", "comparison", "{100 * self.confidence:.3g} % CI {_span", "95 % CI {_span"),
+    Mutant("sentence_level_fixed", "comparison", "{100 * self.confidence:.3g} % CI {span", "95 % CI {span"),
     Mutant("sentence_infinite", "comparison", "if math.isfinite(ends[1] - ends[0]):", "if True:"),
     Mutant(
         "compare_p_is_wilcoxon",
