@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     )
     from tinybench.memory import measure_memory, memory_stages, model_size, resident_growth
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
-    from tinybench.pareto import Requirements, pareto_frontier, plot_pareto_frontier
+    from tinybench.pareto import Requirements, pareto_frontier
+    from tinybench.plots import plot_pareto_frontier
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8, tradeoff_study
     from tinybench.result import BenchmarkResult, required_runs
     from tinybench.suite import BenchmarkSuite
@@ -88,7 +89,8 @@ _HOMES = {
     ),
     "memory": ("measure_memory", "memory_stages", "model_size", "resident_growth"),
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
-    "pareto": ("Requirements", "pareto_frontier", "plot_pareto_frontier"),
+    "pareto": ("Requirements", "pareto_frontier"),
+    "plots": ("plot_pareto_frontier",),
     "quantize": ("quantize_dynamic_int8", "quantize_static_int8", "tradeoff_study"),
     "result": ("BenchmarkResult", "required_runs"),
     "suite": ("BenchmarkSuite",),

@@ -4,16 +4,11 @@
 
 from __future__ import annotations
 
-import copy
-import ctypes
-import gc
 import io
 import math
 import pickle
-import sys
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,10 +16,11 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input, fresh_process, fresh_task
+from tinybench.fresh import fresh_task
+from tinybench.heap import free_heap, without_arena, young_heap
+from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
-
-PEAK_METHOD = "VmHWM after a reset through clear_refs"
+from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
@@ -80,62 +76,6 @@ def python_peak(call: Callable[[Any], Any], x: Any) -> int:
     finally:
         if not was_tracing:
             tracemalloc.stop()
-
-
-def free_heap() -> bool:
-    """Collect garbage, and return the C heap's free pages to the system; whether the C library could (glibc can)."""
-    gc.collect()
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return False
-    return True
-
-
-@contextmanager
-def young_heap() -> Iterator[None]:
-    """Set aside what is there already, so that collecting garbage within the block costs almost nothing."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def without_arena(model: Any) -> tuple[Any, str]:
-    """Return a model whose ONNX Runtime sessions keep no arena, by a twin where it or an attribute is one, and what was
-    done.
-
-    That is ``"none"``, ``"off in a twin session"``, or ``"on, and hides memory"`` where a session cannot be built
-    again.
-    """
-    parts = {"": model, **getattr(model, "__dict__", {})}
-    sessions = {name: part for name, part in parts.items() if _has_arena(part)}
-    if not sessions:
-        return model, "none"
-    try:
-        twins = {name: _arena_free_twin(part) for name, part in sessions.items()}
-    except Exception:  # a session from a source that is gone, or with custom operators
-        return model, "on, and hides memory"
-    if "" in twins:
-        return twins[""], "off in a twin session"
-    twin = copy.copy(model)
-    twin.__dict__.update(twins)
-    return twin, "off in a twin session"
-
-
-def _has_arena(part: Any) -> bool:
-    options = getattr(part, "get_session_options", None)
-    return callable(options) and bool(getattr(options(), "enable_cpu_mem_arena", False))
-
-
-def _arena_free_twin(session: Any) -> Any:
-    options = session.get_session_options()  # the session's own object, so it is put back as it was
-    options.enable_cpu_mem_arena = False
-    try:
-        return type(session)(session._model_path or session._model_bytes, options, providers=session.get_providers())
-    finally:
-        options.enable_cpu_mem_arena = True
 
 
 def can_reset(proc: str | Path = "/proc") -> bool:
@@ -266,113 +206,6 @@ def measure_memory(
     return BenchmarkResult("memory", values, metadata, unit="B")
 
 
-STAGES = ("import", "load", "first_call", "second_call", "steady")
-_CHILD = """
-import base64, builtins, json, pickle, sys
-task = json.load(open(sys.argv[1]))
-sys.path[:] = task["path"]
-plain_import, depth, stages = builtins.__import__, 0, {}
-
-def status():
-    global source
-    try:
-        with open(task["proc"] + "/self/status") as file:
-            fields = dict(line.split(":", 1) for line in file)
-        source = "VmHWM"
-        return [int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")]
-    except (OSError, KeyError):
-        memory = plain_import("psutil").Process().memory_info()
-    if hasattr(memory, "peak_wset"):  # Windows
-        source = "the peak working set (psutil)"
-        return [memory.rss, memory.peak_wset]
-    resource = plain_import("resource")
-    source = "the maximum resident size (getrusage)"
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return [memory.rss, peak if sys.platform == "darwin" else peak * 1024]
-
-def reset():
-    try:
-        with open(task["proc"] + "/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        return False
-    return True
-
-status()
-resettable = reset()
-
-def begin(stage):
-    global current, base, start
-    current = stages.setdefault(stage, {"peak": 0, "retained": 0, "resident": 0})
-    reset()
-    base, start = status()
-
-def end():
-    resident, peak = status()
-    # a mark that cannot be reset and did not rise was set by an earlier stage
-    rise = peak - base if resettable or peak > start else resident - base
-    current["peak"] = max(current["peak"], current["retained"] + rise)
-    current["retained"] += resident - base
-    current["resident"] = resident
-
-def staged_import(*args, **kwargs):
-    global depth
-    depth += 1
-    if depth == 1:
-        end()
-        begin("import")
-    try:
-        return plain_import(*args, **kwargs)
-    finally:
-        depth -= 1
-        if depth == 0:
-            end()
-            begin("load")
-
-def loads(text):
-    return pickle.loads(base64.b64decode(text))
-
-def run():
-    begin("import")
-    end()
-    begin("load")
-    builtins.__import__ = staged_import
-    if task["source"]:
-        space = {"__name__": "factory"}
-        exec(task["source"], space)
-        factory = space[task["name"]]
-    else:
-        factory = loads(task["factory"])
-    model = factory(*loads(task["args"]))
-    builtins.__import__ = plain_import
-    end()
-    from tinybench.latency import as_callable
-    call, x = as_callable(model), loads(task["inputs"])
-    for stage, calls in (("first_call", 1), ("second_call", 1), ("steady", task["steady_calls"])):
-        begin(stage)
-        for _ in range(calls):
-            call(x)
-        end()
-    method = task["method"] if resettable else "growth of " + source
-    return {"stages": stages, "method": method}
-
-try:
-    answer = run()
-except Exception as error:
-    answer = {"error": f"{type(error).__name__}: {error}"}
-json.dump(answer, open(sys.argv[2], "w"))
-"""
-
-
-def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a `fresh_task` in a fresh process; return ``method``, and in bytes ``peak``, ``retained``, ``resident`` by
-    stage.
-    """
-    # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
-    small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
-    return fresh_process(_CHILD, {"proc": "/proc", "method": PEAK_METHOD, **task}, sys.executable, "-c", small)
-
-
 def memory_stages(
     factory: Any,
     inputs: Any,
@@ -386,7 +219,7 @@ def memory_stages(
     Parameters
     ----------
     factory
-        Loads and returns the model: a function, or ``"module:function"``; see `tinybench.latency.portable_factory`.
+        Loads and returns the model: a function, or ``"module:function"``; see `tinybench.fresh.portable_factory`.
     inputs
         The input of each call.
     repeats

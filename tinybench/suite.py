@@ -41,7 +41,7 @@ from tinybench.pareto import (
     membership_probability,
     pareto_frontier,
 )
-from tinybench.pareto import plot_pareto_frontier as draw_points
+from tinybench.plots import plot_pareto_frontier as draw_points
 from tinybench.result import BenchmarkResult, scale_unit
 
 if TYPE_CHECKING:
