@@ -13,8 +13,8 @@ from scipy.stats import binomtest
 from autograder.checks import FakeClock, all_close, close, draw, expect, judges, raises, words
 from autograder.checks.m05_memory import FakeProcess
 from autograder.checks.m06_energy import Machine
-from tinybench.stages import PEAK_METHOD
 from tinybench.result import BenchmarkResult
+from tinybench.stages import PEAK_METHOD
 
 
 class Clock(FakeClock):
