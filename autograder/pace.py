@@ -1,8 +1,8 @@
-"""How slow this machine is: what the limits that guard against hanging are multiplied by.
+"""How slow this machine is: time limits are multiplied by it, up to a cap.
 
-`cpu` is for limits on computing, which a hostile submission may use up: a property of the processor alone, measured
+`cpu` is for limits on computing, which a hostile submission may use up: it depends on the processor alone, is measured
 once and handed on to child processes, so that grader, workers and tests agree. `wall` is for limits on waiting, which
-must not strike because others use the machine: it asks for the load each time. Both are capped.
+must not strike because others use the machine: it asks for the load each time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def cpu(seconds: float) -> float:
 
 
 def wall(seconds: float) -> float:
-    """Return a limit on time by the clock on the wall as this processor needs it, as busy as it is now."""
+    """Return a limit on waiting time as this processor needs it, as busy as it is now."""
     return seconds * slowness() * busyness()
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -118,45 +120,156 @@ def expect(condition: bool, message: str) -> None:
 def number(value: Any, what: str) -> float:
     """Return a plain float, or fail with a message naming what should have been one."""
     try:
-        plain = float(value)
+        if not isinstance(value, str | bytes):
+            return float(value)
     except (TypeError, ValueError):
-        raise CheckFailed(f"{what} should be a number, not {type(value).__name__}") from None
-    return plain
+        pass
+    raise CheckFailed(f"{what} should be a number, not {type(value).__name__}")
 
 
-def close(value: Any, truth: float, what: str, *, cause: str = "", rel: float = 1e-9, abs: float = 0.0) -> None:
-    """Fail unless a value is near its truth."""
-    plain = number(value, what)
-    expect(
-        math.isclose(plain, truth, rel_tol=rel, abs_tol=abs) or (math.isnan(plain) and math.isnan(truth)),
-        f"{what}: expected {truth:.6g}, got {plain:.6g}" + (f"; {cause}" if cause else ""),
-    )
+def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
+    """Fail unless a value is its truth: numbers nearly, all else exactly, and so on within sequences and mappings.
+
+    What is compared how follows from the truth, and no method of the student's is asked for more than its content.
+    """
+    value, truth = _plain(value), _plain(truth)
+    within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
+    if isinstance(truth, Mapping):
+        expect(isinstance(value, Mapping), f"{what} should be a mapping, not {type(value).__name__}")
+        expect(set(value) == set(truth), f"{what}: expected the keys {shown([*truth])}, got {shown([*value])}{because}")
+        for key, part in truth.items():
+            within(value[key], part, f"{what}[{key!r}]")
+    elif isinstance(truth, list | tuple):
+        try:
+            parts = list(value)
+        except TypeError:
+            raise CheckFailed(f"{what} should be a sequence, not {type(value).__name__}") from None
+        expect(len(parts) == len(truth), f"{what}: expected {shown(truth)}, of length {len(truth)}, got {len(parts)}")
+        for index, (part, true) in enumerate(zip(parts, truth, strict=True)):
+            within(part, true, f"{what}[{index}]")
+    elif isinstance(truth, Real) and not isinstance(truth, bool):
+        plain, true = number(value, what), float(truth)
+        near = math.isclose(plain, true, rel_tol=rel, abs_tol=abs) or (math.isnan(plain) and math.isnan(true))
+        expect(near, f"{what}: expected {true:.6g}, got {plain:.6g}{because}")
+    else:
+        kind: Any = type(truth)
+        equal = isinstance(value, kind) and kind.__eq__(truth, value) is True  # not by an __eq__ of the value's
+        expect(equal, f"{what}: expected {shown(truth, 300)}, got {shown(value, 300)}{because}")
 
 
-def all_close(
-    values: Any, truths: Sequence[float], what: str, *, cause: str = "", rel: float = 1e-9, abs: float = 0.0
+def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **near: float) -> None:
+    """Fail unless each of these entries or attributes of a value is the `same` as its truth."""
+    for name, truth in truths.items():
+        try:
+            part = value[name]
+        except (TypeError, LookupError):
+            part = getattr(value, name, holds)
+        expect(part is not holds, f"{what} has no {name!r}" + (f"; {cause}" if cause else ""))
+        same(part, truth, f"{what}[{name!r}]" if isinstance(value, Mapping) else f"{what}.{name}", cause, **near)
+
+
+def agrees(
+    function: Callable[..., Any], oracle: Any, cases: Iterable[Any], cause: str = "", *, what: str = "", **near: float
 ) -> None:
-    """Fail unless a sequence has the length and, one by one, the values of its truth."""
-    try:
-        plain = [float(value) for value in values]
-    except (TypeError, ValueError):
-        raise CheckFailed(f"{what} should be a sequence of numbers, not {type(values).__name__}") from None
-    expect(len(plain) == len(truths), f"{what}: expected {len(truths)} numbers, got {len(plain)}")
-    for index, (value, truth) in enumerate(zip(plain, truths, strict=True)):
-        close(value, truth, f"{what}[{index}]", cause=cause, rel=rel, abs=abs)
+    """Fail unless a function gives in every case the `same` as an independent oracle.
+
+    Parameters
+    ----------
+    function
+        Of the student.
+    oracle
+        A function of the same arguments, or the truth of every case.
+    cases
+        Each a tuple of arguments, a dict of keywords, or the one argument.
+    cause
+        The likely cause of a difference.
+    what
+        What the message calls the call; without it, the name and arguments, shortened.
+    near
+        The tolerances `rel` and `abs`.
+    """
+    for case in cases:
+        args, keywords = _arguments(case)
+        truth = oracle(*args, **keywords) if callable(oracle) else oracle
+        value = function(*args, **keywords)
+        try:
+            same(value, truth, "", cause, **near)
+        except CheckFailed as failure:  # the name is asked only now: each call into the sandbox is a message
+            raise CheckFailed(f"{what or _call(function, args, keywords)}{failure}") from None
 
 
-def raises(
-    error: type[Exception], call: Callable[..., Any], what: str, *, mentions: Sequence[str] = (), cause: str = ""
+def refuses(
+    function: Callable[..., Any],
+    *cases: Any,
+    error: type[Exception] = ValueError,
+    mentions: str | Sequence[str] = (),
+    cause: str = "",
+    what: str = "",
 ) -> None:
-    """Fail unless a call raises this error, with every given word in its message."""
-    wanted = f"{what} should raise {error.__name__}"
-    try:
-        call()
-    except error as raised:
-        for word in mentions:
-            expect(word in str(raised), f"{wanted} with {word!r} in its message, which is {str(raised)!r}")
-        return
-    except Exception as raised:
-        raise CheckFailed(f"{wanted}, not {type(raised).__name__}: {raised}") from None
-    raise CheckFailed(wanted + (f"; {cause}" if cause else ""))
+    """Fail unless a function raises an error in every case, with these words in its message.
+
+    Cases are as those of `agrees`; without any, the function is called without arguments.
+    """
+    wanted = [mentions] if isinstance(mentions, str) else mentions
+    for args, keywords in map(_arguments, cases or [()]):
+        try:
+            function(*args, **keywords)
+        except error as raised:
+            absent = [word for word in wanted if word not in str(raised)]
+            came = f" with {absent[0]!r} in its message, which is {str(raised)!r}" if absent else ""
+        except Exception as raised:
+            came = f", not {type(raised).__name__}: {raised}"
+        else:
+            came = f"; {cause}" if cause else ", it raises nothing"
+        if came:
+            told = what or _call(function, args, keywords)
+            raise CheckFailed(f"{told} should raise {error.__name__}{came}")
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Return how a message shows a value: short, whatever it is."""
+    value = _plain(value, arrays=False)
+    if isinstance(value, np.ndarray):
+        text = f"an array of shape {value.shape}"
+    elif isinstance(value, float):
+        text = f"{value:.6g}"
+    elif isinstance(value, list | tuple):
+        parts = ", ".join([shown(part, most) for part in value[:6]] + ["…"] * (len(value) > 6))
+        text = f"[{parts}]" if isinstance(value, list) else f"({parts})"
+    else:
+        text = repr(value)
+        text = _name(value, type(value).__name__) if text.startswith("<") else text
+    return text if len(text) <= most else text[:most] + "…"
+
+
+def _plain(value: Any, arrays: bool = True) -> Any:
+    """Return NumPy's scalars, and arrays if these are meant too, as Python's own values."""
+    return value.tolist() if isinstance(value, np.generic) or (arrays and isinstance(value, np.ndarray)) else value
+
+
+def _arguments(case: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(case, dict):
+        return (), case
+    return (case if isinstance(case, tuple) else (case,)), {}
+
+
+def _name(function: Any, otherwise: str) -> str:
+    """Return the name of a function, which may be the student's word and is then taken only if it looks like one."""
+    name = getattr(function, "__name__", "")
+    return name if isinstance(name, str) and name.isidentifier() and len(name) <= 60 else otherwise
+
+
+def _call(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
+    """Return a call as a message tells of it."""
+    while isinstance(function, partial):
+        args, keywords, function = (*function.args, *args), {**function.keywords, **keywords}, function.func
+    told = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in keywords.items()]
+    return f"{_name(function, 'the call')}({', '.join(told)})"
+
+
+close = all_close = same
+
+
+def raises(error: type[Exception], call: Callable[..., Any], what: str, **more: Any) -> None:
+    """Fail unless a call raises this error; see `refuses`."""
+    refuses(call, error=error, what=what, **more)

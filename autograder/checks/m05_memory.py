@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import all_close, close, draw, expect, judges, raises, words
+from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
 from tinybench.heap import free_heap
 
 NAN, INF = float("nan"), float("inf")
@@ -75,19 +75,17 @@ def status_is_read(student: Any) -> None:
     with FakeProcess(student, int(rng.integers(10_000, 90_000))) as process:
         for _ in range(3):
             process.use(int(rng.integers(1000, 9000)), int(rng.integers(1, 900)))
-            status = student.read_status(process.root)
-            close(status["VmRSS"], process.rss * 1024, "VmRSS", cause="a kB of /proc is 1024 bytes")
-            close(status["VmHWM"], process.peak * 1024, "VmHWM", cause="not VmPeak, which is virtual memory")
-            expect(set(status) == {"VmRSS", "VmHWM"}, f"two entries expected, got {sorted(status)}")
-        status = student.read_status(str(process.root))
-        close(status["VmRSS"], process.rss * 1024, "VmRSS, the folder given as text")
+            truth = {"VmRSS": process.rss * 1024, "VmHWM": process.peak * 1024}
+            cause = "a kB of /proc is 1024 bytes; VmHWM, not VmPeak, which is virtual memory"
+            same(student.read_status(process.root), truth, "read_status", cause)
+        same(student.read_status(str(process.root)), truth, "read_status of the folder as text", cause)
         student.reset_peak(process.root)
         process.use(0)
-        expect(process.resets == 1, "reset_peak should write 5 to self/clear_refs below the folder it is given")
+        same(process.resets, 1, "resets", "reset_peak should write 5 to self/clear_refs below the folder it is given")
         process.status.write_text("Name:\tx\nVmRSS:\t 5 kB\n")
-        raises(OSError, lambda: student.read_status(process.root), "a status file without VmHWM")
-        raises(OSError, lambda: student.read_status(process.root / "no"), "a folder without self/status")
-        raises(OSError, lambda: student.reset_peak(process.root / "no"), "a folder without self/clear_refs")
+        refuses(student.read_status, process.root, error=OSError, what="a status file without VmHWM")
+        for function in (student.read_status, student.reset_peak):
+            refuses(function, process.root / "no", error=OSError, what="a folder without self/status and clear_refs")
 
 
 @judges("peak_added")
@@ -99,19 +97,14 @@ def peak_is_above_before(student: Any) -> None:
         for peak, kept in ((65_536, 0), (odd, 0), (5000, 1200), (0, 0), (700, 700), (300, -900), (65_536, 0)):
             calls = process.calls
             got = student.peak_added(lambda _, peak=peak, kept=kept: process.use(peak, kept), "input", process.root)
-            cause = "reset, VmRSS, call, VmHWM, in this order"
-            close(got, peak * 1024, f"the peak of a call that takes {peak} KiB and keeps {kept}", cause=cause)
-            expect(process.calls == calls + 1, "call(x) should run once")
-        expect(process.resets == 7, f"one reset before each of 7 calls expected, got {process.resets}")
-        raises(
-            ValueError,
-            lambda: student.peak_added(math.sqrt, -1, process.root),
-            "a model that raises",
-            cause="let the error through",
-        )
+            what = f"the peak of a call that takes {peak} KiB and keeps {kept}"
+            same(got, peak * 1024, what, "reset, VmRSS, call, VmHWM, in this order")
+            same(process.calls - calls, 1, "the calls of call(x)")
+        same(process.resets, 7, "the resets before 7 calls", "one before each")
+        refuses(student.peak_added, (math.sqrt, -1, process.root), cause="let the model's error through")
         process.status.write_text("VmHWM:\t 900 kB\nVmRSS:\t 1000 kB\n")
         got = student.peak_added(math.sqrt, 4, process.root)
-        close(got, 0, "a mark below VmRSS (the kernel counts in batches)", cause="never negative")
+        same(got, 0, "a mark below VmRSS (the kernel counts in batches)", "never negative")
 
 
 class Buffers:
@@ -164,41 +157,25 @@ def python_peak_is_beside(student: Any) -> None:
     # nothing of these calls can be read off function and argument: only who traces them knows their peaks
     calls += [(partial(buffers.play, script), note, peak) for script, note, peak in buffers.scripts(3)]
     for call, x, truth in calls:
-        got = student.python_peak(call, x)
-        close(
-            got,
-            truth,
-            "the peak of a call that takes memory and gives it back",
-            rel=0.01,
-            abs=100_000,  # what a message takes on its way
-            cause="the peak, not what is left",
-        )
+        got, what = student.python_peak(call, x), "the peak of a call that takes memory and gives it back"
+        # 100 kB is what a message takes on its way
+        same(got, truth, what, "the peak, not what is left", rel=0.01, abs=100_000)
         expect(not tracing.is_tracing(), "tracemalloc was off, and should be off again")
-    expect(buffers.played == 3, f"call(x) once expected, 3 calls of it were {buffers.played}")
+    same(buffers.played, 3, "the calls of call(x) in 3 measurements")
     buffers.close()
-    raises(ValueError, lambda: student.python_peak(math.sqrt, -1), "a model that raises")
+    refuses(student.python_peak, (math.sqrt, -1))
     expect(not tracing.is_tracing(), "switch tracemalloc off also when the model raises (finally)")
     seen: list[Any] = []
-
-    def remember(x: Any) -> None:
-        seen.append(x)
-
-    student.python_peak(remember, "the input")
-    expect(seen == ["the input"], f"call(x) once expected, got {seen}")
+    student.python_peak(seen.append, "the input")
+    same(seen, ["the input"], "what call(x) is called with", "once, with x")
     tracing.start()
     try:
         holder = student.ByteCounter()
         holder.past = b"x" * 900_000  # a peak of somebody else's
         holder.past = None
         holder.ballast = b"x" * 500_000
-        got = student.python_peak(bytearray, 200_000)
-        close(
-            got,
-            200_000,
-            "the peak while somebody else traces",
-            rel=0.1,
-            cause="reset the peak, and subtract what was there",
-        )
+        got, cause = student.python_peak(bytearray, 200_000), "reset the peak, and subtract what was there"
+        same(got, 200_000, "the peak while somebody else traces", cause, rel=0.1)
         expect(tracing.is_tracing(), "somebody else traces: leave it running")
     finally:
         tracing.stop()
@@ -225,44 +202,25 @@ def memory_is_the_peak(student: Any) -> None:
                 return 0.0
 
             result = student.measure_memory(model, x, warmup_runs=warmups, measurement_runs=runs, proc=process.root)
-            cause = "one peak for each measured call, in bytes"
-            all_close(
-                result.values,
-                [1024 * n for n in needs[warmups:]],
-                f"the values after {warmups} warm-up calls",
-                cause=cause,
-            )
-            close(
-                result.metadata["first_call"],
-                1024 * needs[0],
-                "metadata['first_call']",
-                cause="the very first call, warm-up or not",
-            )
+            truth, cause = [1024 * n for n in needs], "one peak for each measured call, in bytes"
+            same(result.values, truth[warmups:], f"the values after {warmups} warm-up calls", cause)
+            notes = {"first_call": truth[0], "heap_freed": free_heap(), "input_shape": [6, 4]}
+            holds(result.metadata, notes, "metadata", "first_call: warm-up or not; free_heap(), describe_input(x)")
             expect(all(np.array_equal(value, x) for value in seen), "the model should be called with the inputs")
             measured = collections[warmups : warmups + runs]
             freed = all(later > earlier for earlier, later in pairwise(measured))
             expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
-            expect(result.metadata["heap_freed"] == free_heap(), "metadata['heap_freed'] is what free_heap() returns")
-            expect(result.metric_name == "memory" and result.unit == "B", "metric_name 'memory', unit 'B'")
-            expect(
-                result.metadata["input_shape"] == [6, 4], "metadata['input_shape'] should be [6, 4]: describe_input(x)"
-            )
+            holds(result, {"metric_name": "memory", "unit": "B"}, "result")
             expect("VmHWM" in str(result.metadata["method"]), "metadata['method'] should name VmHWM")
-        result = student.measure_memory(np.ones, 500_000, measurement_runs=2, proc=process.root)
-        close(
-            result.metadata["python_peak"],
-            4_000_000,
-            "metadata['python_peak'] of a function that takes 4 MB",
-            rel=0.01,
-            cause="python_peak(call, x)",
-        )
-        raises(TypeError, lambda: student.measure_memory(3, x, proc=process.root), "a number instead of a model")
+        notes = student.measure_memory(np.ones, 500_000, measurement_runs=2, proc=process.root).metadata
+        holds(notes, {"python_peak": 4_000_000}, "metadata", "this takes 4 MB; python_peak(call, x)", rel=0.01)
+        refuses(partial(student.measure_memory, 3, x, proc=process.root), error=TypeError)
 
 
 def answer_batch(student: Any) -> None:
     """Rows × neurons × bytes."""
-    close(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", cause="4096 · 2048 · 4 bytes / 2²⁰")
-    close(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", cause="two bytes a number")
+    same(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", "4096 · 2048 · 4 bytes / 2²⁰")
+    same(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", "two bytes a number")
 
 
 @judges("memory_stages")
@@ -270,10 +228,8 @@ def stages_are_fresh(student: Any) -> None:
     """One launch for each repetition, and each stage's numbers where they belong."""
     rng = draw()
     tasks: list[Any] = []
-    numbers = [
-        {s: {k: int(rng.integers(1, 10**9)) for k in ("peak", "retained", "resident")} for s in STAGES}
-        for _ in range(4)
-    ]
+    kinds = ("peak", "retained", "resident")
+    numbers = [{s: {k: int(rng.integers(1, 10**9)) for k in kinds} for s in STAGES} for _ in range(4)]
 
     def launch(task: Any) -> Any:
         tasks.append(task)
@@ -281,27 +237,16 @@ def stages_are_fresh(student: Any) -> None:
 
     x = rng.normal(size=(3, 2))
     stages = student.memory_stages("json:loads", x, repeats=4, args=("a", 2), steady_calls=7, launch=launch)
-    expect(len(tasks) == 4, f"4 fresh processes expected, {len(tasks)} were started")
-    expect(list(stages) == STAGES, f"the stages are {STAGES}, got {list(stages)}")
+    same(len(tasks), 4, "the processes of 4 repetitions", "a fresh one for each")
+    same(list(stages), STAGES, "the stages")
     for stage, result in stages.items():
-        for key, got in (
-            ("peak", result.values),
-            ("retained", result.metadata["retained"]),
-            ("resident", result.metadata["resident"]),
-        ):
-            all_close(
-                got,
-                [process[stage][key] for process in numbers],
-                f"{key} of the stage {stage}",
-                cause="one number for each process",
-            )
-        expect(result.metadata["stage"] == stage, f"metadata['stage'] of {stage} is {result.metadata.get('stage')!r}")
-        expect(result.metadata["method"] == "by hand", "metadata['method'] is what the fresh process reports")
-        expect(result.unit == "B" and result.metric_name == "memory", "metric_name 'memory', unit 'B'")
-    close(stages["load"].metadata["processes"], 4, "metadata['processes']")
+        truth = {kind: [process[stage][kind] for process in numbers] for kind in kinds}
+        holds(result, {"values": truth.pop("peak"), "unit": "B", "metric_name": "memory"}, f"result of {stage}")
+        notes = {**truth, "stage": stage, "method": "by hand", "processes": 4}
+        holds(result.metadata, notes, f"metadata of {stage}", "one number for each process; method is what it reports")
     for task in tasks:
-        expect(pickle.loads(base64.b64decode(task["args"])) == ("a", 2), "each process gets the arguments")
-        close(task["steady_calls"], 7, "task['steady_calls']")
+        same(pickle.loads(base64.b64decode(task["args"])), ("a", 2), "the arguments in a task")
+        holds(task, {"steady_calls": 7}, "task")
 
 
 @judges("model_size")
@@ -318,28 +263,19 @@ def size_is_on_disk(student: Any) -> None:
     for place, content in files.items():
         truth = len(content) + (len(files["a.bin"]) if place == "m.onnx" else 0)
         cause = "add the external_files of an ONNX model" if place == "m.onnx" else ""
-        close(student.model_size(folder / place), truth, f"the size of {place}", cause=cause)
-        close(student.model_size(str(folder / place)), truth, f"the size of {place}, given as text", cause=cause)
-    close(
-        student.model_size(folder),
-        sum(map(len, files.values())),
-        "the size of a folder",
-        cause="all files, in folders within it too",
-    )
-    raises(FileNotFoundError, lambda: student.model_size(folder / "nowhere"), "a path that is not there")
+        for path, how in ((folder / place, ""), (str(folder / place), ", given as text")):
+            agrees(student.model_size, truth, [path], cause, what=f"the size of {place}{how}")
+    truth = sum(map(len, files.values()))
+    agrees(student.model_size, truth, [folder], "all files, in folders within it too", what="the size of a folder")
+    refuses(student.model_size, folder / "nowhere", error=FileNotFoundError)
     for place in files:
         (folder / place).unlink()
     for place in ("deep/down", "deep", ""):
         (folder / place).rmdir()
-    models: tuple[Any, ...] = ({"w": rng.normal(size=3000)}, list(range(2000)))
-    for model in models:
-        close(
-            student.model_size(model),
-            len(pickle.dumps(model, protocol=5)),
-            "a model in memory",
-            cause="what pickle writes, by the highest protocol",
-        )
-    raises(TypeError, lambda: student.model_size(lambda x: x), "a model that cannot be pickled", mentions=["path"])
+    models = [({"w": rng.normal(size=3000)},), (list(range(2000)),)]
+    cause = "what pickle writes, by the highest protocol"
+    agrees(student.model_size, lambda model: len(pickle.dumps(model, protocol=5)), models, cause)
+    refuses(student.model_size, lambda x: x, error=TypeError, mentions="path", what="a model that cannot be pickled")
 
 
 def _external_onnx(place: str) -> bytes:
@@ -368,23 +304,17 @@ def growth_is_a_slope(student: Any) -> None:
                 seen.append(1)
 
             result = student.resident_growth(model, [[1.0]], blocks * calls, blocks, warmups, proc=process.root)
-        expect(
-            len(seen) == len(kept), f"{warmups} warm-up and {blocks * calls} measured calls expected, got {len(seen)}"
-        )
+        same(len(seen), len(kept), f"the calls with {warmups} warm-up and {blocks * calls} measured ones")
         measured = kept[warmups:]
         rates = [1024 * sum(measured[i * calls : (i + 1) * calls]) / calls for i in range(blocks)]
-        cause = "growth of VmRSS over a block, divided by its calls"
-        all_close(result.values, rates, "the rate of each block", cause=cause, abs=1e-9)
-        close(result.mean, 1024 * sum(measured) / len(measured), "the slope", abs=1e-9)
+        same(result.values, rates, "the rate of each block", "growth of VmRSS over a block, by its calls", abs=1e-9)
         reach = stats.t.ppf(0.975, blocks - 1) * stats.sem(rates)  # 0 where the blocks are equal
         low, high = np.mean(rates) - reach, np.mean(rates) + reach
-        all_close([result.ci_lower, result.ci_upper], [float(low), float(high)], "its interval", rel=1e-7, abs=1e-9)
-        expect(
-            bool(result.metadata["growing"]) == bool(low > 0),
-            f"growing should be {low > 0}: the interval is {low:.0f} to {high:.0f}",
-        )
+        truth = {"mean": 1024 * sum(measured) / len(measured), "ci_lower": low, "ci_upper": high, "unit": "B"}
+        holds(result, truth, "the slope's result", rel=1e-7, abs=1e-9)
         trail = [1024 * (100_000 + sum(kept[: warmups + i * calls])) for i in range(blocks + 1)]
-        all_close(result.metadata["resident"], trail, "metadata['resident']")
+        notes = {"growing": bool(low > 0), "resident": trail}
+        holds(result.metadata, notes, "metadata", f"the slope's interval is {low:.0f} to {high:.0f}")
     for kib, verdict in ((3, True), (0, False), (-3, False)):
         with FakeProcess(student, 100_000) as process:
 
@@ -392,51 +322,32 @@ def growth_is_a_slope(student: Any) -> None:
                 process.use(9, kib)
 
             result = student.resident_growth(steady, [[1.0]], 8, 4, 1, proc=process.root)
-        expect(
-            bool(result.metadata["growing"]) == verdict,
-            f"a model that keeps {kib} KiB in every call: growing should be {verdict}",
-        )
-    expect(result.unit == "B", "the unit is 'B' (a call)")
+        holds(result.metadata, {"growing": verdict}, "metadata", f"a model that keeps {kib} KiB in every call")
 
 
 @judges("max_concurrent", "memory_pressure")
 def capacity_is_counted(student: Any) -> None:
     """Whole instances that fit, and bytes per second."""
     rng = draw()
-    for _ in range(30):
-        available, each, shared = int(rng.integers(1, 10**6)), int(rng.integers(1, 10**5)), int(rng.integers(0, 10**5))
+
+    def counted(available: int, each: int, shared: int = 0) -> int:
         fit = 0
         while shared + (fit + 1) * each <= available:
             fit += 1
-        close(
-            student.max_concurrent(available, each, shared),
-            fit,
-            f"max_concurrent({available}, {each}, {shared})",
-            cause="round down after subtracting what is shared",
-        )
-    close(student.max_concurrent(900, 300), 3, "three times 300 in 900")
-    close(student.max_concurrent(100, 10, shared=500), 0, "what is shared does not fit", cause="never negative")
-    for wrong in ((10, 0), (10, -1), (-1, 10), (NAN, 1), (INF, 1), (10, NAN), (10, 1, -5)):
-        raises(ValueError, lambda w=wrong: student.max_concurrent(*w), f"max_concurrent{wrong}")
-    memory, rate = float(rng.uniform(1e6, 1e8)), float(rng.uniform(1, 1e4))
-    close(
-        student.memory_pressure(memory, rate),
-        memory * rate,
-        "memory_pressure",
-        cause="bytes an inference times inferences a second",
-    )
-    close(student.memory_pressure(0, 5), 0, "no memory, no pressure")
-    for bad in ((-1, 1), (1, -1), (NAN, 1), (1, INF)):
-        raises(ValueError, lambda w=bad: student.memory_pressure(*w), f"memory_pressure{bad}")
+        return fit
+
+    cases = [(900, 300), (100, 10, 500), *map(tuple, rng.integers((1, 1, 0), (10**6, 10**5, 10**5), (30, 3)).tolist())]
+    agrees(student.max_concurrent, counted, cases, "round down after subtracting what is shared; never negative")
+    bad = (10, 0), (10, -1), (-1, 10), (NAN, 1), (INF, 1), (10, NAN), (10, 1, -5)
+    refuses(student.max_concurrent, *bad)
+    cases = [(float(rng.uniform(1e6, 1e8)), float(rng.uniform(1, 1e4))), (0, 5)]
+    agrees(student.memory_pressure, mul, cases, "bytes an inference times inferences a second")
+    refuses(student.memory_pressure, (-1, 1), (1, -1), (NAN, 1), (1, INF))
 
 
 def answer_understanding(student: Any) -> None:
     """What the four situations mean."""
-    expect(
-        str(student.warm_arena_needs()) == "as before", "question 1: the arena hides the need, it does not remove it"
-    )
-    close(
-        student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", cause="(4000 − 120) / 60, rounded down"
-    )
-    close(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", cause="8 MB · 250 / s")
-    expect(student.leak_is_shown() is False, "question 4: the interval holds 0")
+    same(student.warm_arena_needs(), "as before", "question 1", "the arena hides the need, it does not remove it")
+    same(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", "(4000 − 120) / 60, rounded down")
+    same(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", "8 MB · 250 / s")
+    same(student.leak_is_shown(), False, "question 4", "the interval holds 0")

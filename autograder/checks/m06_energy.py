@@ -6,12 +6,13 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from autograder.checks import all_close, close, draw, expect, judges, number, raises, words
+from autograder.checks import agrees, draw, expect, holds, judges, number, refuses, same, words
 
 RANGE = 262_143_328_850
 FILES = ("name", "energy_uj", "max_energy_range_uj")
@@ -39,6 +40,11 @@ def powercap(student: Any, zones: Mapping[str, tuple[str, int, int]]) -> Iterato
             folder.rmdir()
 
 
+def package(start: int = 10, zone: str = "intel-rapl:0", name: str = "package-0") -> dict[str, tuple[str, int, int]]:
+    """Return the zones of a machine with one, which counts from `start`."""
+    return {zone: (name, start, RANGE)}
+
+
 def advance(root: Any, zone: str, value: int) -> None:
     """Let a counter show another value."""
     (root / zone / "energy_uj").write_text(f"{value}\n")
@@ -52,13 +58,7 @@ class Machine:
     shows = ("details",)
 
     def __init__(
-        self,
-        idle: float = 10.0,
-        seconds: float = 0.004,
-        joules: float = 0.03,
-        *,
-        update: float = 0.0,
-        drift: float = 0.0,
+        self, idle: float = 10.0, seconds: float = 0.004, joules: float = 0.03, update: float = 0.0, drift: float = 0.0
     ) -> None:
         self.idle, self.seconds, self.joules, self.update, self.drift = idle, seconds, joules, update, drift
         self.details = {"meter": "fake", "covers": "everything"}
@@ -122,75 +122,39 @@ def drawn_tree(rng: np.random.Generator) -> tuple[str, dict[str, str], list[str]
     return f"a machine with the zones {zones}", zones, packages, with_dram
 
 
+def _nested(*names: str) -> dict[str, str]:
+    """Return zones of these names, each a top-level one, with its parts after a slash."""
+    zones = dict[str, str]()
+    for n, name in enumerate(names):
+        top, *parts = name.split("/")
+        zones |= {f"intel-rapl:{n}": top, **{f"intel-rapl:{n}:{i}": part for i, part in enumerate(parts)}}
+    return zones
+
+
 @judges("package_domains")
 def packages_are_found_once(student: Any) -> None:
     """Intel, AMD, two sockets, eleven sockets: each package once, in the order of the numbers."""
-    trees: list[tuple[str, dict[str, str], list[str], list[str]]] = [
-        (
-            "an Intel laptop",
-            {
-                "intel-rapl:0": "package-0",
-                "intel-rapl:0:0": "core",
-                "intel-rapl:0:1": "uncore",
-                "intel-rapl:0:2": "dram",
-                "intel-rapl:1": "psys",
-                "intel-rapl-mmio:0": "package-0",
-                "intel-rapl-mmio:0:0": "dram",
-            },
-            ["intel-rapl:0"],
-            ["intel-rapl:0", "intel-rapl:0:2"],
-        ),
-        (
-            "a laptop with psys first",
-            {"intel-rapl:0": "psys", "intel-rapl:1": "package-0", "intel-rapl:1:0": "core"},
-            ["intel-rapl:1"],
-            ["intel-rapl:1"],
-        ),
-        (
-            "an AMD server with two sockets",
-            {
-                "intel-rapl:0": "package-0",
-                "intel-rapl:0:0": "core",
-                "intel-rapl:1": "package-1",
-                "intel-rapl:1:0": "core",
-            },
-            ["intel-rapl:0", "intel-rapl:1"],
-            ["intel-rapl:0", "intel-rapl:1"],
-        ),
-        (
-            "an AMD kernel with its own zones",
-            {"amd-rapl:0": "package-0", "amd-rapl:0:0": "core"},
-            ["amd-rapl:0"],
-            ["amd-rapl:0"],
-        ),
-        (
-            "an Intel server with two dies in each package",
-            {
-                "intel-rapl:0": "package-0-die-0",
-                "intel-rapl:0:0": "dram",
-                "intel-rapl:1": "package-0-die-1",
-                "intel-rapl:1:0": "dram",
-            },
-            ["intel-rapl:0", "intel-rapl:1"],
-            ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1", "intel-rapl:1:0"],
-        ),
-        (
-            "twelve packages",
-            {f"intel-rapl:{n}": f"package-{n}" for n in range(12)},
-            [f"intel-rapl:{n}" for n in range(12)],
-            [f"intel-rapl:{n}" for n in range(12)],
-        ),
-    ]
+    first, second = both = ["intel-rapl:0", "intel-rapl:1"]
+    mmio = {"intel-rapl-mmio:0": "package-0", "intel-rapl-mmio:0:0": "dram"}
+    amd = {"amd-rapl:0": "package-0", "amd-rapl:0:0": "core"}
+    dies = _nested("package-0-die-0/dram", "package-0-die-1/dram")
+    twelve = [f"intel-rapl:{n}" for n in range(12)]
     rng = draw()
-    for what, zones, packages, with_dram in [*trees, *(drawn_tree(rng) for _ in range(4))]:
+    for what, zones, packages, with_dram in (
+        ("an Intel laptop", _nested("package-0/core/uncore/dram", "psys") | mmio, [first], [first, "intel-rapl:0:2"]),
+        ("a laptop with psys first", _nested("psys", "package-0/core"), [second], [second]),
+        ("an AMD server with two sockets", _nested("package-0/core", "package-1/core"), both, both),
+        ("an AMD kernel with its own zones", amd, ["amd-rapl:0"], ["amd-rapl:0"]),
+        ("two dies in each package", dies, [first, second], [first, "intel-rapl:0:0", second, "intel-rapl:1:0"]),
+        ("twelve packages", _nested(*(f"package-{n}" for n in range(12))), twelve, twelve),
+        *(drawn_tree(rng) for _ in range(4)),
+    ):
         with powercap(student, {zone: (name, 1, RANGE) for zone, name in zones.items()}) as root:
             for dram, truth in ((False, packages), (True, with_dram)):
                 got = [str(zone).rpartition("/")[2] for zone in student.package_domains(root, dram)]
                 expect(got == truth, f"{what}, dram={dram}: {truth} expected, got {got}")
-    with powercap(student, {"intel-rapl:0": ("psys", 1, RANGE)}) as root:
-        raises(
-            FileNotFoundError, lambda: student.package_domains(root), "a folder without packages", mentions=[str(root)]
-        )
+    with powercap(student, package(name="psys")) as root:
+        refuses(student.package_domains, root, error=FileNotFoundError, mentions=str(root))
 
 
 @judges("read_counter")
@@ -198,35 +162,21 @@ def counters_are_read(student: Any) -> None:
     """A whole number, or an explanation."""
     rng = draw()
     count, zone = int(rng.integers(RANGE)), int(rng.integers(1, 20))
-    with powercap(student, {"intel-rapl:0": ("package-0", count, RANGE)}) as root:
-        close(student.read_counter(root / "intel-rapl:0" / "energy_uj"), count, "read_counter", rel=0)
+    with powercap(student, package(count)) as root:
+        same(student.read_counter(root / "intel-rapl:0" / "energy_uj"), count, "read_counter", rel=0)
     path = f"/sys/class/powercap/intel-rapl:{zone}/energy_uj"
-    raises(
-        PermissionError,
-        lambda: student.read_counter(Locked(path)),
-        "a file for root only",
-        mentions=["root", path],
-        cause="read with path.read_text(), and explain a PermissionError",
-    )
+    cause = "read with path.read_text(), and explain a PermissionError"
+    read = partial(student.read_counter, Locked(path))
+    refuses(read, error=PermissionError, mentions=["root", path], what="a file for root only", cause=cause)
 
 
 @judges("counter_difference")
 def wraps_are_undone(student: Any) -> None:
     """Differences with and without a wrap; one step of the counter more or less is fine."""
     rng = draw()
-    for _ in range(50):
-        before, step = (int(x) for x in rng.integers(0, RANGE, 2))
-        after = (before + step) % RANGE
-        got = student.counter_difference(before, after, RANGE)
-        close(
-            got,
-            step,
-            f"counter_difference({before}, {after}, {RANGE})",
-            cause="a wrap adds max_energy_range_uj",
-            rel=0,
-            abs=100,
-        )
-    close(student.counter_difference(5, 5, RANGE), 0, "a counter that stood still")
+    for before, step in [(5, 0), *rng.integers(0, RANGE, (50, 2)).tolist()]:
+        cases, cause = [(before, (before + step) % RANGE, RANGE)], "a wrap adds max_energy_range_uj"
+        agrees(student.counter_difference, step, cases, cause, rel=0, abs=100 if step else 0)
 
 
 @judges("RaplMeter.read")
@@ -249,20 +199,13 @@ def rapl_reads_joules(student: Any) -> None:
             advance(root, "intel-rapl:0:0", 1000 * step)
             advance(root, "intel-rapl:2", 900_000 * step)
             cause = "undo each package's wraps on its own, remember the last reading, divide by 1e6"
-            got = number(meter.read(), "meter.read()") - start
-            close(
-                got,
-                truth,
-                f"joules after {step + 1} steps of two packages",
-                cause=cause,
-                rel=0,
-                abs=3 * UNIT * (step + 1),
-            )
-    with powercap(student, {"amd-rapl:0": ("package-0", 10, RANGE), "amd-rapl:0:0": ("core", 10, RANGE)}) as root:
+            got, what = number(meter.read(), "meter.read()") - start, f"joules after {step + 1} steps of two packages"
+            same(got, truth, what, cause, rel=0, abs=3 * UNIT * (step + 1))
+    with powercap(student, {**package(zone="amd-rapl:0"), **package(zone="amd-rapl:0:0", name="core")}) as root:
         meter = student.RaplMeter(root)
         advance(root, "amd-rapl:0", 2_500_010)
         advance(root, "amd-rapl:0:0", 2_000_010)
-        close(meter.read(), 2.5, "joules on an AMD processor", abs=UNIT)
+        same(meter.read(), 2.5, "joules on an AMD processor", abs=UNIT)
 
 
 @judges("CpuTimeMeter.read")
@@ -270,14 +213,14 @@ def cpu_time_is_an_estimate(student: Any) -> None:
     """Processor seconds times the watts that were given, from the clock that was given."""
     rng = draw()
     for watts in (None, 1.0, float(rng.uniform(2, 20))):
-        start = float(rng.uniform(1, 200))
+        start, times = float(rng.uniform(1, 200)), sorted(rng.uniform(1, 30, 2).tolist())
         now = [start]
         meter = student.CpuTimeMeter(watts, clock=lambda now=now: now[0])
-        close(meter.read(), 0.0, "a meter just made", abs=1e-12)
-        for seconds in (0.25, *sorted(float(x) for x in rng.uniform(1, 30, 2))):
+        same(meter.read(), 0.0, "a meter just made", abs=1e-12)
+        for seconds in (0.25, *times):
             now[0] = start + seconds
             cause = "processor seconds since the start, times watts_per_core if there are any"
-            close(meter.read(), seconds * (watts or 1.0), f"{seconds} s at {watts} W", cause=cause)
+            same(meter.read(), seconds * (watts or 1.0), f"{seconds} s at {watts} W", cause)
 
 
 @judges("best_meter")
@@ -285,22 +228,20 @@ def best_meter_explains_itself(student: Any) -> None:
     """RAPL where it can be read, else processor time with the reason, the watts and their source."""
     rng = draw()
     joules, watts, source = int(rng.integers(1, 50)), float(rng.uniform(1, 9)), words(rng, 1)[0]
-    with powercap(student, {"intel-rapl:0": ("package-0", 10, RANGE)}) as root:
+    with powercap(student, package()) as root:
         meter = student.best_meter(root, watts_per_core=3.0)
         expect(bool(meter.measured), "readable counters should be used, also where watts are given")
         advance(root, "intel-rapl:0", joules * 10**6 + 10)
-        close(meter.read(), joules, "the joules of best_meter(root)", cause="pass root on", abs=UNIT)
-    with powercap(student, {"intel-rapl:0": ("psys", 10, RANGE)}) as root:
+        same(meter.read(), joules, "the joules of best_meter(root)", "pass root on", abs=UNIT)
+    with powercap(student, package(name="psys")) as root:
         meter = student.best_meter(root)
         expect(not meter.measured, "without a package nothing is measured")
-        expect(str(meter.unit) == "s", f"without watts the unit is 's', not {meter.unit!r}")
-        expect(
-            str(root) in str(dict(meter.details).get("not_measured_because")), "the reason should be the error's text"
-        )
-        meter = student.best_meter(root, watts, source)
-        close(dict(meter.details)["watts_per_core"], watts, "the watts in the details")
-        expect(dict(meter.details)["watts_source"] == source, "the source of the watts should reach the details")
-    with powercap(student, {"intel-rapl:0": ("package-0", 10, RANGE)}) as root:
+        same(str(meter.unit), "s", "the unit without watts")
+        why = str(dict(meter.details).get("not_measured_because"))
+        expect(str(root) in why, "the reason should be the error's text")
+        details = dict(student.best_meter(root, watts, source).details)
+        holds(details, {"watts_per_core": watts, "watts_source": source}, "details")
+    with powercap(student, package()) as root:
         counter = root / "intel-rapl:0" / "energy_uj"
         counter.unlink()
         counter.mkdir()  # cannot be read, whoever asks
@@ -313,146 +254,105 @@ def best_meter_explains_itself(student: Any) -> None:
 def readings_are_differences(student: Any) -> None:
     """Power by the clock, energy as a difference over exactly the calls asked for."""
     rng = draw()
-    for _ in range(5):
-        idle, seconds, joules = (float(x) for x in rng.uniform(0.5, 20, 3))
+    for idle, seconds, joules in rng.uniform(0.5, 20, (5, 3)).tolist():
         machine = Machine(idle, seconds / 1000, joules)
+        got = student.idle_power(machine, 0.3, machine.clock, machine.sleep)
         cause = "difference of two reads over what the clock says, not over the seconds asked for"
-        close(student.idle_power(machine, 0.3, machine.clock, machine.sleep), idle, "idle_power", cause=cause, rel=1e-9)
-        close(machine.slept, 0.3, "the seconds slept", cause="sleep as long as asked")
+        same(got, idle, "idle_power", cause)
+        same(machine.slept, 0.3, "the seconds slept", "sleep as long as asked")
         seen: list[Any] = []
         loops = int(rng.integers(1, 40))
-        energy, time = student.energy_reading(
-            lambda x, seen=seen, machine=machine: (seen.append(x), machine(x))[1],
-            "inputs",
-            loops,
-            machine,
-            machine.clock,
-        )
+
+        def call(x: Any, seen: list[Any] = seen, machine: Machine = machine) -> Any:
+            seen.append(x)
+            return machine(x)
+
+        energy, time = student.energy_reading(call, "inputs", loops, machine, machine.clock)
         expect(seen == ["inputs"] * loops, f"{loops} calls with the inputs expected, {len(seen)} came")
-        close(time, loops * seconds / 1000, "the duration of a reading")
-        close(
-            energy, loops * (joules + idle * seconds / 1000), "the energy of a reading", cause="read before and after"
-        )
+        same(time, loops * seconds / 1000, "the duration of a reading")
+        truth = loops * (joules + idle * seconds / 1000)
+        same(energy, truth, "the energy of a reading", "read before and after")
 
 
 def answer_reading(student: Any) -> None:
     """The answers follow from the formula of section 7."""
-    close(
-        student.joules_added_by_one_inference(), 0.05, "question (a)", cause="take 10 W × 0.2 s off, then divide by 100"
-    )
-    close(student.inferences_per_reading(), 2500, "question (b)", cause="0.1 s / 40 µs")
+    cause = "take 10 W × 0.2 s off, then divide by 100"
+    same(student.joules_added_by_one_inference(), 0.05, "question (a)", cause)
+    same(student.inferences_per_reading(), 2500, "question (b)", "0.1 s / 40 µs")
 
 
 @judges("measure_energy")
 def energy_is_per_inference(student: Any) -> None:
     """Known energy comes back in spite of idle power, a 1 ms counter and drift; estimates stay estimates."""
     rng = draw()
-    batch, count = (int(number) for number in rng.integers((2, 4), (7, 8)))
-    idle, joules, seconds = float(rng.uniform(5, 20)), float(rng.uniform(0.01, 0.05)), float(rng.uniform(0.004, 0.009))
-    shortest = float(rng.uniform(0.15, 0.3))
+    batch, count = rng.integers((2, 4), (7, 8)).tolist()
     inputs = np.zeros((batch, 5))
+
+    def measured(machine: Machine, runs: int, **more: Any) -> Any:
+        times = {"clock": machine.clock, "sleep": machine.sleep}
+        return student.measure_energy(machine, inputs, meter=machine, measurement_runs=runs, **times, **more)
+
+    idle, joules, seconds = rng.uniform((5, 0.01, 0.004), (20, 0.05, 0.009)).tolist()
+    shortest = float(rng.uniform(0.15, 0.3))
     machine = Machine(idle, seconds, joules)
-    result = student.measure_energy(
-        machine,
-        inputs,
-        meter=machine,
-        measurement_runs=count,
-        min_reading=shortest,
-        clock=machine.clock,
-        sleep=machine.sleep,
-    )
-    close(
-        result.mean,
-        joules,
-        "joules per inference",
-        cause="take the idle power off and divide by the inferences of a reading",
-        rel=1e-6,
-    )
-    close(result.count, count, "the number of values", cause="one value per reading")
+    result = measured(machine, count, min_reading=shortest)
+    cause = "take the idle power off and divide by the inferences of a reading"
+    holds(result, {"mean": joules, "count": count}, "result", cause, rel=1e-6)
     metadata = dict(result.metadata)
-    expect(metadata["measured"] is True, "a measuring meter makes a measured result")
-    close(metadata["idle_watts"], idle, "idle_watts", rel=1e-6)
-    expect(
-        metadata["inferences_per_reading"] * seconds >= shortest - 1e-9,
-        "a reading should last at least min_reading: use calibrate_loops",
-    )
-    close(metadata["batch_size"], batch, "batch_size")
+    holds(metadata, {"measured": True, "idle_watts": idle, "batch_size": batch}, "metadata", rel=1e-6)
+    lasts = metadata["inferences_per_reading"] * seconds
+    expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading: use calibrate_loops")
     expect(machine.slept >= 0.95 * shortest, "the idle power needs a time in which the process sleeps")
 
-    joules = float(rng.uniform(1.5e-3, 3e-3))
-    fast = Machine(seconds=5e-4, joules=joules, update=2e-3)
-    result = student.measure_energy(fast, inputs, meter=fast, measurement_runs=5, clock=fast.clock, sleep=fast.sleep)
+    joules, more = rng.uniform((1.5e-3, 0.003), (3e-3, 0.0045)).tolist()
+    fast, warm = Machine(seconds=5e-4, joules=joules, update=2e-3), Machine(drift=2.0, joules=more)
     cause = "one call is shorter than the counter's update: put many into a reading"
-    close(result.median, joules, "0.5 ms calls on a counter that updates every 2 ms", cause=cause, rel=0.15)
-
-    joules = float(rng.uniform(0.003, 0.0045))
-    warm = Machine(drift=2.0, joules=joules)
-    result = student.measure_energy(warm, inputs, meter=warm, measurement_runs=8, clock=warm.clock, sleep=warm.sleep)
+    same(measured(fast, 5).median, joules, "0.5 ms calls on a counter that updates every 2 ms", cause, rel=0.15)
     cause = "measure the idle power in every round, right before the reading"
-    close(result.mean, joules, "energy while the idle power rises", cause=cause, rel=0.5)
+    same(measured(warm, 8).mean, more, "energy while the idle power rises", cause, rel=0.5)
 
     joules, source = float(rng.uniform(0.01, 0.05)), words(rng, 1)[0]
     guess = Machine(idle=0.0, joules=joules)
     guess.measured, guess.details = False, {"meter": "guess", "watts_source": source}
-    estimate = student.measure_energy(
-        guess, inputs, meter=guess, measurement_runs=2, clock=guess.clock, sleep=guess.sleep
-    )
-    expect(dict(estimate.metadata)["measured"] is False, "an estimating meter makes metadata['measured'] False")
-    expect(dict(estimate.metadata)["watts_source"] == source, "the meter's details belong into the metadata")
-    close(guess.slept, 0.0, "seconds slept with an estimating meter", cause="it has no idle power to measure")
-    close(estimate.mean, joules, "the estimate per inference", rel=1e-6)
+    estimate = measured(guess, 2)
+    cause = "take measured and the details of the meter"
+    holds(dict(estimate.metadata), {"measured": False, "watts_source": source}, "metadata of an estimate", cause)
+    same(guess.slept, 0.0, "seconds slept with an estimating meter", "it has no idle power to measure")
+    same(estimate.mean, joules, "the estimate per inference", rel=1e-6)
 
     still = Machine(idle=0.0, joules=0.0)
-    raises(
-        RuntimeError,
-        lambda: student.measure_energy(
-            still, inputs, meter=still, measurement_runs=2, clock=still.clock, sleep=still.sleep
-        ),
-        "a counter that never moves",
-    )
-    runs, more = (5 * int(number) for number in rng.integers((10, 4), (15, 10)))  # warm_up goes on by 5 such calls
-    cold = Machine()
-    student.measure_energy(
-        cold, inputs, meter=cold, warmup_runs=runs, measurement_runs=1, clock=cold.clock, sleep=cold.sleep
-    )
-    warmer = Machine()
-    student.measure_energy(
-        warmer, inputs, meter=warmer, warmup_runs=runs + more, measurement_runs=1, clock=warmer.clock,
-        sleep=warmer.sleep,
-    )  # fmt: skip
+    refuses(measured, (still, 2), error=RuntimeError, what="a counter that never moves")
+    runs, more = (5 * number for number in rng.integers((10, 4), (15, 10)).tolist())  # warm_up goes on by 5 such calls
+    cold, warmer = Machine(), Machine()
+    measured(cold, 1, warmup_runs=runs)
+    measured(warmer, 1, warmup_runs=runs + more)
     what = f"calls that {more} more warm-up runs add"
-    close(warmer.calls - cold.calls, more, what, cause="warm up before the calibration")
+    same(warmer.calls - cold.calls, more, what, "warm up before the calibration")
 
 
 @judges("cpu_utilisation")
 def utilisation_counts_cores(student: Any) -> None:
     """Processor time over wall time, over whole readings."""
     rng = draw()
-    for busy in (1.0, *(float(x) for x in rng.uniform((0.2, 1.5), (0.9, 6)))):
-        seconds, shortest, count = (
-            float(rng.uniform(0.003, 0.006)),
-            float(rng.uniform(0.03, 0.08)),
-            int(rng.integers(2, 6)),
-        )
-        machine = Machine(seconds=seconds)
-        result = student.cpu_utilisation(
-            machine,
-            np.zeros(2),
-            measurement_runs=count,
-            min_reading=shortest,
-            clock=machine.clock,
-            cpu_clock=lambda busy=busy, machine=machine: 50 + busy * machine.now,
-        )
-        close(result.mean, busy, "cpu_utilisation", cause="processor time over wall time of the same reading", rel=1e-6)
-        all_close([result.count], [count], "the number of values")
+    for busy in (1.0, *rng.uniform((0.2, 1.5), (0.9, 6)).tolist()):
+        seconds, shortest = rng.uniform((0.003, 0.03), (0.006, 0.08)).tolist()
+        machine, count = Machine(seconds=seconds), int(rng.integers(2, 6))
+
+        def cpu_clock(busy: float = busy, machine: Machine = machine) -> float:
+            return 50 + busy * machine.now
+
+        measure = partial(student.cpu_utilisation, clock=machine.clock, cpu_clock=cpu_clock)
+        result = measure(machine, np.zeros(2), measurement_runs=count, min_reading=shortest)
+        cause = "processor time over wall time of the same reading"
+        holds(result, {"mean": busy, "count": count}, "result", cause, rel=1e-6)
         metadata = dict(result.metadata)
-        close(metadata["share_of_machine"] * metadata["cores"], busy, "share_of_machine × cores", rel=1e-6)
+        same(metadata["share_of_machine"] * metadata["cores"], busy, "share_of_machine × cores", rel=1e-6)
         lasts = metadata["inferences_per_reading"] * seconds
         expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading")
 
 
 def answer_understanding(student: Any) -> None:
     """The answers follow from watts, cores and what contains what."""
-    close(student.seconds_to_wrap(), 65_532.610987 / 280, "question 1", cause="J over W are seconds", rel=0.01)
-    expect(student.more_processor_time() == "B", "question 2: A needs 10 ms of processor time, B 12 ms")
-    close(student.processor_and_memory(), 10, "question 3", cause="core is inside the package, DRAM is beside it")
+    same(student.seconds_to_wrap(), 65_532.610987 / 280, "question 1", "J over W are seconds", rel=0.01)
+    same(student.more_processor_time(), "B", "question 2", "A needs 10 ms of processor time, B 12 ms")
+    same(student.processor_and_memory(), 10, "question 3", "core is inside the package, DRAM is beside it")

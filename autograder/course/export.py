@@ -6,9 +6,7 @@ Ours rather than nbdev's, which keeps solution markers and can write broken modu
 from __future__ import annotations
 
 import ast
-import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -262,20 +260,6 @@ def by_hand(package: Path) -> list[str]:
     return [path.stem for path in files if path.stem != "__init__"] + [
         path.parent.name for path in package.glob("*/__init__.py")
     ]
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader sees the old or the new one, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def changed_files(files: dict[Path, str]) -> list[Path]:

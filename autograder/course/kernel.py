@@ -21,11 +21,11 @@ import autograder
 import tinybench
 from autograder.course.assignment import data_files
 from autograder.course.config import MODULES, project_root
-from autograder.sandbox.bubblewrap import NOBODY, Limits, Room, available, command, filter_file, within_python
+from autograder.sandbox.bubblewrap import NOBODY, Limits, Mounts, available, command, filter_file, within_python
 from autograder.sandbox.guest import linux
 
-MOST_BESIDE_SOCKETS = 2**20
-LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # of somebody who looks at a notebook
+MAX_SOCKET_FOLDER = 2**20  # bytes
+LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # for as long as a person works on a notebook
 WORK = "/course/work"
 # libzmq asks for the names of interfaces, of which there are none but the loopback
 FAMILIES = (*linux.UNIX_INET_INET6, socket.AF_NETLINK)
@@ -34,26 +34,25 @@ FAMILIES = (*linux.UNIX_INET_INET6, socket.AF_NETLINK)
 class ConfinedProvisioner(LocalProvisioner):
     """Starts a kernel under bubblewrap, and speaks to it over sockets in a private folder.
 
-    It begins in an empty folder of bounded size; if its working directory is called like an assignment of the course
-    around it, it finds that one's data files there. Interrupts go by message: a signal would stop at bubblewrap.
-
-    Raises
-    ------
-    SandboxUnavailable
-        If this machine cannot confine untrusted code.
+    It begins in an empty folder of bounded size. If its working directory has the name of an assignment, that one's
+    data files are there. Interrupts go by message: a signal would stop at bubblewrap.
     """
 
     @property
     def _manager(self) -> Any:
         return self.parent
 
+    @property
+    def _sockets(self) -> Path:
+        return Path(self._manager.ip).parent
+
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         """Lay out the folder of the sockets, unless the kernel only restarts and its clients know them already."""
         available()
         manager = self._manager
         if manager.transport != "ipc":
-            # What the kernel can write holds nothing but its sockets: a link in there would otherwise be followed, with
-            # the rights of whoever restarts it.
+            # the kernel can write among its sockets, so nothing else lies there: a link to it would be followed with
+            # the rights of whoever restarts the kernel
             sockets = Path(tempfile.mkdtemp(prefix="kernel-"), "sockets")
             sockets.mkdir()
             manager.transport, manager.ip, manager.cache_ports = "ipc", f"{sockets}/s", False
@@ -65,26 +64,26 @@ class ConfinedProvisioner(LocalProvisioner):
             Path(manager.connection_file).chmod(0o644)
         return prepared
 
-    @property
-    def _sockets(self) -> Path:
-        return Path(self._manager.ip).parent
-
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start the kernel."""
-        hidden = within_python([Path(str(autograder.__file__)).parent])
         connection = Path(self._manager.connection_file)
-        shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
-        shown |= _data(Path(kwargs.get("cwd") or os.curdir))
-        room = Room(shown, hidden, [WORK], WORK, {str(self._sockets): self._sockets})
+        files = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
+        mounts = Mounts(
+            read_only=files | _data(Path(kwargs.get("cwd") or os.curdir)),
+            masked=within_python([Path(str(autograder.__file__)).parent]),
+            tmpfs=[WORK],
+            writable={str(self._sockets): self._sockets},
+            working_directory=WORK,
+        )
         with filter_file(FAMILIES) as rules:
-            confined = command(cmd, room, LIMITS, filter_fd=rules)
+            confined = command(cmd, mounts, LIMITS, filter_fd=rules)
             return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
 
     async def poll(self) -> int | None:
-        """Tell whether it has ended, and end it where it takes too much memory or writes where its sockets are."""
+        """Tell whether it has ended, and end it if it takes too much memory or fills the folder of its sockets."""
         process: Any = self.process
         running = process is not None and process.poll() is None
-        if running and (_size(self._sockets) > MOST_BESIDE_SOCKETS or linux.tree_memory(process.pid) > LIMITS.memory):
+        if running and (_size(self._sockets) > MAX_SOCKET_FOLDER or linux.tree_memory(process.pid) > LIMITS.memory):
             await self.kill()
         ended: int | None = await super().poll()
         return ended
@@ -106,7 +105,7 @@ def _size(folder: Path) -> int:
 
 
 def _data(folder: Path) -> dict[str, Path]:
-    """Return the data files of the assignment that a folder is named after, by their places inside."""
+    """Return the data files of the assignment that a folder is named after, by their paths in the sandbox."""
     try:
         source = project_root(folder) / MODULES / folder.name
     except FileNotFoundError:

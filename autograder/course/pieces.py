@@ -9,16 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nbformat import NotebookNode
-
 from autograder.course.notebook import (
+    Cell,
     NotebookError,
-    is_export,
-    is_solution,
-    label,
+    cells_of,
     module_name,
     read_notebook,
-    tags,
     without_solution_markers,
 )
 
@@ -100,35 +96,35 @@ def read_modules(notebook: Path) -> list[Module]:
     """
     imports: list[Piece] = []
     modules: dict[str, Module] = {}
-    for index, cell in enumerate(read_notebook(notebook).cells):
-        where, face = label(cell, index), [tag for tag in tags(cell) if tag.partition(":")[0] == "public"]
-        if not is_export(cell):
+    for cell in cells_of(read_notebook(notebook)):
+        face = cell.tagged("public")
+        if not cell.is_export:
             if face:
-                raise NotebookError(notebook, where, "tagged public, but not export")
+                raise NotebookError(notebook, cell.id, "tagged public, but not export")
             continue
-        target = _target(notebook, cell, where)
+        target = _target(notebook, cell)
         module = modules.setdefault(target, Module(target, notebook, imports))
-        pieces = list(_pieces(notebook, where, without_solution_markers(cell.source)))
+        pieces = list(_pieces(notebook, cell.id, without_solution_markers(cell.source)))
         for piece in pieces:
             _keep(module, piece)
-        module.public += _public(notebook, where, face, [name for piece in pieces for name in piece.names])
+        module.public += _public(notebook, cell.id, face, [name for piece in pieces for name in piece.names])
     for module in modules.values():
         module.body = _with_methods_in_place(notebook, module.body)
     return list(modules.values())
 
 
-def _target(notebook: Path, cell: NotebookNode, where: str) -> str:
+def _target(notebook: Path, cell: Cell) -> str:
     """Return the module that an export cell goes to."""
-    found = [tag.partition(":")[2] for tag in tags(cell) if tag.partition(":")[0] == "export"]
+    found = cell.tagged("export")
     target = found[0] or module_name(notebook)
     if len(found) > 1:
-        raise NotebookError(notebook, where, "two export tags; a cell goes to one file")
+        raise NotebookError(notebook, cell.id, "two export tags; a cell goes to one file")
     if not (target.isidentifier() and target.islower()):
         raise NotebookError(
-            notebook, where, f"{target!r} cannot be a module: NAME in NN_NAME and export:NAME must be one"
+            notebook, cell.id, f"{target!r} cannot be a module: NAME in NN_NAME and export:NAME must be one"
         )
-    if found[0] and is_solution(cell):
-        raise NotebookError(notebook, where, f"what students write goes to their own module, not export:{target}")
+    if found[0] and cell.is_solution:
+        raise NotebookError(notebook, cell.id, f"what students write goes to their own module, not export:{target}")
     return target
 
 
@@ -146,10 +142,10 @@ def _keep(module: Module, piece: Piece) -> None:
 
 def _public(notebook: Path, cell: str, face: list[str], names: list[str]) -> list[str]:
     """Return what a cell adds to the face: all its names for ``public``, one for ``public:NAME``."""
-    chosen = [tag.partition(":")[2] for tag in face if ":" in tag]
-    if "public" in face:
+    chosen = [name for name in face if name]
+    if "" in face:
         chosen += [name for name in names if not name.startswith("_")]
-    for name in chosen or face:
+    for name in chosen or ["public" for _ in face]:
         if name not in names:
             raise NotebookError(notebook, cell, f"tagged public, but it does not define {name}")
     return chosen

@@ -28,25 +28,16 @@ class Snapshot:
 
     @property
     def private(self) -> bool:
-        """Whether the deadline has passed, so that the private digits count."""
+        """Whether the deadline has passed, and so the private digits count."""
         return self.state[1]
 
     def place_of(self, entry_id: int) -> Place | None:
-        """Return the place that an entry holds, if it holds one."""
         places = (place for each in self.standings.values() for place in each.places)
         return next((place for place in places if place.entry.id == entry_id), None)
 
 
 class Board:
-    """The standings of all events, always up to date.
-
-    Parameters
-    ----------
-    store
-        The database.
-    olympics
-        Events and deadline.
-    """
+    """The standings of all events, always up to date."""
 
     def __init__(self, store: Store, olympics: Olympics) -> None:
         self.store, self.olympics = store, olympics
@@ -55,11 +46,10 @@ class Board:
         self.read: dict[int, Entry] = {}  # results never change: each is read once
 
     def state(self) -> tuple[int, bool]:
-        """Return what the board depends on: what has happened, and whether the deadline has passed."""
+        """Return what the board depends on: the last line of history, and whether the deadline has passed."""
         return self.store.version(), self.store.now() >= self.olympics.deadline.timestamp()
 
     def snapshot(self) -> Snapshot:
-        """Return the board as it is now."""
         state = self.state()
         with self.lock:
             if self.last is None or self.last.state != state:

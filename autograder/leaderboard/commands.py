@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+import functools
 import math
 import os
 import signal
@@ -11,130 +11,93 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.leaderboard.web.local_server import PORT, database
+import click
+
+from autograder.course.config import with_root
+from autograder.files import write_atomically
+from autograder.leaderboard.web.local_server import PORT, database_of
 
 if TYPE_CHECKING:
     from autograder.leaderboard.settings import Olympics
-    from autograder.leaderboard.store.store import Store
 
 
-def add_commands(subparsers: Any) -> None:
-    """Add ``leaderboard`` and what it does to the commands of `autograder`.
+@click.group()
+def leaderboard() -> None:
+    """Run the Olympics: serve, measure and enter models."""
 
-    Parameters
-    ----------
-    subparsers
-        What ``ArgumentParser.add_subparsers`` returned. Each command sets ``command``, a function of the course's root
-        and the options that returns an exit code.
-    """
-    summary = "The Olympics: serve the leaderboard, measure and enter models"
-    parser = subparsers.add_parser("leaderboard", help=summary, description=f"{summary}.")
-    commands = parser.add_subparsers(metavar="WHAT", required=True)
 
-    def add(name: str, function: object, summary: str, more: str = "") -> argparse.ArgumentParser:
-        command: argparse.ArgumentParser = commands.add_parser(
-            name, help=summary, description=f"{summary}. {more}".strip()
-        )
-        command.set_defaults(command=function)
-        command.add_argument("--events", help="file of the events; by default the one that comes with autograder")
-        return command
+def command(function: Callable[..., None]) -> click.Command:
+    """Make a command of a function that takes the course's folder, the Olympics and options of its own."""
 
-    def with_database(command: argparse.ArgumentParser) -> None:
-        command.add_argument(
-            "--database",
-            help="address, such as postgresql+psycopg://user@host/name; by default course/leaderboard.db "
-            "(also from the environment: TINYBENCH_DATABASE)",
-        )
+    @leaderboard.command()
+    @click.option("--events", type=Path, help="File of the events; by default the one that comes with autograder.")
+    @with_root
+    @functools.wraps(function)
+    def called(root: Path, events: Path | None, **options: Any) -> int:
+        from autograder.leaderboard.settings import load
 
-    serve = add("serve", _serve, "Start the leaderboard and a worker")
-    with_database(serve)
-    serve.add_argument("--host", default="127.0.0.1")
-    serve.add_argument("--port", type=int, default=PORT)
-    serve.add_argument("--fd", type=int, help="number of a socket that listens already, handed over by what starts it")
-    serve.add_argument("--prefix", default="", help="path under which a proxy shows it")
-    serve.add_argument("--no-worker", action="store_true", help="only the pages; workers run elsewhere")
+        function(root, load(events), **options)
+        return 0
 
-    with_database(add("worker", _worker, "Measure entries", "As many as you like may run, on other machines too."))
+    return called
 
-    token = add("token", _token, "Make tokens for students", "Each is shown once; a student's earlier one ends.")
-    with_database(token)
-    token.add_argument("students", nargs="+", metavar="STUDENT")
 
-    enter = add("enter", _enter, "Enter a model")
-    enter.add_argument("model", type=Path)
-    enter.add_argument("--event", default="latency")
-    enter.add_argument("--url", default=os.environ.get("TINYBENCH_LEADERBOARD", f"http://127.0.0.1:{PORT}"))
-    enter.add_argument("--token", default=os.environ.get("TINYBENCH_TOKEN", ""), help="or set TINYBENCH_TOKEN")
-    enter.add_argument("--wait", action="store_true", help="until it has been measured")
+def with_database(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the address of the database."""
 
-    rehearse = add(
-        "rehearse", _rehearse, "Measure a model on this machine with the referee's code", "The public digits count."
+    @click.option(
+        "--database",
+        envvar="TINYBENCH_DATABASE",
+        show_envvar=True,
+        help="Address, such as postgresql+psycopg://user@host/name; by default course/leaderboard.db.",
     )
-    rehearse.add_argument("model", type=Path)
-    rehearse.add_argument("--baseline", type=Path, help="an .onnx file; by default the baseline is trained and kept")
-    rehearse.add_argument("--quick", action="store_true", help="in three processes: sooner, with wider intervals")
-    rehearse.add_argument("--unconfined", action="store_true", help="without the sandbox, for a model of your own")
+    @functools.wraps(function)
+    def called(root: Path, olympics: Olympics, database: str | None, **options: Any) -> None:
+        function(root, olympics, database or database_of(root), **options)
 
-    check = add("check", _check, "Tell whether a file is a valid entry", "Takes milliseconds and runs nothing of it.")
-    check.add_argument("model", type=Path)
-
-    data = add("data", _data, "Write the training digits and the public ones to a file for numpy.load")
-    data.add_argument("out", type=Path)
-
-    clock = add("clock", _clock, "Show the time that deadline and quotas go by", "It never goes back by itself.")
-    with_database(clock)
-    clock.add_argument(
-        "--trust", action="store_true", help="go by this machine's clock again, after it was ahead and is right now"
-    )
-
-    export = add("export", _export, "Write the standings of each event as CSV")
-    with_database(export)
-    export.add_argument("--out", type=Path, default=Path(), help="the folder, made if need be (default: here)")
+    return called
 
 
-def _olympics(options: argparse.Namespace) -> Olympics:
-    from autograder.leaderboard.settings import load
-
-    return load(Path(options.events) if options.events else None)
-
-
-def _database(root: Path, options: argparse.Namespace) -> str:
-    return options.database or database(root)
-
-
-def _store(root: Path, options: argparse.Namespace) -> Store:
-    from autograder.leaderboard.store.store import Store
-
-    return Store(_database(root, options))
-
-
-def _serve(root: Path, options: argparse.Namespace) -> int:
+@command
+@with_database
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=PORT, show_default=True)
+@click.option("--fd", type=int, help="Number of a socket that listens already, handed over by what starts it.")
+@click.option("--prefix", default="", help="Path under which a proxy shows it.")
+@click.option("--no-worker", is_flag=True, help="Only the pages; workers run elsewhere.")
+def serve(
+    root: Path, olympics: Olympics, database: str, host: str, port: int, fd: int | None, prefix: str, no_worker: bool
+) -> None:
+    """Start the leaderboard and a worker."""
     import uvicorn
 
     from autograder.leaderboard.referee.worker import check_baseline
+    from autograder.leaderboard.store.store import Store
     from autograder.leaderboard.web import listen
     from autograder.leaderboard.web.app import create_app
     from autograder.leaderboard.web.middleware import PREFIX
     from autograder.sandbox.bubblewrap import available
 
-    olympics, database, store = _olympics(options), _database(root, options), _store(root, options)
+    store = Store(database)
     check_baseline(store, olympics)
-    prefix = options.prefix.rstrip("/")
+    prefix = prefix.rstrip("/")
     if prefix and not PREFIX.fullmatch(prefix.encode()):
         raise ValueError(f"--prefix {prefix!r} is no path; write it like /user/ada/proxy/8017")
     app = create_app(store, olympics, prefix)
-    listening = _listen(options)
+    listening = _listen(host, port) if fd is None else socket.socket(fileno=fd)
     worker = None
-    if not options.no_worker:
+    if not no_worker:
         available()
-        command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "worker"]
-        command += ["--events", options.events] if options.events else []
+        events = click.get_current_context().params["events"]
+        words = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "worker"]
+        words += ["--events", str(events)] if events else []
         # By the environment: arguments, which may hold a password, can be read by all users of a machine.
-        worker = subprocess.Popen(command, env={**os.environ, "TINYBENCH_DATABASE": database})
-    print(f"{olympics.title}: http://{options.host}:{options.port}{options.prefix}/   Ctrl+C ends it.", flush=True)
+        worker = subprocess.Popen(words, env={**os.environ, "TINYBENCH_DATABASE": database})
+    print(f"{olympics.title}: http://{host}:{port}{prefix}/   Ctrl+C ends it.", flush=True)
     # After a signal uvicorn ends by sending it again: without this the worker would outlive the pages.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
@@ -143,51 +106,68 @@ def _serve(root: Path, options: argparse.Namespace) -> int:
         if worker:
             worker.terminate()
             worker.wait()
-    return 0
 
 
-def _listen(options: argparse.Namespace) -> socket.socket:
-    if options.fd is not None:
-        return socket.socket(fileno=options.fd)
-    if not 0 <= options.port < 2**16:
-        raise ValueError(f"there is no port {options.port}; ports go from 0, any free one, to {2**16 - 1}")
+def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port < 2**16:
+        raise ValueError(f"there is no port {port}; ports go from 0, any free one, to {2**16 - 1}")
     try:
-        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise ValueError(
-            f"cannot listen on {options.host}, port {options.port}: {error}; choose another with --host or --port"
+            f"cannot listen on {host}, port {port}: {error}; choose another with --host or --port"
         ) from None
 
 
-def _worker(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard.referee.worker import run
+@command
+@with_database
+def worker(root: Path, olympics: Olympics, database: str) -> None:
+    """Measure entries.
 
-    return run(_database(root, options), _olympics(options))
+    As many as you like may run, on other machines too.
+    """
+    from autograder.leaderboard.referee.worker import run_worker
+
+    run_worker(database, olympics)
 
 
-def _token(root: Path, options: argparse.Namespace) -> int:
-    store, days = _store(root, options), _olympics(options).quota.token_days
-    names = [name.strip() for name in options.students]
+@command
+@with_database
+@click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
+def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ...]) -> None:
+    """Make tokens for students.
+
+    Each is shown once; a student's earlier one ends.
+    """
+    from autograder.leaderboard.store.store import Store
+
+    store, names = Store(database), [name.strip() for name in students]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice or "" in names:  # before any token is made: a second one would end the first
         raise ValueError(f"{twice[0]!r} is named twice" if twice else "one of the names is blank")
     for student in names:
-        print(f"{student}\t{store.add_token(student, days)}")
-    return 0
+        print(f"{student}\t{store.add_token(student, olympics.quota.token_days)}")
 
 
-def _clock(root: Path, options: argparse.Namespace) -> int:
+@command
+@with_database
+@click.option("--trust", is_flag=True, help="Go by this machine's clock again, which was ahead and is right now.")
+def clock(root: Path, olympics: Olympics, database: str, trust: bool) -> None:
+    """Show the time that deadline and quotas go by.
+
+    It never goes back by itself.
+    """
     from autograder.leaderboard.formatting import moment
+    from autograder.leaderboard.store.store import Store
 
-    store = _store(root, options)
-    if options.trust:
+    store = Store(database)
+    if trust:
         store.trust_clock()
     last = store.last()
     print(f"this machine's clock:      {moment(store.clock())}")
     print(f"last thing that happened:  {moment(last) if last else 'none'}")
     print(f"deadline and quotas go by: {moment(store.now())}")
-    return 0
 
 
 def _read(model: Path) -> bytes:
@@ -197,92 +177,110 @@ def _read(model: Path) -> bytes:
         raise ValueError(f"{model} cannot be read: {error.strerror}") from None
 
 
-def _enter(root: Path, options: argparse.Namespace) -> int:
+@command
+@click.argument("model", type=Path)
+@click.option("--event", default="latency", show_default=True)
+@click.option("--url", default=f"http://127.0.0.1:{PORT}", envvar="TINYBENCH_LEADERBOARD", show_envvar=True)
+@click.option("--token", default="", envvar="TINYBENCH_TOKEN", show_envvar=True)
+@click.option("--wait", is_flag=True, help="Until it has been measured.")
+def enter(root: Path, olympics: Olympics, model: Path, event: str, url: str, token: str, wait: bool) -> None:
+    """Enter a model."""
     from autograder.leaderboard import client
 
-    entry = client.enter(options.url, options.token, options.event, options.model.name, _read(options.model))
-    page = client.page(options.url, entry)
-    if options.wait and entry["state"] != "refused":
+    entry = client.enter(url, token, event, model.name, _read(model))
+    page = client.page(url, entry)
+    if wait and entry["state"] != "refused":
         print(f"entry {entry['id']}: {page}", flush=True)
-        entry = client.follow(options.url, entry, lambda step: print(f"  {step}", flush=True))
+        entry = client.follow(url, entry, lambda step: print(f"  {step}", flush=True))
     if entry["state"] == "refused":
         raise ValueError(f"entry {entry['id']} is refused: {entry['reason']} ({page})")
     print(f"entry {entry['id']} is {entry['state']}: {page}")
     if entry["measured"]:
         print(f"  {client.in_words(entry['measured'])}")
         print(f"  place {entry['place'] or 'none: a better entry of yours counts, or it misses a bar'}")
-    return 0
 
 
-def _check(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard.entry.validate import check
+@command
+@click.argument("model", type=Path)
+def check(root: Path, olympics: Olympics, model: Path) -> None:
+    """Tell whether a file is a valid entry.
 
-    facts = check(_read(options.model), _olympics(options).limits)
+    Takes milliseconds and runs nothing of it.
+    """
+    from autograder.leaderboard.entry import validate
+
+    facts = validate.check(_read(model), olympics.limits)
     operators = ", ".join(f"{name} {count}" for name, count in facts.operators.items())
     print(f"valid: {facts.size} bytes, {facts.nodes} nodes, {facts.weights} weights, opset {facts.opset}; {operators}")
-    return 0
 
 
-def _rehearse(root: Path, options: argparse.Namespace) -> int:
+@command
+@click.argument("model", type=Path)
+@click.option("--baseline", type=Path, help="An .onnx file; by default the baseline is trained and kept.")
+@click.option("--quick", is_flag=True, help="In three processes: sooner, with wider intervals.")
+@click.option("--unconfined", is_flag=True, help="Without the sandbox, for a model of your own.")
+def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None, quick: bool, unconfined: bool) -> None:
+    """Measure a model on this machine with the referee's code.
+
+    The public digits count.
+    """
     from autograder.leaderboard import digits
-    from autograder.leaderboard.entry.validate import check
+    from autograder.leaderboard.entry import validate
     from autograder.leaderboard.formatting import percent, quantity, times
-    from autograder.leaderboard.ranking import Score
-    from autograder.leaderboard.referee import referee
-    from tinybench.accuracy import wilson_interval
+    from autograder.leaderboard.ranking import Score, accuracy_of
+    from autograder.leaderboard.referee.referee import Referee, confined
+    from autograder.leaderboard.referee.referee import unconfined as without_sandbox
 
-    olympics, data = _olympics(options), _read(options.model)
-    check(data, olympics.limits)
-    if options.quick:
-        olympics = dataclasses.replace(
-            olympics, referee=dataclasses.replace(olympics.referee, processes=3, widest=math.inf)
-        )
-    recipe = olympics.baseline
+    data, recipe = _read(model), olympics.baseline
+    validate.check(data, olympics.limits)
+    if quick:
+        effort = dataclasses.replace(olympics.referee, processes=3, widest=math.inf)
+        olympics = dataclasses.replace(olympics, referee=effort)
     trained = "-".join(map(str, ("baseline", *recipe.hidden, recipe.iterations, recipe.seed)))
-    kept = options.baseline or root / "course" / f"{trained}.onnx"
-    if not kept.exists() and not options.baseline:
+    kept = baseline or root / "course" / f"{trained}.onnx"
+    if not kept.exists() and not baseline:
         print("training the baseline once ...", flush=True)
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes(digits.train_baseline(recipe))
-    run = referee.unconfined if options.unconfined else referee.confined
-    umpire = referee.Referee(olympics, _read(kept), None, run)
-    scores, _ = umpire.measure(data, lambda text: print(f"  {text}", flush=True))
-    right, total = scores["accuracy"]["public"]
-    latency, memory = Score(*scores["latency"]["ratio"]), Score(*scores["memory"]["ratio"])
-    reading = Score(right / total, *wilson_interval(right, total))
+        write_atomically(kept, digits.train_baseline(recipe))
+    referee = Referee(olympics, _read(kept), None, without_sandbox if unconfined else confined)
+    scores, _ = referee.measure(data, lambda text: print(f"  {text}", flush=True))
+    latency, memory, (right, total) = scores["latency"], scores["memory"], scores["accuracy"]["public"]
     rows = [
-        ("latency", latency, times, quantity(scores["latency"]["seconds"], "s")),
-        ("memory", memory, times, quantity(scores["memory"]["bytes"], "B")),
-        ("accuracy", reading, percent, f"{right} of {total} public digits"),
+        ("latency", Score(*latency["ratio"]), times, quantity(latency["seconds"], "s")),
+        ("memory", Score(*memory["ratio"]), times, quantity(memory["bytes"], "B")),
+        ("accuracy", accuracy_of(right, total), percent, f"{right} of {total} public digits"),
     ]
     for name, score, form, more in rows:
         print(f"{name:<9} {form(score.value):>8}  ({form(score.lower)} to {form(score.upper)})  {more}")
     print(f"{'size':<9} {times(scores['size']['ratio']):>8}  {quantity(len(data), 'B')}")
-    return 0
 
 
-def _data(root: Path, options: argparse.Namespace) -> int:
+@command
+@click.argument("out", type=Path)
+def data(root: Path, olympics: Olympics, out: Path) -> None:
+    """Write the training and the public digits for numpy.load."""
     import numpy as np
 
     from autograder.leaderboard import digits
 
     images, labels = digits.training_split()
-    test_images, test_labels = digits.public_split(_olympics(options).task.public_rows)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("wb") as file:
+    test_images, test_labels = digits.public_split(olympics.task.public_rows)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("wb") as file:
         np.savez(file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels)
-    print(f"{options.out}: {len(labels)} training digits, {len(test_labels)} public ones")
-    return 0
+    print(f"{out}: {len(labels)} training digits, {len(test_labels)} public ones")
 
 
-def _export(root: Path, options: argparse.Namespace) -> int:
+@command
+@with_database
+@click.option("--out", type=Path, default=Path(), help="The folder, made if need be (default: here).")
+def export(root: Path, olympics: Olympics, database: str, out: Path) -> None:
+    """Write the standings of each event as CSV."""
     from autograder.leaderboard.board import Board, export_csv
+    from autograder.leaderboard.store.store import Store
 
-    olympics = _olympics(options)
-    snapshot = Board(_store(root, options), olympics).snapshot()
-    options.out.mkdir(parents=True, exist_ok=True)
+    snapshot = Board(Store(database), olympics).snapshot()
+    out.mkdir(parents=True, exist_ok=True)
     for event in olympics.events:
-        path = options.out / f"{event.id}.csv"
+        path = out / f"{event.id}.csv"
         path.write_text(export_csv(event, snapshot.standings[event.id]), encoding="utf-8")
         print(f"{path}: {len(snapshot.standings[event.id].places)} places")
-    return 0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from autograder.leaderboard.ranking import Score
-from autograder.leaderboard.settings import Event
 from tinybench.result import scale_unit
+
+if TYPE_CHECKING:  # the database and the commands use this file
+    from autograder.leaderboard.ranking import Score
+    from autograder.leaderboard.settings import Event
 
 SPACE = "\N{NO-BREAK SPACE}"
 
@@ -29,7 +32,6 @@ def percent(value: float) -> str:
 
 
 def scored(value: float, event: Event) -> str:
-    """Return a score in the terms of its event."""
     if event.measure in ("latency", "memory"):
         return times(value)
     return percent(value) if event.measure == "accuracy" else f"{value:.3f}"
@@ -41,7 +43,6 @@ def interval_of(score: Mapping[str, float], form: Callable[[float], str]) -> str
 
 
 def interval(score: Score, event: Event) -> str:
-    """Return the ends of a score's interval."""
     return f"{scored(score.lower, event).split(SPACE)[0]} – {scored(score.upper, event)}"
 
 
@@ -55,12 +56,4 @@ def machine_time(stamp: float) -> str:
     return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
 
 
-FILTERS = {
-    "quantity": quantity,
-    "times": times,
-    "percent": percent,
-    "scored": scored,
-    "interval": interval,
-    "moment": moment,
-    "machine_time": machine_time,
-}
+FILTERS = {each.__name__: each for each in (quantity, times, percent, scored, interval, moment, machine_time)}

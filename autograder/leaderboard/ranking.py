@@ -1,4 +1,4 @@
-"""Who leads: entries become scores with intervals, scores become places; overlapping intervals share one."""
+"""Who leads: entries get scores with intervals, scores get places, and overlapping intervals share one."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ class Entry:
     private: Score
 
     def accuracy(self, private: bool) -> Score:
-        """Return the accuracy that counts: on the private digits or on the public ones."""
         return self.private if private else self.public
 
     def point(self) -> tuple[float, float]:
-        """Return the point of the Pareto picture: latency as a ratio, and public accuracy."""
+        """Return the point of the Pareto chart: latency as a ratio, and public accuracy."""
         return self.latency.value, self.public.value
 
 
@@ -59,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Standings:
-    """An event's standings: who has a place, and whose best try fails a bar, with the reason."""
+    """Who has a place in an event, and whose entries all miss a bar, with the reason for the latest."""
 
     event: Event
     private: bool
@@ -68,7 +67,7 @@ class Standings:
 
 
 @lru_cache(maxsize=50_000)
-def _accuracy(correct: int, total: int) -> Score:
+def accuracy_of(correct: int, total: int) -> Score:
     return Score(correct / total, *wilson_interval(correct, total))
 
 
@@ -87,8 +86,8 @@ def entry_of(row: Any) -> Entry:
         latency=Score(*scores["latency"]["ratio"]),
         memory=Score(*scores["memory"]["ratio"]),
         size_ratio=scores["size"]["ratio"],
-        public=_accuracy(*scores["accuracy"]["public"]),
-        private=_accuracy(*scores["accuracy"]["private"]),
+        public=accuracy_of(*scores["accuracy"]["public"]),
+        private=accuracy_of(*scores["accuracy"]["private"]),
     )
 
 
@@ -105,7 +104,7 @@ def score(event: Event, entry: Entry, private: bool) -> Score:
 
 @lru_cache(maxsize=50_000)
 def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: float) -> Score:
-    """Return the mean area an entry gains over the baseline, of accuracy against each cost, between 0 and 1."""
+    """Return the mean area that an entry gains over the baseline, of accuracy against each cost, between 0 and 1."""
 
     def mean_area(costs: Iterable[float], correct: float) -> float:
         areas = [hypervolume_2d([(cost, correct)], (1.0, begins)) for cost in costs]
@@ -119,12 +118,11 @@ def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: f
 
 
 def smaller_is_better(event: Event) -> bool:
-    """Tell whether the smallest score leads."""
     return event.measure in ("latency", "memory")
 
 
 def missed_bars(event: Event, entry: Entry, private: bool) -> str:
-    """Return which bars an entry misses, as text; empty if none."""
+    """Return which bars an entry misses, as text."""
     accuracy = entry.accuracy(private).value
     missed = []
     if accuracy < event.accuracy_min:
@@ -137,22 +135,10 @@ def missed_bars(event: Event, entry: Entry, private: bool) -> str:
 
 
 def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standings:
-    """Rank an event.
+    """Rank the best entry of each student to an event; `private` digits count after the deadline.
 
-    Parameters
-    ----------
-    event
-        The event.
-    entries
-        Measured entries, of any event.
-    private
-        Whether the deadline has passed, so that the private digits count.
-
-    Returns
-    -------
-    Standings
-        The best entry of each student. A student shares the place of the first one above whose interval overlaps the
-        interval of that place's leader; within a place the earliest entry comes first.
+    A student shares the place of the first one above whose interval overlaps the interval of that place's leader;
+    within a place the earliest entry comes first.
     """
     sign = 1.0 if smaller_is_better(event) else -1.0
     best: dict[str, tuple[tuple[float, int], Entry]] = {}

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from dataclasses import field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal
 
-MEASURES = ("latency", "memory", "accuracy", "area")
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, Strict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+UNLIMITED = float("inf")
+
+# No number is guessed from text, a truth value or a fraction.
+Count = Annotated[int, Strict(), Field(gt=0)]
+Amount = Annotated[float, Strict(), Field(gt=0)]
+KNOWN_KEYS: ConfigDict = {"extra": "forbid", "validate_by_name": True}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class Task:
     """How many digits, and how many of them one timed call gets."""
 
-    public_rows: int = 4320
-    private_rows: int = 4320
-    batch: int = 256
+    public_rows: Count = 4320
+    private_rows: Count = 4320
+    batch: Count = 256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class EntryLimits:
     """What an entry may be, and what it may use while it is measured."""
 
-    size_mb: float = 16
-    nodes: int = 2000
-    weights: int = 4_000_000
-    start_seconds: float = 5.0
-    call_seconds: float = 1.0
-    seconds: float = 120
-    memory_mb: float = 1024
+    size_mb: Amount = 16
+    nodes: Count = 2000
+    weights: Count = 4_000_000
+    start_seconds: Amount = 5.0
+    call_seconds: Amount = 1.0
+    seconds: Amount = 120
+    memory_mb: Amount = 1024
 
     @property
     def size(self) -> int:
@@ -39,44 +45,50 @@ class EntryLimits:
         return int(self.size_mb * 2**20)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class Quota:
     """How often a student may enter, and how long a token is good for."""
 
-    per_day: int = 8
-    token_days: int = 180
+    per_day: Count = 8
+    token_days: Count = 180
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class Baseline:
-    """The network that every entry is measured beside."""
+    """The network that every entry is compared with."""
 
-    hidden: tuple[int, ...] = (512, 256)
-    iterations: int = 15
-    seed: int = 0
+    hidden: tuple[Count, ...] = (512, 256)
+    iterations: Count = 15
+    seed: Annotated[int, Strict()] = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class Effort:
     """How thoroughly the referee measures."""
 
-    processes: int = 6
-    rounds: int = 25
-    floor: float = 0.08
-    widest: float = 0.2
+    processes: Count = 6
+    rounds: Count = 25
+    floor: Amount = 0.08
+    widest: Amount = 0.2
 
 
-@dataclass(frozen=True)
+def _check_id(name: str) -> str:
+    if not name.replace("-", "").isalnum() or not name.isascii():
+        raise ValueError("it stands in addresses: use letters, digits and hyphens")
+    return name
+
+
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class Event:
     """One contest: what ranks in it, and which bars an entry must pass."""
 
-    id: str
+    id: Annotated[str, AfterValidator(_check_id)]
     title: str
     goal: str
-    measure: str
-    accuracy_min: float = 0.0
-    latency_max: float = float("inf")
-    size_max: float = float("inf")
+    measure: Literal["latency", "memory", "accuracy", "area"]
+    accuracy_min: Annotated[float, Strict(), Field(ge=0, lt=1)] = 0.0
+    latency_max: Amount = UNLIMITED
+    size_max: Amount = UNLIMITED
 
     @property
     def rules(self) -> str:
@@ -85,21 +97,21 @@ class Event:
         if self.accuracy_min:
             begins = "The areas begin at accuracy" if self.measure == "area" else "Accuracy at least"
             bars.append(f"{begins} {100 * self.accuracy_min:g}\N{NO-BREAK SPACE}%")
-        if self.latency_max < float("inf"):
+        if self.latency_max < UNLIMITED:
             bars.append(f"latency at most {self.latency_max:g}\N{NO-BREAK SPACE}× the baseline's")
-        if self.size_max < float("inf"):
+        if self.size_max < UNLIMITED:
             bars.append(f"file at most {self.size_max:g}\N{NO-BREAK SPACE}× the baseline's")
         text = ", ".join(bars)
         return f"{text[0].upper()}{text[1:]}." if text else "No bars."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=KNOWN_KEYS)
 class Olympics:
     """All that an instructor sets."""
 
-    title: str
-    deadline: datetime
-    events: tuple[Event, ...]
+    title: Annotated[str, Field(min_length=1)]
+    deadline: Annotated[AwareDatetime, Strict()]
+    events: Annotated[tuple[Event, ...], Field(min_length=1, alias="event")]
     task: Task = field(default_factory=Task)
     limits: EntryLimits = field(default_factory=EntryLimits)
     quota: Quota = field(default_factory=Quota)
@@ -114,77 +126,41 @@ class Olympics:
         raise ValueError(f"there is no event {name!r}; there are {', '.join(event.id for event in self.events)}")
 
 
-Section = TypeVar("Section", Task, EntryLimits, Quota, Baseline, Effort, Event)
+SECTIONS: dict[str, Any] = {
+    "event": Event, "task": Task, "limits": EntryLimits, "quota": Quota, "baseline": Baseline, "referee": Effort
+}  # fmt: skip
 
 
 def load(path: Path | None = None) -> Olympics:
-    """Read the file of the Olympics.
-
-    Parameters
-    ----------
-    path
-        The file; by default the ``events.toml`` beside this module.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read or is not TOML, or a value is missing, unknown or out of range; the message names file,
-        section and key.
-    """
+    """Read a file of events, by default the `events.toml` of this folder; a ValueError names file, section and key."""
     path = path or Path(__file__).with_name("events.toml")
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _olympics(data)
+        olympics = TypeAdapter(Olympics).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        raise ValueError(f"{path}: {_in_words(error.errors()[0])}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    if len({event.id for event in olympics.events}) < len(olympics.events):
+        raise ValueError(f"{path}: two events have the same id")
+    return olympics
 
 
-def _olympics(data: dict[str, Any]) -> Olympics:
-    sections = {"task": Task, "limits": EntryLimits, "quota": Quota, "baseline": Baseline, "referee": Effort}
-    unknown = sorted(set(data) - {"title", "deadline", "event", *sections})
-    if unknown:
-        raise ValueError(f"unknown key {unknown[0]!r}")
-    title, deadline = data.get("title"), data.get("deadline")
-    if not isinstance(title, str) or not title:
-        raise ValueError('title is missing; write title = "…"')
-    if not isinstance(deadline, datetime) or deadline.tzinfo is None:
-        raise ValueError("deadline must be a date and time with its offset, such as 2027-02-12T18:00:00+01:00")
-    events = tuple(_section(Event, f"event {number}", row) for number, row in enumerate(data.get("event", []), 1))
-    if not events:
-        raise ValueError("there is no [[event]]")
-    for event in events:
-        if event.measure not in MEASURES:
-            raise ValueError(f"event {event.id}: measure is {event.measure!r}; it must be one of {', '.join(MEASURES)}")
-        if event.accuracy_min >= 1:
-            raise ValueError(f"event {event.id}: accuracy_min is {event.accuracy_min}; it must lie between 0 and 1")
-        if not event.id.replace("-", "").isalnum() or not event.id.isascii():
-            raise ValueError(f"event id {event.id!r} stands in addresses: use letters, digits and hyphens")
-    if len({event.id for event in events}) < len(events):
-        raise ValueError("two events have the same id")
-    read: dict[str, Any] = {name: _section(kind, name, data.get(name, {})) for name, kind in sections.items()}
-    return Olympics(title, deadline, events, **read)
-
-
-def _section(kind: type[Section], name: str, values: Mapping[str, Any]) -> Section:
-    """Build one section, every key known and every number positive."""
-    known = {item.name: item for item in fields(kind)}
-    for key, value in values.items():
-        if key not in known:
-            raise ValueError(f"[{name}] has no {key!r}; it knows {', '.join(known)}")
-        wanted = str(known[key].type)
-        numeric = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = {"int": isinstance(value, int) and numeric, "float": numeric, "str": isinstance(value, str)}
-        if not fits.get(wanted, isinstance(value, list)):
-            raise ValueError(f"[{name}] {key} is {value!r}; it must be of type {wanted}")
-        numbers = value if isinstance(value, list) else [value] if numeric and key != "seed" else []
-        if not all(isinstance(number, int | float) and number > 0 for number in numbers):
-            raise ValueError(f"[{name}] {key} is {value!r}; it must be positive")
-    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    try:
-        return kind(**given)
-    except TypeError as error:
-        raise ValueError(f"[{name}] {str(error).split('() ')[-1]}") from None
+def _in_words(problem: Any) -> str:
+    """Say what pydantic found in the terms of the file: section, key, value, and what is allowed."""
+    name, *rest = problem["loc"]
+    number = f" {rest.pop(0) + 1}" if rest and name == "event" else ""
+    section, key = (f"[{name}{number}] ", rest[0]) if rest else ("", name)
+    if problem["type"] == "unexpected_keyword_argument":
+        return (
+            f"{section}has no {key!r}; it knows {', '.join(SECTIONS[name].__annotations__)}"
+            if rest
+            else f"unknown key {key!r}"
+        )
+    if key == "deadline":
+        return "deadline must be a date and time with its offset, such as 2027-02-12T18:00:00+01:00"
+    if problem["type"] == "missing":
+        return f"{section}{key} is missing"
+    allowed = problem["msg"].removeprefix("Value error, ").replace("Input should", "it must")
+    return f"{section}{key} is {problem['input']!r}; {allowed}"

@@ -76,7 +76,7 @@ def measure(olympics: Olympics, repeats: int) -> dict[str, dict[str, list[Ratio]
     return found
 
 
-def table(found: Mapping[str, Mapping[str, Sequence[Ratio]]]) -> list[dict[str, Any]]:
+def rows_of(found: Mapping[str, Mapping[str, Sequence[Ratio]]]) -> list[dict[str, Any]]:
     """Return a row for each entry and measure: smallest and largest ratio, mean width, agreeing pairs."""
     rows = []
     for name, measures in found.items():
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     before = os.getloadavg()[0]
     with busy_cores(busy) if busy else contextlib.nullcontext():
         found = measure(small_olympics() if options.quick else load(), options.repeats)
-    rows = table(found)
+    rows = rows_of(found)
     print("| entry | measure | smallest | largest | interval, upper ÷ lower | pairs that agree |")
     print("|---|---|---|---|---|---|")
     for row in rows:

@@ -235,5 +235,5 @@ def test_every_command_explains_itself() -> None:
         run = subprocess.run(
             [sys.executable, "-m", "autograder", command, "--help"], capture_output=True, text=True, check=True
         )
-        assert run.stdout.startswith("usage: ")
+        assert run.stdout.startswith(f"Usage: autograder {command} ")
         assert len(run.stdout.splitlines()) >= 5

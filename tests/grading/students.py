@@ -7,16 +7,14 @@ import copy
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.notebook import grading, is_export, is_solution, label, module_name, without_solution_markers
+from autograder.course.notebook import cells_of, without_solution_markers
 from tests.attacks.notebooks import released, solved
-from tests.mutants import Mutant
+from tests.mutants import Mutant, mutants
 
 # what students write into cells of their own
 OWN = [
@@ -62,39 +60,32 @@ class Submission:
 
     def has_twins(self) -> bool:
         """Whether two cells carry the same nbgrader marks."""
-        names = [name for cell in self.notebook.cells if (name := grading(cell).get("grade_id"))]
+        names = [cell.id for cell in cells_of(self.notebook) if cell.marks.get("grade_id")]
         return len(set(names)) < len(names)
 
 
 def generate(path: Path, number: int, seed: int = 0) -> Iterator[Submission]:
     """Yield honest submissions of a module, the same for the same seed."""
-    mutants = _mutants(path)
+    wrong = mutants(path.stem)
     for index in range(number):
         rng = random.Random(f"{path.stem} {seed} {index}")
-        yield _student(path, rng, mutants, f"{path.stem[:2]}_student_{index:03}")
+        yield _student(path, rng, wrong, f"{path.stem[:2]}_student_{index:03}")
 
 
-def _mutants(path: Path) -> dict[str, list[Mutant]]:
-    module = f"tests.mutants.m{path.stem[:2]}_{module_name(path)}"
-    found: dict[str, list[Mutant]] = {}
-    for mutant in import_module(module).MUTANTS if find_spec(module) else []:
-        found.setdefault(mutant.cell, []).append(mutant)
-    return found
-
-
-def _student(path: Path, rng: random.Random, mutants: dict[str, list[Mutant]], name: str) -> Submission:
+def _student(path: Path, rng: random.Random, mutants: list[Mutant], name: str) -> Submission:
     notebook, stubs = solved(path), {cell.id: cell.source for cell in released(path).cells}
     submission = Submission(name, notebook, rng.randrange(2**31))
     skill = rng.choice([1.0, 0.9, 0.8, 0.5])
     cells: list[NotebookNode] = []
-    for index, cell in enumerate(notebook.cells):
-        if is_solution(cell):
-            wrong = mutants.get(label(cell, index), []) if rng.random() < 0.7 else []
+    for index, read in enumerate(cells_of(notebook)):
+        cell = read.node
+        if read.is_solution:
+            wrong = [each for each in mutants if each.cell == read.id] if rng.random() < 0.7 else []
             cells += _solution(cell, stubs[cell.id], wrong, skill, rng)
             continue
-        if cell.cell_type == "markdown" and grading(cell).get("solution"):
+        if read.is_written:
             cell.source = rng.choice(WRITTEN)
-        elif cell.cell_type == "code" and not grading(cell) and not is_export(cell) and rng.random() < 0.01:
+        elif read.is_code and not read.marks and not read.is_export and rng.random() < 0.01:
             submission.demos_changed = True
             if rng.random() < 0.5:
                 continue  # deleted

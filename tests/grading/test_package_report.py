@@ -10,8 +10,9 @@ import nbformat
 import pytest
 
 from autograder.cli import main
-from autograder.course.export import export_course, write_atomically
+from autograder.course.export import export_course
 from autograder.course.notebook import NotebookError, read_notebook
+from autograder.files import write_atomically
 from autograder.grading.package_report import Module, package
 from tests.tiny_course import ROOT, SETUP, Write, code, hand_in
 

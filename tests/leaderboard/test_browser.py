@@ -222,7 +222,7 @@ def test_accessible_and_within_the_screen(
         expect(page.get_by_role("row", name=re.compile("Shelly"))).to_contain_text(number, use_inner_text=True)
     page.goto("/pareto")
     assert page.evaluate(
-        "(box => box.left >= 0 && box.right <= innerWidth)(document.querySelector('.picture').getBoundingClientRect())"
+        "(box => box.left >= 0 && box.right <= innerWidth)(document.querySelector('.chart').getBoundingClientRect())"
     )
     page.goto("/enter")
     page.get_by_label("Token").fill(site.token(f"{scheme} {width}"))

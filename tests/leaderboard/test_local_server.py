@@ -75,7 +75,7 @@ def test_an_occupied_port_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
 def test_why_it_does_not_come_up_is_said(tmp_path: Path) -> None:
     events = tmp_path / "events.toml"
     events.write_text("title = 3", encoding="utf-8")
-    with pytest.raises(NotRunning, match="title is missing"), running(tmp_path, events):
+    with pytest.raises(NotRunning, match="title is 3; it must be a valid string"), running(tmp_path, events):
         pass
 
 

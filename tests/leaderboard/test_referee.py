@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from autograder import pace
 from autograder.leaderboard import digits
-from autograder.leaderboard.entry.validate import Refused, check
+from autograder.leaderboard.entry.validate import EntryRefused, check
 from autograder.leaderboard.referee.host_lock import host_lock
 from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
 from autograder.leaderboard.settings import Effort
@@ -97,10 +97,10 @@ def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> Non
 
     def listening(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
         asked.append(stdin)
-        raise Refused("enough")
+        raise EntryRefused("enough")
 
     spy = Referee(OLYMPICS, trained(64), 1, listening)
-    with pytest.raises(Refused):
+    with pytest.raises(EntryRefused):
         spy.measure(trained(8))
     packed = np.load(io.BytesIO(asked[0]))
     assert set(packed.files) == {"rows", "entry", "baseline", "tiny", "question"}
@@ -120,7 +120,7 @@ def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> Non
 )
 def test_whatever_the_sandbox_says_becomes_a_reason(finished: bubblewrap.Finished, reason: str) -> None:
     broken = Referee(OLYMPICS, trained(64), 1, lambda stdin, limits: finished)
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(EntryRefused, match=reason):
         broken.measure(trained(8))
 
 
@@ -172,7 +172,7 @@ def test_nothing_about_private_digits_is_told() -> None:
     assert "4711" not in str(refused.value)
     assert "private" in str(refused.value)
     public = Program(answers=lambda number: secret)
-    with pytest.raises(Refused, match="idx=4711") as heard:
+    with pytest.raises(EntryRefused, match="idx=4711") as heard:
         Referee(OLYMPICS, trained(64), 1, public).measure(trained(8))
     assert not isinstance(heard.value, RefusedOnPrivate)
 
@@ -189,7 +189,7 @@ def test_what_varies_too_much_is_measured_again_and_then_refused(stage: str, alw
     program = Program(**{stage: varying})
     umpire = Referee(small_olympics(referee=Effort(processes=3, rounds=5)), trained(64), 1, program)
     if always:
-        with pytest.raises(Refused, match=f"its {stage} varies too much"):
+        with pytest.raises(EntryRefused, match=f"its {stage} varies too much"):
             umpire.measure(trained(8))
     else:
         umpire.measure(trained(8))
@@ -201,7 +201,7 @@ def test_what_varies_too_much_is_measured_again_and_then_refused(stage: str, alw
 def test_the_weights_of_an_entry_are_seen_when_it_is_loaded(referee: Referee, hidden: int) -> None:
     data = dense(hidden)
     weights = 4 * check(data).weights
-    assert weights < referee._weigh_both(data)["entry"]["load"] < 3 * weights + 2**18
+    assert weights < referee.measure_memory(data)["entry"]["load"] < 3 * weights + 2**18
 
 
 def _hold(name: str, queue: multiprocessing.Queue[tuple[float, float]]) -> None:

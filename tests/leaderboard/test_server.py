@@ -225,7 +225,7 @@ def test_an_error_of_ours_is_no_missing_page(client: httpx.Client, token: str, m
     def fail(*_: object) -> None:
         raise ValueError("ours")
 
-    monkeypatch.setattr(uploads, "check_apart", fail)
+    monkeypatch.setattr(uploads, "check_in_process", fail)
     assert client.post(API, content=dense(), headers=bearer(token)).status_code == 500
 
 

@@ -146,7 +146,7 @@ def test_a_file_whose_entry_was_refused_may_come_again(store: Store, ada: Studen
 def test_the_quota_is_by_event_and_day_and_refused_entries_are_free(store: Store, clock: Clock, ada: Student) -> None:
     enter(store, ada, 9)
     jobs.refuse(store, claimed(store), "broken")
-    store.refuse_at_the_door(ada, "latency", "x", b"x", "no model")
+    store.record_refusal(ada, "latency", "x", b"x", "no model")
     for seed in range(3):
         enter_and_measure(store, ada, seed)
     with pytest.raises(Exhausted, match="tomorrow"):
@@ -224,7 +224,7 @@ def test_a_clock_that_was_ahead_once_does_not_end_the_contest(
     deadline = datetime.fromtimestamp(right + 30 * DAY, UTC)
     data = dense(2, 1)
     clock.now += 90 * DAY
-    store.refuse_at_the_door(ada, "latency", "x", b"junk", "no model")
+    store.record_refusal(ada, "latency", "x", b"junk", "no model")
     clock.now = right
     with caplog.at_level(logging.ERROR), pytest.raises(NotAllowed, match="deadline"):
         store.enter(ada, "latency", "m", data, check(data), QUOTA, deadline)

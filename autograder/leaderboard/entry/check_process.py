@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from autograder import pace
-from autograder.leaderboard.entry.validate import Facts, Refused, check
+from autograder.leaderboard.entry.validate import EntryRefused, Facts, check
 from autograder.leaderboard.settings import EntryLimits
 
 COMMAND = [sys.executable, "-m", __name__]
@@ -23,14 +23,14 @@ WALL_SECONDS = 20.0  # on a busy machine waiting for a core costs no file its ch
 MEMORY = 2 * 2**30
 
 
-class Reader:
-    """A process that checks one file after another, until one ends it."""
+class CheckProcess:
+    """A process that checks one file after another, until one breaks it."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, data: bytes, limits: EntryLimits) -> Any:
-        """Return what the process says of a file; None, and the process has ended, if it says nothing in time."""
+        """Return the answer of the process; None, and the process has ended, if there is none in time."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         alarm = threading.Timer(pace.wall(WALL_SECONDS), self.process.kill)
@@ -46,12 +46,11 @@ class Reader:
             alarm.cancel()
 
     def end(self) -> None:
-        """End the process."""
         self.process.kill()
         self.process.communicate()
 
 
-_idle: list[Reader] = []
+_idle: list[CheckProcess] = []
 
 
 @atexit.register
@@ -60,35 +59,24 @@ def _end_all() -> None:
         _idle.pop().end()
 
 
-def check_apart(data: bytes, limits: EntryLimits) -> Facts:
-    """Do what `entry.check` does, in a process with limits on time and memory.
-
-    Parameters
-    ----------
-    data, limits
-        See `entry.check`.
-
-    Raises
-    ------
-    Refused
-        As `entry.check`, and if the check uses too much or breaks down.
-    """
+def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
+    """Do what `validate.check` does, in a process with limits on time and memory; what breaks it is refused."""
     try:
-        reader = _idle.pop()
+        process = _idle.pop()
     except IndexError:
-        reader = Reader()
-    answer = reader.ask(data, limits)
+        process = CheckProcess()
+    answer = process.ask(data, limits)
     if answer is None:
         most = pace.cpu(CPU_SECONDS)
-        raise Refused(f"reading it takes more than {most:.3g} s, or breaks the reader; make the model simpler")
-    _idle.append(reader)
+        raise EntryRefused(f"reading it takes more than {most:.3g} s, or breaks the reader; make the model simpler")
+    _idle.append(process)
     if "refused" in answer:
-        raise Refused(answer["refused"])
+        raise EntryRefused(answer["refused"])
     return Facts(**answer)
 
 
-def serve(check: Callable[[bytes, EntryLimits], Facts] = check) -> None:
-    """Check what comes on standard input, until there is no more: each time a line of JSON, and the file."""
+def answer_questions(check: Callable[[bytes, EntryLimits], Facts] = check) -> None:
+    """Check the files on standard input until it ends: each time a line of JSON, and the file."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the server, and its end this
     for line in iter(sys.stdin.buffer.readline, b""):
@@ -98,11 +86,11 @@ def serve(check: Callable[[bytes, EntryLimits], Facts] = check) -> None:
         signal.setitimer(signal.ITIMER_PROF, pace.cpu(CPU_SECONDS))
         try:
             answer = asdict(check(data, EntryLimits(**question["limits"])))
-        except Refused as refused:
+        except EntryRefused as refused:
             answer = {"refused": str(refused)}
         signal.setitimer(signal.ITIMER_PROF, 0)
         print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
-    serve()
+    answer_questions()

@@ -1,8 +1,7 @@
 """Count the parts of a protobuf file before protobuf allocates them, and read its texts.
 
-A file of 16 MB can hold eight million empty messages, for which the parser takes 1.2 GB: a server that parses before it
-counts can be filled up by one upload. The scan allocates next to nothing. Texts that are not UTF-8 protobuf would hand
-over as bytes, where everything behind expects text.
+Ours, because protobuf has no such limits: a file of 16 MB can hold eight million empty messages, for which the parser
+takes 1.2 GB. Texts that are not UTF-8 it would hand over as bytes, where text is expected.
 """
 
 from __future__ import annotations
@@ -20,25 +19,14 @@ _PACKED_INTEGERS = {5, 7, 11}  # of a tensor: int32_data, int64_data, uint64_dat
 
 
 class Malformed(ValueError):
-    """These bytes are no protobuf message, or one with too many parts, or with texts that are none."""
+    """These bytes are no protobuf message, or one with too many parts, or with broken texts."""
 
 
-def scan(data: bytes, *, parts: int = 60_000, numbers: int = 8_000_000) -> None:
-    """Walk through the fields of an ONNX file.
+def check_limits(data: bytes, *, parts: int = 60_000, numbers: int = 8_000_000) -> None:
+    """Walk through the fields of an ONNX file; raise Malformed if that fails or there are too many.
 
-    Parameters
-    ----------
-    data
-        The file.
-    parts
-        How many messages and texts it may hold; parsed, each costs about 100 bytes.
-    numbers
-        How many integers and floats it may hold outside raw data; parsed, each costs 8 bytes.
-
-    Raises
-    ------
-    Malformed
-        If it cannot be walked through, or holds too much; the message says which.
+    Parsed, each of the `parts`, messages and texts, costs about 100 bytes, and each of the `numbers` outside raw data
+    costs 8.
     """
     waiting: list[tuple[int, int, Any]] = [(0, len(data), ModelProto.DESCRIPTOR)]
     seen = counted = 0

@@ -1,6 +1,6 @@
 """The program that the referee runs inside the sandbox: one question as bytes in, one answer as JSON out.
 
-It sees models and digits, but no labels: answers are compared outside. Beside this file the sandbox shows `tinybench`.
+It sees models and digits, but no labels: answers are compared outside. The sandbox holds this file and `tinybench`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from tinybench.onnx import new_session, session_options
 
-Run = Callable[[np.ndarray], np.ndarray]
+Model = Callable[[np.ndarray], np.ndarray]
 OPTIONS = session_options()
 OPTIONS.log_severity_level = 4  # nothing
 
@@ -33,7 +33,7 @@ class Unfit(Exception):
     """The entry cannot be measured; the message is the sentence its author reads."""
 
 
-def load(content: bytes) -> Run:
+def load(content: bytes) -> Model:
     """Return a model as a function from digits to scores, on one thread."""
     # The allow-list knows no custom operators; neither shall the session.
     session = new_session(content, OPTIONS)
@@ -47,17 +47,17 @@ def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Let the kernel end this process when it works longer: nothing in Python can interrupt the runtime."""
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Have the kernel end this process when it works longer: nothing in Python can interrupt the runtime."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, **_: Any) -> dict[str, Any]:
-    """Read all digits, twice: alike, and in other company."""
+    """Read all digits three times: twice in the same batches, once in others."""
     rows = packed["rows"]
-    with at_most(start_seconds):
+    with cpu_limit(start_seconds):
         # The first call may do what later ones need not do again.
         run = load(packed["entry"].tobytes())
         run(rows[:batch])
@@ -96,7 +96,7 @@ def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
 
     stock = batches(packed["rows"], batch)
 
-    def turning(run: Run, own: Iterable[np.ndarray]) -> Callable[[object], object]:
+    def turning(run: Model, own: Iterable[np.ndarray]) -> Callable[[object], object]:
         turn = itertools.cycle(own)
         return lambda _: run(next(turn))
 

@@ -1,4 +1,4 @@
-"""The referee: measures an entry beside the baseline, inside the sandbox, and believes no other number."""
+"""The referee: measures an entry next to the baseline, inside the sandbox, and believes no other number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import numpy as np
 import tinybench
 from autograder import pace
 from autograder.leaderboard import digits
-from autograder.leaderboard.entry.validate import Refused
+from autograder.leaderboard.entry.validate import EntryRefused
 from autograder.leaderboard.referee.host_lock import Progress, host_lock
 from autograder.leaderboard.settings import EntryLimits, Olympics
 from autograder.sandbox import bubblewrap
@@ -37,22 +37,22 @@ PRIVATE = (
     "afresh (autograder.leaderboard.digits.fresh_digits)"
 )
 
-Run = Callable[[bytes, bubblewrap.Limits], bubblewrap.Finished]
+RunProgram = Callable[[bytes, bubblewrap.Limits], bubblewrap.Finished]
 
 
-class RefusedOnPrivate(Refused):
-    """This entry fails on private digits: it counts, or their secret could be asked for again and again."""
+class RefusedOnPrivate(EntryRefused):
+    """The entry fails on private digits: it counts, or they could be asked about again and again."""
 
 
 def confined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
     """Run the measuring program in the sandbox: no network, an empty folder, nobody else's files."""
     shown = {f"{PLACE}/measure.py": PROGRAM, f"{PLACE}/tinybench": Path(tinybench.__file__).parent}
     argv = [sys.executable, "-sB", f"{PLACE}/measure.py"]
-    return bubblewrap.run(argv, stdin, room=bubblewrap.Room(shown), limits=limits)
+    return bubblewrap.run_program(argv, stdin, mounts=bubblewrap.Mounts(shown), limits=limits)
 
 
 def unconfined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
-    """Run the measuring program as it is, for a student who rehearses an own model without bubblewrap."""
+    """Run the measuring program without bubblewrap, for students who rehearse a model of their own."""
     folder = str(Path(tinybench.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -62,31 +62,12 @@ def unconfined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
 
 
 def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return the ratio of a measurement made in several processes, and where another such measurement would land.
+    """Return the geometric mean of one ratio per process, and the interval in which another measurement would land.
 
-    Parameters
-    ----------
-    ratios
-        One ratio for each process, at least two.
-    floor
-        The interval reaches at least so far to both sides, as a fraction: what a host's load changes from one
-        measurement to the next, the processes of one measurement do not show.
-    confidence
-        How often a second, independent measurement falls within the interval.
-
-    Returns
-    -------
-    tuple of float
-        Ratio (the geometric mean), lower and upper end.
-
-    Notes
-    -----
-    Both measurements err, so the t interval of the mean is widened by √2. Rounds of one process share its memory
-    layout: the interval comes from processes, not from rounds.
-
-    References
-    ----------
-    Kalibera, Jones, "Rigorous benchmarking in reasonable time", ISMM (2013): processes as the unit of repetition.
+    It reaches at least `floor`, a fraction, to both sides: what a host's load changes from one measurement to the next,
+    the processes of one do not show. Both measurements err, so the t interval of the mean is widened by √2. Rounds of
+    one process share its memory layout, so the interval comes from processes (Kalibera, Jones, "Rigorous benchmarking
+    in reasonable time", ISMM 2013).
     """
     from scipy.special import stdtrit
 
@@ -98,69 +79,38 @@ def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.
 
 
 class Referee:
-    """Measures entries of one Olympics.
+    """Measures entries of one Olympics; `seed` is that of the private digits, None to rehearse without them."""
 
-    Parameters
-    ----------
-    olympics
-        Events, limits and effort.
-    baseline
-        The model beside which entries are measured.
-    seed
-        Seed of the private digits; None to rehearse without them.
-    run
-        Runs the measuring program: `confined` always, but for rehearsals.
-    """
-
-    def __init__(self, olympics: Olympics, baseline: bytes, seed: int | None, run: Run = confined) -> None:
+    def __init__(self, olympics: Olympics, baseline: bytes, seed: int | None, run: RunProgram = confined) -> None:
         self.olympics, self.baseline, self.run = olympics, baseline, run
         self.public = digits.public_split(olympics.task.public_rows)
         self.private = None if seed is None else digits.private_split(olympics.task.private_rows, seed)
 
     def measure(self, data: bytes, progress: Progress = lambda text: None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Measure an entry that `entry.check` has passed.
+        """Measure an entry that `validate.check` has passed; return its scores, and every single measurement.
 
-        Parameters
-        ----------
-        data
-            Its bytes.
-        progress
-            Is told what happens, in a few words.
-
-        Returns
-        -------
-        scores : dict
-            Latency and memory as ratios to the baseline with intervals, size, and correct answers of how many.
-        evidence : dict
-            Every single measurement.
-
-        Raises
-        ------
-        Refused
-            If it cannot be measured; the message is for its author.
+        Scores are latency and memory as ratios to the baseline with intervals, size, and correct answers of how many.
         """
         progress("waiting for the machine")
         with host_lock(progress):
             progress("reading digits")
-            accuracy, agreement = self._read(data)
+            accuracy, agreement = self._measure_accuracy(data)
             for _ in range(MEASUREMENTS):
-                scores, evidence = self._race_and_weigh(data, progress)
+                scores, evidence = self._measure_costs(data, progress)
                 varies = self._varies(scores)
                 if not varies:
                     return {**scores, "accuracy": accuracy}, {**evidence, "agreement": agreement}
-        raise Refused(varies)
+        raise EntryRefused(varies)
 
-    def _race_and_weigh(self, data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Measure latency, memory and size; return scores and evidence as `measure` does."""
-        effort = self.olympics.referee
-        processes = effort.processes
+    def _measure_costs(self, data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
+        effort, processes = self.olympics.referee, self.olympics.referee.processes
         timed, peaks = [], []
         for number in range(1, processes + 1):
-            # Weighing in between spreads the timing over more of what else happens on this machine.
+            # Weighing in between spreads the timing over more of this machine's other load.
             progress(f"timing, process {number} of {processes}")
-            timed.append(self.race(data))
+            timed.append(self.measure_latency(data))
             progress(f"weighing, process {number} of {processes}")
-            peaks.append(self._weigh_both(data))
+            peaks.append(self.measure_memory(data))
         speeds = [median_ratio(each) for each in timed]
         heights = [{name: max(stages.values()) for name, stages in pair.items()} for pair in peaks]
         weights = [pair["entry"] / max(1, pair["baseline"]) for pair in heights]
@@ -188,7 +138,7 @@ class Referee:
         return scores, {"latency": timed, "memory": peaks}
 
     def _varies(self, scores: Mapping[str, Any]) -> str:
-        """Return why a measurement says too little, empty if it does not: a wide interval would share any place."""
+        """Return why a measurement says too little, if it does: a wide interval would share any place."""
         for name in ("latency", "memory"):
             value, lower, upper = scores[name]["ratio"]
             if upper / value > 1 + self.olympics.referee.widest:
@@ -200,26 +150,9 @@ class Referee:
         return ""
 
     def answers(self, data: bytes, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Let an entry read digits, which the sandbox sees in mixed order and without labels.
+        """Return an entry's labels of digits, and the fraction that stays the same in other batches.
 
-        Parameters
-        ----------
-        data
-            Its bytes, which `entry.check` has passed.
-        rows
-            Digits of shape ``(n, 784)``, float32.
-
-        Returns
-        -------
-        labels : ndarray
-            Its answers, of shape ``(n,)``.
-        agreement : float
-            The fraction of answers that stay when the digits come in other company.
-
-        Raises
-        ------
-        Refused
-            If it cannot be run, or its answers change or are none; the message is for its author.
+        The sandbox sees the digits in mixed order and without their labels.
         """
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
         seconds: dict[str, Any] = {
@@ -229,24 +162,17 @@ class Referee:
         answer = self._ask("answers", data, rows[order], **seconds)
         given = np.asarray(answer["labels"])
         if given.shape != order.shape:
-            raise Refused("the measuring program gave no sound answer; tell your instructor")
+            raise EntryRefused("the measuring program gave no sound answer; tell your instructor")
         labels = np.empty(len(rows), np.int64)
         labels[order] = given
         return labels, float(answer["agreement"])
 
-    def race(self, data: bytes) -> dict[str, Any]:
-        """Time an entry and the baseline in shuffled rounds of one fresh process.
-
-        Returns
-        -------
-        dict
-            Seconds of each round of ``"entry"`` and ``"baseline"``, and what fraction of its time the entry took on
-            ``"repeated"`` digits.
-        """
+    def measure_latency(self, data: bytes) -> dict[str, Any]:
+        """Return the seconds of entry and baseline in shuffled rounds of one fresh process."""
         return self._ask("latency", data, self._fresh(), rounds=self.olympics.referee.rounds)
 
-    def _read(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
-        """Count correct answers on both splits; what happens on the private one is told to nobody."""
+    def _measure_accuracy(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
+        """Count correct answers on both splits; how the private one fails is told to nobody."""
         images, truth = self.public
         labels, agreement = self.answers(data, images)
         counted = {"public": (int((labels == truth).sum()), len(truth))}
@@ -254,7 +180,7 @@ class Referee:
             images, truth = self.private
             try:
                 labels, again = self.answers(data, images)
-            except Refused:
+            except EntryRefused:
                 raise RefusedOnPrivate(PRIVATE) from None
             counted["private"], agreement = (int((labels == truth).sum()), len(truth)), min(agreement, again)
         return counted, agreement
@@ -263,7 +189,7 @@ class Referee:
         """Return digits to time and weigh with: no entry can know them, or tell them from those that decide."""
         return digits.fresh_digits(8 * self.olympics.task.batch)[0]
 
-    def _weigh_both(self, data: bytes) -> dict[str, dict[str, int]]:
+    def measure_memory(self, data: bytes) -> dict[str, dict[str, int]]:
         """Measure the memory of entry and baseline, each in a process of its own, in random order."""
         models = [("entry", data), ("baseline", self.baseline)]
         random.shuffle(models)
@@ -293,7 +219,7 @@ class Referee:
 
 def _answer(finished: bubblewrap.Finished, limits: EntryLimits) -> dict[str, Any]:
     if finished.limit:
-        raise Refused(f"measuring it was stopped: {finished.limit}")
+        raise EntryRefused(f"measuring it was stopped: {finished.limit}")
     if finished.code == 0:
         try:
             answer = json.loads(finished.output)
@@ -301,15 +227,16 @@ def _answer(finished: bubblewrap.Finished, limits: EntryLimits) -> dict[str, Any
             answer = None
         if isinstance(answer, dict):
             if "unfit" in answer:
-                raise Refused(str(answer["unfit"]))
+                raise EntryRefused(str(answer["unfit"]))
             return answer
     if finished.code in OVERTIME:
-        raise Refused(f"it works longer than {pace.cpu(limits.start_seconds):.3g} s to be loaded and to answer once")
+        most = pace.cpu(limits.start_seconds)
+        raise EntryRefused(f"it works longer than {most:.3g} s to be loaded and to answer once")
     if b"bad_alloc" in finished.errors or b"MemoryError" in finished.errors:
-        raise Refused(f"it needs more memory than the {limits.memory_mb:g} MB there are for an entry")
-    raise Refused(f"the runtime broke down on it (exit code {finished.code})")
+        raise EntryRefused(f"it needs more memory than the {limits.memory_mb:g} MB there are for an entry")
+    raise EntryRefused(f"the runtime broke down on it (exit code {finished.code})")
 
 
-def median_ratio(race: Mapping[str, Sequence[float]]) -> float:
-    """Return the median over the rounds of a `Referee.race` of entry to baseline."""
-    return statistics.median(a / b for a, b in zip(race["entry"], race["baseline"], strict=True))
+def median_ratio(seconds: Mapping[str, Sequence[float]]) -> float:
+    """Return the median over the rounds of `Referee.measure_latency` of entry to baseline."""
+    return statistics.median(a / b for a, b in zip(seconds["entry"], seconds["baseline"], strict=True))

@@ -1,4 +1,4 @@
-"""The worker: takes entries from the database one by one and lets the referee measure them."""
+"""The worker: takes entries from the queue one by one and has the referee measure them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from autograder.leaderboard import digits
-from autograder.leaderboard.entry.validate import Refused
+from autograder.leaderboard.entry.validate import EntryRefused
 from autograder.leaderboard.referee.host_lock import Progress
 from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate
 from autograder.leaderboard.settings import Olympics
@@ -30,17 +31,17 @@ HEARTBEAT = 5.0
 Measure = Callable[[bytes, Progress], tuple[dict[str, Any], dict[str, Any]]]
 
 
-class Lost(Exception):
+class LeaseLost(Exception):
     """Another worker has this job now: the lease had lapsed."""
 
 
 def check_baseline(store: Store, olympics: Olympics) -> None:
-    """Raise ValueError if the entries of this database are measured beside another baseline than the file's."""
+    """Raise ValueError if this database has another baseline than the events file."""
     known = store.setting(RECIPE)
     if known and known != _recipe(olympics):
         raise ValueError(
             f"[baseline] in the events file is not the one of this database, {known.decode()}: all entries are "
-            "measured beside the same one. Put it back, or begin a new database"
+            "compared with the same one. Put it back, or begin a new database"
         )
 
 
@@ -57,32 +58,16 @@ def make_referee(store: Store, olympics: Olympics) -> Referee:
 
 
 def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = True, name: str = "") -> int:
-    """Measure entries until told to stop.
+    """Measure entries until `stop` is set, or, unless `idle`, none is left; return how many have ended.
 
-    Parameters
-    ----------
-    store
-        The database.
-    measure
-        `Referee.measure`.
-    stop
-        Set to end after the entry in hand.
-    idle
-        Wait for more when no entry is left; otherwise return.
-    name
-        Of this worker, in the history of entries; by default host and process.
-
-    Returns
-    -------
-    int
-        How many entries it ended.
+    `name` stands in the history of entries; by default it is host and process.
     """
     name = name or f"{socket.gethostname()}:{os.getpid()}"
     ended = 0
     while not stop.is_set():
         job = jobs.claim(store, name)
         if job is not None:
-            ended += _attend(store, job, measure)
+            ended += _measure(store, job, measure)
         elif idle:
             stop.wait(POLL)
         else:
@@ -90,25 +75,25 @@ def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = 
     return ended
 
 
-def _attend(store: Store, job: Job, measure: Measure) -> bool:
+def _measure(store: Store, job: Job, measure: Measure) -> bool:
     """Measure one entry and write how it ended; False if that was for another worker to do."""
     done = threading.Event()
 
-    def beat() -> None:
+    def keep_lease() -> None:
         while not done.wait(HEARTBEAT):
             jobs.renew(store, job)
 
     def progress(text: str) -> None:
         if not jobs.renew(store, job, text):
-            raise Lost
+            raise LeaseLost
 
-    heart = threading.Thread(target=beat, daemon=True)
-    heart.start()
+    heartbeat = threading.Thread(target=keep_lease, daemon=True)
+    heartbeat.start()
     try:
         return jobs.finish(store, job, *measure(store.content(job.sha256), progress))
-    except Refused as refused:
+    except EntryRefused as refused:
         return jobs.refuse(store, job, str(refused), counts=isinstance(refused, RefusedOnPrivate))
-    except Lost:
+    except LeaseLost:
         return False
     except (KeyboardInterrupt, SystemExit):
         jobs.put_back(store, job)
@@ -119,33 +104,22 @@ def _attend(store: Store, job: Job, measure: Measure) -> bool:
         return jobs.refuse(store, job, "the referee failed on it; tell your instructor, whose log says more")
     finally:
         done.set()
-        heart.join()
+        heartbeat.join()
 
 
-def run(database: str, olympics: Olympics) -> int:
-    """Be a worker until interrupted; an entry in hand then goes back to the queue.
-
-    Raises
-    ------
-    SandboxUnavailable
-        If this machine cannot confine entries.
-    """
+def run_worker(database: str, olympics: Olympics) -> None:
+    """Be a worker until interrupted; an entry in hand then goes back to the queue."""
     available()
     store = Store(database)
     check_baseline(store, olympics)
 
-    def leave(*_: object) -> None:
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGTERM, leave)
-    hired: list[Referee] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    referee = cache(lambda: make_referee(store, olympics))
 
     def measure(data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-        if not hired:  # with the first entry: who only looks at the pages need not wait for a baseline to be trained
-            progress("preparing baseline and digits")
-            hired.append(make_referee(store, olympics))
-        return hired[0].measure(data, progress)
+        # Only the first entry takes time here: no baseline is trained for somebody who looks at the pages.
+        progress("preparing baseline and digits")
+        return referee().measure(data, progress)
 
     print("worker: waiting for entries", flush=True)
     work(store, measure, stop=threading.Event())
-    return 0

@@ -1,4 +1,4 @@
-"""The time that deadlines and quotas go by: a clock that is set to another time is noticed, and does not decide."""
+"""The time that deadlines and quotas go by: setting the system's clock does not change it, and is logged."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ _said: dict[str, float] = {}
 
 
 class SteadyClock:
-    """The system's clock, but for jumps: it goes on as it went before, and says so, until the program starts again.
+    """The system's clock, but for jumps: it then goes on as before, and says so, until the program starts again.
 
-    Parameters
-    ----------
-    wall
-        Returns seconds since 1970.
-    steady
-        Returns seconds from any moment on, those in which the machine slept among them.
+    `wall` returns seconds since 1970, `steady` seconds from any moment on, sleep of the machine included.
     """
 
     def __init__(
@@ -33,7 +28,6 @@ class SteadyClock:
         self.apart = wall() - steady()
 
     def __call__(self) -> float:
-        """Return seconds since 1970."""
         wall, expected = self.wall(), self.steady() + self.apart
         if abs(wall - expected) > JUMP:
             alarm(

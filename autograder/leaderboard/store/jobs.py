@@ -1,4 +1,7 @@
-"""Who measures what: entries are claimed, kept alive by a lease, and ended exactly once."""
+"""The queue: entries are claimed by workers, kept by a lease, and ended exactly once.
+
+A table of our own and no queue library: entry, state and result have to change in one transaction, on both databases.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, or_, select
 
+from autograder.leaderboard.store.database import writing
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.store.tables import (
     COUNTED,
@@ -19,7 +23,6 @@ from autograder.leaderboard.store.tables import (
     history,
     jobs,
     results,
-    writing,
 )
 
 LEASE = 30.0  # seconds
@@ -45,12 +48,10 @@ def _last_served() -> Any:
 
 
 def claim(store: Store, worker: str) -> Job | None:
-    """Take up the next entry: one whose worker has not been heard of for `LEASE` seconds, or one that waits.
+    """Take up the next entry: one that waits, or whose worker has not been heard of for `LEASE` seconds.
 
-    Students take turns, so that nobody's many entries keep the others waiting.
-
-    No two workers get the same one: PostgreSQL passes over rows that another transaction holds, SQLite has one
-    transaction that writes at a time.
+    Students take turns. No two workers get the same entry: PostgreSQL passes over rows that another transaction holds,
+    SQLite has one transaction that writes at a time.
     """
     now = store.clock()
     # A lease far in the future was made before the clock was set back.
@@ -124,10 +125,7 @@ def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, A
 
 
 def refuse(store: Store, job: Job, reason: str, counts: bool = False) -> bool:
-    """Write why an entry could not be measured; False, and nothing written, if the job is not this worker's.
-
-    An entry that counts takes its part of the quota nevertheless.
-    """
+    """Write why an entry could not be measured, and whether it counts against the quota; otherwise as `finish`."""
     with writing(store.engine) as connection:
         if not connection.execute(_still_mine(job).values(state=REFUSED, progress="")).rowcount:
             return False

@@ -1,4 +1,4 @@
-"""What the leaderboard remembers: students, entries, jobs, results, and the history of each entry."""
+"""What the leaderboard remembers: students, entries, results, and the history of each entry; jobs are in `jobs`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
-from autograder.leaderboard.entry.validate import Facts
 from autograder.leaderboard.formatting import moment
-from autograder.leaderboard.settings import Quota
 from autograder.leaderboard.store.clock import JUMP, SteadyClock, alarm
+from autograder.leaderboard.store.database import open_database, writing
 from autograder.leaderboard.store.tables import (
     COUNTED,
     QUEUED,
@@ -25,12 +24,14 @@ from autograder.leaderboard.store.tables import (
     files,
     history,
     jobs,
-    open_database,
     results,
     settings,
     students,
-    writing,
 )
+
+if TYPE_CHECKING:  # the entry check takes long to import
+    from autograder.leaderboard.entry.validate import Facts
+    from autograder.leaderboard.settings import Quota
 
 DAY = 86_400
 TRUSTED = "clock trusted since"  # the line of history after which times count
@@ -70,15 +71,7 @@ def _digest(token: str) -> str:
 
 
 class Store:
-    """The database of a leaderboard.
-
-    Parameters
-    ----------
-    url
-        Address of the database, see `open_database`.
-    clock
-        Returns seconds since 1970; by default a `SteadyClock`.
-    """
+    """The database of a leaderboard; `clock` returns seconds since 1970."""
 
     def __init__(self, url: str, clock: Callable[[], float] | None = None) -> None:
         self.engine = open_database(url)
@@ -88,24 +81,24 @@ class Store:
         """Give the connections back."""
         self.engine.dispose()
 
-    def _stamp(self, connection: Connection) -> float:
-        """Return now, but never a time before the last thing that happened: setting a clock back gains nothing."""
+    def _now(self, connection: Connection) -> float:
+        """Return now, but no time before the last line of history: setting a clock back gains nothing."""
         now, last = self.clock(), self._last(connection)
         if last > now + JUMP:
             alarm(
-                f"the last entry is of {moment(last)}, this machine's clock says {moment(now)}: going by the later. "
+                f"the last entry is of {moment(last)}, this machine's clock says {moment(now)}: the later one counts. "
                 "Set the clock right, or, if it was ahead then, run `autograder leaderboard clock --trust`"
             )
         return max(now, last)
 
     def _last(self, connection: Connection) -> float:
-        """Return when something last happened, since the clock was trusted."""
+        """Return the time of the last line of history since the clock was trusted."""
         trusted = connection.scalar(select(settings.c.value).where(settings.c.name == TRUSTED))
         lines = select(history.c.stamp).order_by(history.c.id.desc()).limit(1)
         return connection.scalar(lines.where(history.c.id > int(trusted or b"0"))) or 0.0
 
     def last(self) -> float:
-        """Return when something last happened, in seconds since 1970; 0 if nothing has."""
+        """Return the time of the last line of history, in seconds since 1970; 0 if there is none."""
         with self.engine.begin() as connection:
             return self._last(connection)
 
@@ -119,11 +112,11 @@ class Store:
     def now(self) -> float:
         """Return the time that deadlines and quotas go by."""
         with self.engine.begin() as connection:
-            return self._stamp(connection)
+            return self._now(connection)
 
     def note(self, connection: Connection, entry_id: int, what: str, detail: str = "") -> None:
         """Add a line to the history of an entry."""
-        stamp = self._stamp(connection)
+        stamp = self._now(connection)
         connection.execute(history.insert().values(entry_id=entry_id, stamp=stamp, what=what, detail=detail))
 
     def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
@@ -145,23 +138,10 @@ class Store:
         return int.from_bytes(self.setting("private seed", lambda: secrets.token_bytes(8)))
 
     def add_token(self, name: str, days: float) -> str:
-        """Make a token for a student, in place of an earlier one.
-
-        Parameters
-        ----------
-        name
-            The student, as the pages show the name.
-        days
-            How long the token is good for.
-
-        Raises
-        ------
-        ValueError
-            If the name is empty, longer than 80 characters, or holds control characters.
-        """
+        """Make a token for a student, in place of an earlier one; a ValueError says what is wrong with a name."""
         name = name.strip()
         if not name or len(name) > 80 or not name.isprintable():
-            raise ValueError(f"{name[:80]!r} is no name: 1 to 80 printable characters")
+            raise ValueError(f"{name[:80]!r} is no name; a name has 1 to 80 printable characters")
         token = secrets.token_hex(24)  # no dash: with one at its beginning it would be an option on a command line
         values = {"token_sha256": _digest(token), "expires": self.clock() + days * DAY}
         with writing(self.engine) as connection:
@@ -171,19 +151,13 @@ class Store:
         return token
 
     def student(self, token: str) -> Student:
-        """Return whose token this is.
-
-        Raises
-        ------
-        UnknownToken
-            If it is missing, forged, replaced or expired.
-        """
+        """Return whose token this is; UnknownToken says if it is missing, forged, replaced or expired."""
         if not token:
             raise UnknownToken("a token is missing; your instructor has one for you")
         query = select(students).where(students.c.token_sha256 == _digest(token))
         with self.engine.begin() as connection:
             row = connection.execute(query).first()
-            now = self._stamp(connection)
+            now = self._now(connection)
         if row is None:
             raise UnknownToken("this token is not known; copy it again, or ask your instructor for a new one")
         if row.expires < now:
@@ -201,47 +175,21 @@ class Store:
         deadline: datetime | None = None,
         arrived: float | None = None,
     ) -> int:
-        """Queue a checked file for measurement.
+        """Queue a checked file for measurement and return the number of the entry, or raise a kind of `NotAllowed`.
 
-        Parameters
-        ----------
-        student
-            Who enters.
-        event
-            Id of the event.
-        name
-            What the student calls the entry.
-        data, facts
-            The file, and what `entry.check` said of it.
-        quota
-            How many entries to one event a day.
-        deadline
-            Nobody enters any more after it.
-        arrived
-            When the upload began, which is what the deadline goes by; by default now.
-
-        Returns
-        -------
-        int
-            Number of the entry.
-
-        Raises
-        ------
-        Conflict, Waiting, Exhausted, NotAllowed
-            If the file was entered before, an earlier entry still waits, the quota is used up, or the deadline has
-            passed.
+        The deadline goes by when the upload `arrived`, that is, began; by default now.
         """
         with writing(self.engine) as connection:
             # One entry of a student at a time, or two at once would both see room under the quota.
             connection.execute(select(students.c.id).where(students.c.id == student.id).with_for_update())
-            stamp = self._stamp(connection)
+            stamp = self._now(connection)
             if deadline and (stamp if arrived is None else arrived) >= deadline.timestamp():
                 raise NotAllowed(f"the deadline was {moment(deadline.timestamp())}; nobody can enter any more")
             same = (jobs.c.event == event) & (jobs.c.sha256 == facts.sha256) & (jobs.c.state != REFUSED)
             earlier = connection.scalar(select(jobs.c.entry_id).where(same))
             if earlier is not None:
                 raise Conflict(f"this very file is entry {earlier} already; change the model, then enter it again")
-            used = self._used(connection, student, event, stamp)
+            used = self._used(connection, student, event)
             if used >= quota.per_day:
                 raise Exhausted(
                     f"you have entered {used} models to this event today, which is the most; go on tomorrow (in UTC)"
@@ -254,36 +202,28 @@ class Store:
             try:
                 if known is None:
                     connection.execute(files.insert().values(sha256=facts.sha256, content=data))
-                return self._add(connection, student, event, name, asdict(facts), stamp, QUEUED)
+                return self._add(connection, student, event, name, asdict(facts), QUEUED)
             except IntegrityError:  # on PostgreSQL another student may enter the same file in the same instant
                 raise Conflict("this very file has just been entered; change the model, then enter it again") from None
 
-    def _used(self, connection: Connection, student: Student, event: str, stamp: float) -> int:
+    def _used(self, connection: Connection, student: Student, event: str) -> int:
         """Return how much of the quota of the day is used up."""
-        todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == int(stamp // DAY))
+        today = int(self._now(connection) // DAY)
+        todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == today)
         counted = exists().where(history.c.entry_id == jobs.c.entry_id, history.c.what == COUNTED)
         query = select(func.count()).select_from(jobs).where(todays, (jobs.c.state != REFUSED) | counted)
         return connection.scalar(query) or 0
 
-    def refuse_at_the_door(self, student: Student, event: str, name: str, data: bytes, reason: str) -> int:
-        """Keep a record of a file that is no valid entry, but not the file."""
+    def record_refusal(self, student: Student, event: str, name: str, data: bytes, reason: str) -> int:
+        """Record that a file is no valid entry; the file itself is not kept."""
         facts = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
         with writing(self.engine) as connection:
-            stamp = self._stamp(connection)
-            entry_id = self._add(connection, student, event, name, facts, stamp, REFUSED)
+            entry_id = self._add(connection, student, event, name, facts, REFUSED)
             self.note(connection, entry_id, "refused", reason)
         return entry_id
 
-    def _add(
-        self,
-        connection: Connection,
-        student: Student,
-        event: str,
-        name: str,
-        facts: dict[str, Any],
-        stamp: float,
-        state: str,
-    ) -> int:
+    def _add(self, connection: Connection, student: Student, event: str, name: str, facts: Any, state: str) -> int:
+        stamp = self._now(connection)
         shared = {"event": event, "student_id": student.id, "sha256": facts["sha256"]}
         name = "".join(letter for letter in name if letter.isprintable()).strip()[:80] or "model.onnx"
         values = {**shared, "name": name, "size": facts["size"], "facts": facts, "stamp": stamp}
@@ -298,7 +238,7 @@ class Store:
             return bytes(connection.scalar(select(files.c.content).where(files.c.sha256 == sha256)) or b"")
 
     def version(self) -> int:
-        """Return a number that grows with everything that happens: what a page is out of date by."""
+        """Return a number that grows with every line of history: pages of an earlier one are out of date."""
         with self.engine.begin() as connection:
             return int(connection.scalar(select(func.max(history.c.id))) or 0)
 
@@ -328,20 +268,19 @@ class Store:
             return connection.execute(query).first()
 
     def entries_of(self, student: Student, most: int = 50) -> list[Row[Any]]:
-        """Return a student's latest entries with their states, the latest first."""
+        """Return a student's latest entries with their states, newest first."""
         query = select(entries.c.id, entries.c.event, entries.c.name, entries.c.stamp, jobs.c.state)
         query = query.join(jobs, jobs.c.entry_id == entries.c.id).where(jobs.c.student_id == student.id)
         with self.engine.begin() as connection:
             return list(connection.execute(query.order_by(entries.c.id.desc()).limit(most)))
 
-    def left(self, student: Student, event: str, quota: Quota) -> int:
+    def entries_left(self, student: Student, event: str, quota: Quota) -> int:
         """Return how many models a student may still enter to an event today."""
         with self.engine.begin() as connection:
-            return max(0, quota.per_day - self._used(connection, student, event, self._stamp(connection)))
+            return max(0, quota.per_day - self._used(connection, student, event))
 
     def history(self, entry_id: int) -> list[Row[Any]]:
         """Return what happened to an entry, in order."""
         with self.engine.begin() as connection:
-            return list(
-                connection.execute(select(history).where(history.c.entry_id == entry_id).order_by(history.c.id))
-            )
+            query = select(history).where(history.c.entry_id == entry_id)
+            return list(connection.execute(query.order_by(history.c.id)))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from autograder.leaderboard.board import Board
 from autograder.leaderboard.ranking import Entry, Score
 from autograder.leaderboard.store.store import Store
-from autograder.leaderboard.web.uploads import Door, EntryId
+from autograder.leaderboard.web.uploads import EntryId, Uploads
 
 FILE = {
     "requestBody": {
@@ -90,7 +90,7 @@ def _measured(entry: Entry, private: bool) -> Measured:
     )
 
 
-def add_routes(app: FastAPI, store: Store, board: Board, door: Door) -> None:
+def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> None:
     """Add the API to the server."""
     olympics = board.olympics
 
@@ -162,6 +162,6 @@ def add_routes(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     async def enter(request: Request, event: str, name: str = "model.onnx") -> EntryInfo:
         # Never by the cookie: a browser sends that along for whoever asks it to.
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        student = await door.student(request, bearer.strip() if scheme.lower() == "bearer" else "")
-        entry_id = await door.take_body(request, student, event, name)
+        student = await uploads.student(request, bearer.strip() if scheme.lower() == "bearer" else "")
+        entry_id = await uploads.receive_body(request, student, event, name)
         return describe(request, entry_id)

@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
@@ -27,10 +28,10 @@ from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import NotAllowed, Store, Student
 from autograder.leaderboard.store.tables import MEASURED, QUEUED, REFUSED, RUNNING
 from autograder.leaderboard.web import api
-from autograder.leaderboard.web.cache import Cache
-from autograder.leaderboard.web.middleware import Guard, check_same_site
-from autograder.leaderboard.web.pareto_chart import draw
-from autograder.leaderboard.web.uploads import COOKIE, OVERHEAD, Door, EntryId
+from autograder.leaderboard.web.cache import PageCache
+from autograder.leaderboard.web.middleware import HttpMiddleware, check_same_site
+from autograder.leaderboard.web.pareto_chart import lay_out
+from autograder.leaderboard.web.uploads import COOKIE, OVERHEAD, EntryId, Uploads
 
 HERE = Path(__file__).parent
 PAGE = re.compile(r"[0-9]{1,6}")
@@ -40,15 +41,8 @@ ROWS = 100  # of a page of the standings
 def create_app(store: Store, olympics: Olympics, prefix: str = "") -> ASGIApp:
     """Return the server.
 
-    Parameters
-    ----------
-    store
-        The database.
-    olympics
-        Events, limits, deadline.
-    prefix
-        Path under which a proxy shows it, such as ``/user/ada/proxy/8001``; a proxy that names it in
-        ``X-Forwarded-Prefix`` or as jupyter-server-proxy does needs none here.
+    `prefix` is the path under which a proxy shows it, such as ``/user/ada/proxy/8001``; a proxy that names it in
+    ``X-Forwarded-Prefix`` or as jupyter-server-proxy does needs none here.
     """
     app = FastAPI(
         title=olympics.title,
@@ -56,11 +50,12 @@ def create_app(store: Store, olympics: Olympics, prefix: str = "") -> ASGIApp:
         docs_url=None,  # these two pages load scripts from elsewhere
         redoc_url=None,
     )
-    board, door = Board(store, olympics), Door(store, olympics)
+    board, uploads = Board(store, olympics), Uploads(store, olympics)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
-    _add_pages(app, store, board, door)
-    api.add_routes(app, store, board, door)
-    return Guard(Cache(app, board.state), olympics.limits.size + OVERHEAD, prefix)
+    _add_pages(app, store, board, uploads)
+    api.add_routes(app, store, board, uploads)
+    app.add_middleware(GZipMiddleware, compresslevel=6)
+    return HttpMiddleware(PageCache(app, board.state), olympics.limits.size + OVERHEAD, prefix)
 
 
 def _templates(olympics: Olympics) -> Jinja2Templates:
@@ -81,7 +76,7 @@ def _templates(olympics: Olympics) -> Jinja2Templates:
     return templates
 
 
-def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
+def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> None:
     olympics = board.olympics
     templates = _templates(olympics)
     titles = {event.id: event.title for event in olympics.events}
@@ -133,9 +128,9 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     @app.get("/pareto", name="pareto", include_in_schema=False)
     def pareto(request: Request) -> Response:
         entries = board.snapshot().entries
-        picture = draw(entries)
-        ordered = sorted(picture.points, key=lambda point: (not point.best, point.entry.latency)) if picture else []
-        return page(request, "pareto.html", picture=picture, rows=ordered[: 2 * ROWS], total=len(entries))
+        chart = lay_out(entries)
+        ordered = sorted(chart.points, key=lambda point: (not point.best, point.entry.latency)) if chart else []
+        return page(request, "pareto.html", chart=chart, rows=ordered[: 2 * ROWS], total=len(entries))
 
     @app.get("/rules", name="rules", include_in_schema=False)
     def rules(request: Request) -> Response:
@@ -180,7 +175,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
             "student": student,
             "chosen": chosen if chosen in titles else olympics.events[0].id,
             "closed": board.state()[1],
-            "left": {event: store.left(student, event, olympics.quota) for event in titles},
+            "left": {event: store.entries_left(student, event, olympics.quota) for event in titles},
             "own": store.entries_of(student),
             "titles": titles,
         }
@@ -197,9 +192,9 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     @app.post("/enter", name="enter_file", include_in_schema=False)
     async def enter_file(request: Request) -> Response:
         check_same_site(request)
-        student = await door.student(request)
+        student = await uploads.student(request)
         try:
-            entry_id = await door.take_form(request, student)
+            entry_id = await uploads.receive_form(request, student)
         except HTTPException as error:
             chosen = getattr(request.state, "event", "")
             answer = await run_in_threadpool(entering, request, student, chosen, error.status_code, error.detail)
@@ -210,9 +205,9 @@ def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
     @app.post("/sign-in", name="sign_in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
         check_same_site(request)
-        token = await door.token_of_form(request)
+        token = await uploads.token_of_form(request)
         try:
-            await door.student(request, token)
+            await uploads.student(request, token)
         except HTTPException as error:
             return page(request, "sign_in.html", error.status_code, error=error.detail)
         answer = _see_other(request, "enter")

@@ -1,4 +1,4 @@
-"""How the server listens: connections that say nothing are closed, and there is room for many."""
+"""How the server listens: idle connections are closed, and many may be open at once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ FILES = 65_536  # open at once, if this system lets us
 RESERVED = 100  # for databases, logs and uploads
 
 
-class Impatient(H11Protocol):
+class HeadTimeoutProtocol(H11Protocol):
     """Closes a connection on which no whole head of a request arrives in time; uvicorn would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait."""
         super().connection_made(transport)
         self._await_head()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         super().on_response_complete()
         self._await_head()
 
@@ -40,6 +38,5 @@ def config(app: Any, **options: Any) -> uvicorn.Config:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
-    return uvicorn.Config(
-        app, http=Impatient, log_level="warning", server_header=False, limit_concurrency=files - RESERVED, **options
-    )
+    options |= {"log_level": "warning", "server_header": False, "limit_concurrency": files - RESERVED}
+    return uvicorn.Config(app, http=HeadTimeoutProtocol, **options)

@@ -1,4 +1,4 @@
-"""The leaderboard beside another program: started with it, ended with it."""
+"""A leaderboard for the time another program runs: started with it, ended with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ class NotRunning(Exception):
     """The leaderboard did not come up; the message says why."""
 
 
-def database(root: Path) -> str:
+def database_of(root: Path) -> str:
     """Return the address of a course's database: what TINYBENCH_DATABASE says, or a file in ``course/``."""
     (root / "course").mkdir(exist_ok=True)
     return os.environ.get("TINYBENCH_DATABASE") or f"sqlite:///{root / 'course' / 'leaderboard.db'}"
@@ -30,26 +29,10 @@ def database(root: Path) -> str:
 
 @contextmanager
 def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITHIN) -> Iterator[str]:
-    """Run `autograder leaderboard serve`, pages and a worker, for the time of the block.
+    """Run `autograder leaderboard serve`, pages and a worker, for the time of the block; yields the address.
 
-    Parameters
-    ----------
-    root
-        The course; what the leaderboard says goes to ``course/leaderboard.log``.
-    events
-        File of the events; by default the one that comes with autograder.
-    seconds
-        How long it may take to come up, on a usual, idle machine.
-
-    Yields
-    ------
-    str
-        Its address; the port is the usual one, or a free one where another program has that.
-
-    Raises
-    ------
-    NotRunning
-        If it ends, or does not answer in time.
+    The port is the usual one, or a free one where another program has that. What the leaderboard says goes to
+    ``course/leaderboard.log``; `NotRunning` says why it ends or does not answer in time.
     """
     log = root / "course" / "leaderboard.log"
     log.parent.mkdir(exist_ok=True)
@@ -83,10 +66,12 @@ def _listening() -> socket.socket:
 
 
 def _await(server: subprocess.Popen[bytes], address: str, log: Path, deadline: float) -> None:
+    import httpx  # takes longer than everything else that the commands import
+
     while server.poll() is None:
         try:
-            urllib.request.urlopen(address, timeout=pace.wall(5)).close()
-        except OSError:
+            httpx.get(address, timeout=pace.wall(5)).raise_for_status()
+        except httpx.HTTPError:
             if time.monotonic() > deadline:
                 raise NotRunning(f"it does not answer; {log} says more") from None
             time.sleep(0.1)

@@ -1,13 +1,16 @@
-"""What stands before the pages: size of uploads, frequency of requests, headers of answers."""
+"""What holds for all pages: the size of uploads, the rate of requests, the headers of answers."""
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Callable, Hashable
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS = [
@@ -22,24 +25,13 @@ PREFIX_HEADERS = (b"x-forwarded-prefix", b"x-forwarded-context", b"x-proxycontex
 PREFIX = re.compile(rb"(/[\w.~@+-]+)+")
 
 
-class Guard:
-    """Limits request bodies while they arrive, takes prefixes from proxies, and adds security headers.
-
-    Parameters
-    ----------
-    app
-        The application behind.
-    most
-        The largest body in bytes.
-    prefix
-        Path under which a proxy shows the application; by default what the proxy says.
-    """
+class HttpMiddleware:
+    """Limits request bodies while they arrive, takes prefixes from proxies, and adds security headers."""
 
     def __init__(self, app: ASGIApp, most: int, prefix: str = "") -> None:
         self.app, self.most, self.prefix = app, most, prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -48,13 +40,13 @@ class Guard:
             scope["root_path"] = prefix
             if not scope["path"].startswith(f"{prefix}/"):  # the proxy has cut it off; ASGI wants it there
                 scope["path"] = prefix + scope["path"]
-        taken = 0
+        arrived = 0
 
         async def counted() -> Message:
-            nonlocal taken
+            nonlocal arrived
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self.most:
+            arrived += len(message.get("body", b""))
+            if arrived > self.most:
                 raise too_large(self.most)
             return message
 
@@ -76,18 +68,18 @@ def _named_prefix(headers: dict[bytes, bytes]) -> str:
 
 def too_large(most: int) -> HTTPException:
     """Return the answer to a body that is larger than allowed."""
-    return HTTPException(413, f"the upload is larger than {most / 2**20:.0f} MB, the most there is for an entry")
+    return HTTPException(413, f"the upload is larger than {most / 2**20:.0f} MB, the limit for an entry")
 
 
 def check_declared_size(request: Request, most: int) -> None:
-    """Refuse a body that says itself that it is too large, before any of it is read."""
+    """Refuse a body by its own Content-Length, before any of it is read."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared) > most:
         raise too_large(most)
 
 
 def check_short_form(request: Request) -> None:
-    """Refuse a form that is larger than a token needs, or does not say beforehand how large it is."""
+    """Refuse a form that is larger than a token needs, or does not declare its size."""
     declared = request.headers.get("content-length", "")
     if not declared.isdecimal() or int(declared) > SHORT:
         raise HTTPException(413, "this is no token: it is too long")
@@ -106,28 +98,13 @@ def check_same_site(request: Request) -> None:
 
 
 class RateLimit:
-    """So many events a minute for each key, with bursts of as many.
+    """So many tries a minute for each key."""
 
-    Parameters
-    ----------
-    per_minute
-        The rate.
-    clock
-        Returns seconds; monotonic.
-    """
+    def __init__(self, per_minute: int) -> None:
+        self.limit, self.limiter = RateLimitItemPerMinute(per_minute), MovingWindowRateLimiter(MemoryStorage())
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.per_minute, self.clock = per_minute, clock
-        self.left: dict[Hashable, tuple[float, float]] = {}
-
-    def spend(self, key: Hashable) -> None:
-        """Count one event; raise 429 with the seconds to wait if there were too many."""
-        now = self.clock()
-        if len(self.left) > 10_000:  # forget those who have their full burst again
-            self.left = {key: value for key, value in self.left.items() if now - value[1] < 60}
-        tokens, last = self.left.get(key, (float(self.per_minute), now))
-        tokens = min(self.per_minute, tokens + (now - last) * self.per_minute / 60)
-        if tokens < 1:
-            wait = round((1 - tokens) * 60 / self.per_minute) + 1
+    def spend(self, key: object) -> None:
+        """Count one try; raise 429 with the seconds to wait if there were too many."""
+        if not self.limiter.hit(self.limit, str(key)):
+            wait = math.ceil(self.limiter.get_window_stats(self.limit, str(key)).reset_time - time.time()) + 1
             raise HTTPException(429, f"too many tries; wait {wait} s and try again", headers={"Retry-After": str(wait)})
-        self.left[key] = (tokens - 1, now)

@@ -1,10 +1,11 @@
-"""The Pareto picture: every entry's latency against its accuracy, as the geometry of an SVG."""
+"""The Pareto chart: every entry's latency against its accuracy, as the geometry of an SVG."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from autograder.leaderboard.ranking import Entry, on_frontier
 from tinybench.pareto import staircase
@@ -13,18 +14,12 @@ WIDTH, HEIGHT = 640, 440
 LEFT, RIGHT, TOP, BOTTOM = 84, 24, 36, 72
 
 
-@dataclass(frozen=True)
-class Tick:
-    """A labelled place on an axis."""
-
+class Tick(NamedTuple):
     at: float
     label: str
 
 
-@dataclass(frozen=True)
-class Point:
-    """An entry in the picture."""
-
+class Point(NamedTuple):
     x: float
     y: float
     best: bool
@@ -32,7 +27,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Chart:
     """Everything the template draws."""
 
     points: list[Point]
@@ -48,14 +43,8 @@ class Picture:
     bottom: int = HEIGHT - BOTTOM
 
 
-def draw(entries: Sequence[Entry]) -> Picture | None:
-    """Lay the picture out; None if there is nothing to show.
-
-    Parameters
-    ----------
-    entries
-        Measured entries; those on the frontier are drawn last, on top.
-    """
+def lay_out(entries: Sequence[Entry]) -> Chart | None:
+    """Lay out measured entries, those on the frontier last, to be drawn on top; None if there are none."""
     if not entries:
         return None
     latencies, accuracies = [entry.latency.value for entry in entries], [entry.public.value for entry in entries]
@@ -74,7 +63,7 @@ def draw(entries: Sequence[Entry]) -> Picture | None:
     stairs = " ".join(f"{across(x)},{up(y)}" for x, y in [*corners, (high, corners[-1][1])])
     step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2) if (1 - floor) / step <= 8)
     heights = [1 - step * number for number in range(int((1 - floor) / step + 1e-9) + 1)]
-    return Picture(
+    return Chart(
         points=sorted(points, key=lambda point: point.best),
         stairs=stairs,
         x_ticks=[Tick(across(ratio), f"{ratio:g} ×") for ratio in _ratios(low, high)],

@@ -14,7 +14,7 @@ import pytest
 
 from autograder import pace
 from autograder.leaderboard.entry import check_process, validate
-from autograder.leaderboard.entry.validate import Facts, Refused, check
+from autograder.leaderboard.entry.validate import EntryRefused, Facts, check
 from autograder.leaderboard.referee.referee import Referee
 from autograder.leaderboard.settings import EntryLimits
 from tests.attacks.onnx.hostile import FILES, MEASURED
@@ -30,7 +30,7 @@ def test_refused_at_the_door(name: str) -> None:
     build, reason = FILES[name]
     data = build()
     start = time.thread_time()
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(EntryRefused, match=reason):
         check(data)
     assert time.thread_time() - start < 1
 
@@ -39,7 +39,7 @@ def test_a_file_that_the_check_itself_fails_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(validate, "_check_signature", lambda graph: 1 / 0)
-    with caplog.at_level(logging.ERROR), pytest.raises(Refused, match="tell your instructor"):
+    with caplog.at_level(logging.ERROR), pytest.raises(EntryRefused, match="tell your instructor"):
         check(dense())
     assert "ZeroDivisionError" in caplog.text
 
@@ -61,12 +61,12 @@ def hoard(data: bytes, limits: EntryLimits) -> Facts:
 def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
     reader: Callable[[bytes, EntryLimits], Facts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = f"from tests.attacks.onnx import test_hostile as t; t.check_process.serve(t.{reader.__name__})"
+    words = f"from tests.attacks.onnx import test_hostile as t; t.check_process.answer_questions(t.{reader.__name__})"
     monkeypatch.setattr(check_process, "COMMAND", [sys.executable, "-c", words])
     monkeypatch.setattr(check_process, "_idle", [])
     mine, start = time.process_time(), time.monotonic()
-    with pytest.raises(Refused, match="breaks the reader"):
-        check_process.check_apart(dense(), EntryLimits())
+    with pytest.raises(EntryRefused, match="breaks the reader"):
+        check_process.check_in_process(dense(), EntryLimits())
     assert time.monotonic() - start < pace.wall(30)
     assert time.process_time() - mine < pace.cpu(1)
     assert not check_process._idle
@@ -75,16 +75,16 @@ def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
 def test_in_a_process_of_its_own_the_check_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_process, "_idle", [])
     for _ in range(2):  # the second time by the same process
-        assert check_process.check_apart(dense(), EntryLimits()) == check(dense())
-        with pytest.raises(Refused, match="file is empty"):
-            check_process.check_apart(b"", EntryLimits())
+        assert check_process.check_in_process(dense(), EntryLimits()) == check(dense())
+        with pytest.raises(EntryRefused, match="file is empty"):
+            check_process.check_in_process(b"", EntryLimits())
         assert len(check_process._idle) == 1
     check_process._idle[0].end()
 
 
 PEAK = """
 import resource
-from autograder.leaderboard.entry.validate import Refused, check
+from autograder.leaderboard.entry.validate import EntryRefused, check
 from tests.attacks.onnx.hostile import FILES
 
 def peak():
@@ -95,7 +95,7 @@ before = peak()
 for data in files:
     try:
         check(data)
-    except Refused:
+    except EntryRefused:
         pass
 print(peak() - before)
 """
@@ -120,7 +120,7 @@ def test_refused_by_the_referee(referee: Referee, name: str) -> None:
     data = build()
     check(data)
     start = time.monotonic()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(EntryRefused) as refused:
         referee.measure(data)
     assert re.search(reason, str(refused.value)), refused.value
     assert time.monotonic() - start < pace.wall(60)

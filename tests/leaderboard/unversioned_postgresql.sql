@@ -1,0 +1,15 @@
+CREATE OR REPLACE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$;
+CREATE TABLE settings ( name VARCHAR(40) NOT NULL, value BYTEA NOT NULL, PRIMARY KEY (name) );
+CREATE TABLE students ( id SERIAL NOT NULL, name VARCHAR(80) NOT NULL, token_sha256 VARCHAR(64) NOT NULL, expires FLOAT NOT NULL, PRIMARY KEY (id), UNIQUE (name), UNIQUE (token_sha256) );
+CREATE TABLE files ( sha256 VARCHAR(64) NOT NULL, content BYTEA NOT NULL, PRIMARY KEY (sha256) );
+CREATE TABLE entries ( id SERIAL NOT NULL, event VARCHAR(40) NOT NULL, student_id INTEGER NOT NULL, name VARCHAR(80) NOT NULL, sha256 VARCHAR(64) NOT NULL, size INTEGER NOT NULL, facts JSON NOT NULL, stamp FLOAT NOT NULL, PRIMARY KEY (id), FOREIGN KEY(student_id) REFERENCES students (id) );
+CREATE TRIGGER entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+CREATE TABLE jobs ( entry_id INTEGER NOT NULL, event VARCHAR(40) NOT NULL, student_id INTEGER NOT NULL, sha256 VARCHAR(64) NOT NULL, day INTEGER NOT NULL, state VARCHAR(10) NOT NULL, attempt INTEGER NOT NULL, worker VARCHAR(80) NOT NULL, lease FLOAT NOT NULL, progress VARCHAR(200) NOT NULL, PRIMARY KEY (entry_id), FOREIGN KEY(entry_id) REFERENCES entries (id) );
+CREATE INDEX ix_jobs_state ON jobs (state);
+CREATE INDEX jobs_of_a_day ON jobs (student_id, event, day);
+CREATE UNIQUE INDEX one_entry_per_file ON jobs (event, sha256) WHERE state != 'refused';
+CREATE TABLE results ( entry_id INTEGER NOT NULL, scores JSON NOT NULL, evidence JSON NOT NULL, PRIMARY KEY (entry_id), FOREIGN KEY(entry_id) REFERENCES entries (id) );
+CREATE TRIGGER results_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON results FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+CREATE TABLE history ( id SERIAL NOT NULL, entry_id INTEGER NOT NULL, stamp FLOAT NOT NULL, what VARCHAR(20) NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (id), FOREIGN KEY(entry_id) REFERENCES entries (id) );
+CREATE INDEX ix_history_entry_id ON history (entry_id);
+CREATE TRIGGER history_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON history FOR EACH STATEMENT EXECUTE FUNCTION append_only();
