@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
     from tinybench.pareto import Requirements, pareto_frontier
     from tinybench.plots import plot_pareto_frontier
-    from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8, tradeoff_study
+    from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
     from tinybench.result import BenchmarkResult, required_runs
+    from tinybench.study import tradeoff_study
     from tinybench.suite import BenchmarkSuite
     from tinybench.timer import precise_timer
 
@@ -91,8 +92,9 @@ _HOMES = {
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
     "pareto": ("Requirements", "pareto_frontier"),
     "plots": ("plot_pareto_frontier",),
-    "quantize": ("quantize_dynamic_int8", "quantize_static_int8", "tradeoff_study"),
+    "quantize": ("quantize_dynamic_int8", "quantize_static_int8"),
     "result": ("BenchmarkResult", "required_runs"),
+    "study": ("tradeoff_study",),
     "suite": ("BenchmarkSuite",),
     "timer": ("precise_timer",),
     "shell.magic": ("load_ipython_extension",),

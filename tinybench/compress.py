@@ -4,144 +4,18 @@
 
 from __future__ import annotations
 
-import html
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar
 from tinybench.comparison import Comparison
 from tinybench.latency import check_runs
-from tinybench.onnx import refuse_existing, save_graph
-
-
-class Layer(NamedTuple):
-    """One layer of a network: ``max(x W + b, 0)``, or ``x W + b`` without ReLU.
-
-    Attributes
-    ----------
-    W : numpy.ndarray
-        Weights of shape (inputs, units).
-    b : numpy.ndarray
-        Biases of shape (units,).
-    relu : bool
-        Whether a ReLU follows.
-    """
-
-    W: np.ndarray
-    b: np.ndarray
-    relu: bool = True
-
-
-def check_layers(layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers as a list, or raise ValueError where they make no network or hold NaN."""
-    layers = list(layers)
-    if not layers:
-        raise ValueError("there are no layers; layers_of(model) returns those of a fitted network")
-    for i, (W, b, _) in enumerate(layers):
-        if np.ndim(W) != 2 or np.shape(b) != np.shape(W)[1:] or (i and len(W) != len(layers[i - 1].b)):
-            raise ValueError(
-                f"layer {i}: weights of shape {np.shape(W)} and biases of shape {np.shape(b)} do not fit together, "
-                "or not to the layer before; W is (inputs, units), b is (units,)"
-            )
-        if not (np.isfinite(W).all() and np.isfinite(b).all()):
-            raise ValueError(f"layer {i} holds NaN or infinite weights: the training went wrong")
-    return layers
-
-
-def layers_of(model: Any) -> list[Layer]:
-    """Return the layers of a fitted ``MLPClassifier`` with ReLU units and three or more classes, in float32.
-
-    Raises
-    ------
-    TypeError
-        If it is another model, or not fitted.
-    ValueError
-        If a weight is NaN or infinite.
-    """
-    if not hasattr(model, "coefs_"):
-        raise TypeError(f"{type(model).__name__} has no weights; pass a fitted MLPClassifier")
-    if model.activation != "relu" or model.out_activation_ != "softmax":
-        raise TypeError(f"{model.activation} and {model.out_activation_} are not supported; ReLU and softmax are")
-    parts = zip(model.coefs_, model.intercepts_, strict=True)
-    last = len(model.coefs_) - 1
-    made = [Layer(np.asarray(W, np.float32), np.asarray(b, np.float32), i < last) for i, (W, b) in enumerate(parts)]
-    return check_layers(made)
-
-
-def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
-    """Return an untrained network.
-
-    Parameters
-    ----------
-    sizes
-        Inputs, units of each hidden layer, outputs.
-    seed
-        Of the generator.
-
-    References
-    ----------
-    He, Zhang, Ren, Sun, "Delving deep into rectifiers", ICCV 2015: the scale.
-    """
-    rng = np.random.default_rng(seed)
-    shapes = list(pairwise(sizes))
-    weights = [rng.normal(0, math.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in shapes]
-    return [Layer(W, np.zeros(W.shape[1], np.float32), i < len(shapes) - 1) for i, W in enumerate(weights)]
-
-
-def activations(layers: Sequence[Layer], X: Any) -> list[np.ndarray]:
-    """Return the rows and what each layer makes of them; the last are the scores, before any softmax."""
-    values = [np.asarray(X, np.float32)]
-    for W, b, relu in layers:
-        a = values[-1] @ W + b
-        values.append(np.maximum(a, 0) if relu else a)
-    return values
-
-
-def parameters(layers: Sequence[Layer]) -> int:
-    """Return how many numbers a network stores, zeros included."""
-    return sum(layer.W.size + layer.b.size for layer in layers)
-
-
-def zipped_size(path: str | Path) -> int:
-    """Return the size of a file in bytes after compression with zlib, as in a download."""
-    return len(zlib.compress(Path(path).read_bytes()))
-
-
-def save_layers(layers: Sequence[Layer], path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a network as an ``.onnx`` file from rows to probabilities.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file and `overwrite` is not set.
-    ValueError
-        See `check_layers`.
-    """
-    from onnx import TensorProto, helper, numpy_helper
-
-    path = Path(path)
-    refuse_existing(path, overwrite)
-    layers = check_layers(layers)
-    nodes, tensors, x = [], [], "X"
-    for i, (W, b, relu) in enumerate(layers):
-        tensors += [numpy_helper.from_array(np.asarray(v, np.float32), f"{k}{i}") for k, v in (("W", W), ("b", b))]
-        nodes.append(helper.make_node("MatMul", [x, f"W{i}"], [f"product{i}"]))
-        nodes.append(helper.make_node("Add", [f"product{i}", f"b{i}"], [x := f"sum{i}"]))
-        if relu:
-            nodes.append(helper.make_node("Relu", [x], [x := f"relu{i}"]))
-    nodes.append(helper.make_node("Softmax", [x], ["probabilities"], axis=1))
-    columns = {"X": len(layers[0].W), "probabilities": len(layers[-1].b)}
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, n]) for name, n in columns.items()]
-    graph = helper.make_graph(nodes, "network", ends[:1], ends[1:], tensors)
-    save_graph(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
-    return path
+from tinybench.layers import Layer, activations, check_layers
+from tinybench.table import Table
 
 
 def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:
@@ -221,27 +95,15 @@ def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
 def factorise(layer: Layer, rank: int) -> list[Layer]:
     """Return two layers in place of one: the best approximation of its weights of this rank.
 
+    The first has shape (inputs, rank), biases 0 and no ReLU; the second shape (rank, units), and the given biases and
+    ReLU. Both have the same singular values.
+
     Parameters
     ----------
     layer
         With weights of shape (inputs, units).
     rank
-        From 1 to the smaller of both.
-
-    Returns
-    -------
-    list of Layer
-        The first of shape (inputs, rank), biases 0, without ReLU; the second of shape (rank, units), with the given
-        biases and ReLU. Both have the same singular values.
-
-    Raises
-    ------
-    ValueError
-        If there is no such rank; see also `check_layers`.
-
-    References
-    ----------
-    Eckart, Young, "The approximation of one matrix by another of lower rank", Psychometrika 1 (1936).
+        From 1 to the smaller of both, else ValueError; see also `check_layers`.
     """
     check_layers([layer])
     check_runs("rank", rank, 1)
@@ -279,24 +141,14 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
 
 
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
-    """Return probabilities.
+    """Return probabilities of the same shape, whose rows sum to 1.
 
     Parameters
     ----------
     scores
         Shape (n, classes).
     temperature
-        Above 0; the higher, the more even are the probabilities.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of the same shape; rows sum to 1.
-
-    Raises
-    ------
-    ValueError
-        If `temperature` is not above 0.
+        Above 0, else ValueError; the higher, the more even are the probabilities.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
@@ -323,14 +175,6 @@ def distillation_loss(
         Of both networks in the teacher's part.
     share
         How much the teacher's part counts, from 0 to 1.
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    Hinton, Vinyals, Dean, "Distilling the knowledge in a neural network", arXiv 1503.02531 (2015).
     """
     rows = np.arange(len(labels))
     hard = -np.log(softmax(scores)[rows, labels]).mean()
@@ -354,21 +198,7 @@ def distillation_gradient(
 
 
 def adam_step(part: np.ndarray, slope: np.ndarray, mean: np.ndarray, square: np.ndarray, rate: float) -> None:
-    """Move weights against their slope, in place.
-
-    Parameters
-    ----------
-    part, slope
-        The weights, and the slope of the loss by them.
-    mean, square
-        Running means of the slopes and of their squares, of the same shape; updated in place.
-    rate
-        Length of the step, with Adam's correction of the first steps in it.
-
-    References
-    ----------
-    Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015; its usual 0.9, 0.999 and 1e-8.
-    """
+    """Move weights against their slope by one step of Adam (Kingma, Ba, 2015), in place; the running means move too."""
     mean += 0.1 * (slope - mean)
     square += 0.001 * (slope * slope - square)
     part -= rate * mean / (np.sqrt(square) + 1e-8)
@@ -388,37 +218,24 @@ def train(
     rate: float = 2e-3,
     batch: int = 100,
 ) -> list[Layer]:
-    """Return a network trained further, by Adam with a rate that falls linearly to 0.
+    """Return a network trained further, in float32, by Adam with a rate that falls linearly to 0.
 
     Parameters
     ----------
     layers
         The network to start from; it stays as it is.
     X, y
-        Rows of shape (n, inputs), and their labels, from 0 to outputs − 1.
-    epochs
-        How often each row is used.
+        Rows of shape (n, inputs), and their labels, from 0 to outputs − 1; else ValueError.
+    epochs, batch
+        How often each row is used, and rows in a step.
     seed
         Of the order of the rows.
-    teacher
-        Scores of shape (n, outputs) to learn from; None for labels alone. See `distillation_loss`, also for
-        `temperature` and `share`.
+    teacher, temperature, share
+        Scores of shape (n, outputs) to learn from; None for labels alone. See `distillation_loss`.
     keep_zeros
         Whether weights that are exactly 0 stay so: pruned ones do not grow back.
     rate
         Of the first step.
-    batch
-        Rows in a step.
-
-    Returns
-    -------
-    list of Layer
-        In float32.
-
-    Raises
-    ------
-    ValueError
-        If shapes or labels do not fit, a number of epochs or rows is below 1, or weights become NaN.
     """
     net = [Layer(W.astype(np.float32), b.astype(np.float32), relu) for W, b, relu in check_layers(layers)]
     X, y = np.asarray(X, np.float32), np.asarray(y)
@@ -459,22 +276,14 @@ def train(
 def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) -> str:
     """Return what the intervals of all seeds say together about a difference.
 
+    ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with their number.
+
     Parameters
     ----------
     intervals
-        One ``(lower, upper)`` for each seed, two or more.
+        One ``(lower, upper)`` for each seed; fewer than two, or NaN among them, is a ValueError.
     margin
         A difference between −margin and margin does not matter; 0 for none.
-
-    Returns
-    -------
-    str
-        ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with their number.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two seeds, or a number is NaN.
     """
     ends = np.asarray(intervals, float).reshape(-1, 2)
     if len(ends) < 2 or np.isnan(ends).any():
@@ -493,19 +302,7 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
 
 @dataclass(frozen=True)
 class AccuracyChange:
-    """How the accuracy of one recipe differs from that of another, over seeds; ``str`` gives it as a sentence.
-
-    Attributes
-    ----------
-    name_a, name_b : str
-        The recipes.
-    differences : tuple of float
-        Accuracy of a minus that of b, for each seed.
-    intervals : tuple of tuple
-        Their 95 % intervals.
-    margin : float
-        See `seed_verdict`.
-    """
+    """How the accuracy of recipe a differs from that of b, by seed, with 95 % intervals; ``str`` gives a sentence."""
 
     name_a: str
     name_b: str
@@ -530,24 +327,7 @@ class AccuracyChange:
 def accuracy_change(
     y: Any, labels_a: Sequence[Any], labels_b: Sequence[Any], names: tuple[str, str], margin: float = 0.0
 ) -> AccuracyChange:
-    """Compare two recipes by the labels their networks gave to the same rows.
-
-    Parameters
-    ----------
-    y
-        True labels.
-    labels_a, labels_b
-        Predicted labels, one array for each seed; those of one position are compared.
-    names
-        What to call the recipes.
-    margin
-        See `seed_verdict`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two seeds, their numbers differ, or labels do not fit to `y`.
-    """
+    """Compare two recipes by the labels that their networks, one for each seed, gave to the same rows."""
     if len(labels_a) != len(labels_b) or len(labels_a) < 2:
         raise ValueError(f"{len(labels_a)} and {len(labels_b)} seeds; train each recipe with the same two or more")
     found = [mcnemar(y, a, b) for a, b in zip(labels_a, labels_b, strict=True)]
@@ -560,19 +340,7 @@ VERDICTS = ("keep", "reject", "undecided")
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a journal.
-
-    Attributes
-    ----------
-    name, against : str
-        What was tried, and the baseline at that time.
-    hypothesis, change : str
-        What was expected, and what was changed.
-    measurements : tuple of str
-        What was measured, as sentences.
-    verdict : str
-        One of ``"keep"``, ``"reject"`` and ``"undecided"``.
-    """
+    """One entry of a journal: what was tried against which baseline, expected, changed, measured and decided."""
 
     name: str
     against: str
@@ -609,16 +377,18 @@ class Journal:
         return "\n".join([*lines, f"kept: {self.baseline}"])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return the entries as an accessible table and as text."""
-        columns = ("tried", "against", "change", "expected", "measured", "verdict")
-        head = "".join(f'<th scope="col" style="text-align:left">{name}</th>' for name in columns)
-        rows = ""
-        for e in self.entries:
-            cells = [e.name, e.against, e.change, e.hypothesis, "\n".join(e.measurements), e.verdict]
-            texts = [html.escape(cell).replace("\n", "<br>") for cell in cells]
-            rows += "<tr>" + "".join(f'<td style="text-align:left">{text}</td>' for text in texts) + "</tr>"
-        table = f"<table><caption>kept: {html.escape(self.baseline)}</caption><tr>{head}</tr>{rows}</table>"
-        return {"text/plain": str(self), "text/html": table}
+        rows = (
+            {
+                "tried": entry.name,
+                "against": entry.against,
+                "change": entry.change,
+                "expected": entry.hypothesis,
+                "measured": "\n".join(entry.measurements),
+                "verdict": entry.verdict,
+            }
+            for entry in self.entries
+        )
+        return {"text/plain": str(self), "text/html": Table(rows, f"kept: {self.baseline}").html()}
 
     def record(
         self,
@@ -679,17 +449,12 @@ def decided(measurement: Comparison | AccuracyChange) -> bool:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two settings.
+    """Return what differs between two settings, such as ``"precision: FP32 → INT8"``, sorted by name.
 
     Parameters
     ----------
     before, after
-        Values by name; a name may be missing in one of them.
-
-    Returns
-    -------
-    list of str
-        Such as ``"precision: FP32 → INT8"``, sorted by name, with ``none`` for what is missing.
+        Values by name; a name may be missing in one of them, and is ``none`` there.
     """
     names = sorted(before.keys() | after.keys())
     pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -19,53 +18,14 @@ from typing import Any
 import numpy as np
 
 from tinybench.accuracy import ParityResult, parity
+from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.table import facts
 
 
-def load_graph(source: Any) -> Any:
-    """Return an ONNX graph for inspection.
-
-    Parameters
-    ----------
-    source
-        Path of an ``.onnx`` file, its bytes, or an ``onnx.ModelProto``.
-
-    Returns
-    -------
-    onnx.ModelProto
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is not an ONNX model.
-    """
-    import onnx
-
-    if isinstance(source, onnx.ModelProto):
-        return source
-    content = source if isinstance(source, bytes) else Path(source).read_bytes()
-    try:
-        model = onnx.load_from_string(content)
-    except Exception:  # of protobuf, whose errors differ between its versions
-        model = onnx.ModelProto()
-    if not model.graph.node:
-        where = "these bytes are" if isinstance(source, bytes) else f"{source} is"
-        raise ValueError(f"{where} no ONNX model; an export by to_onnx would be")
-    return model
-
-
 def operators(source: Any) -> dict[str, int]:
-    """Return how often each operator occurs in a graph, in the order of their first use.
-
-    Parameters
-    ----------
-    source
-        See `load_graph`.
-    """
+    """Return how often each operator occurs in a graph (see `load_graph`), in the order of their first use."""
     counts: dict[str, int] = {}
     for node in load_graph(source).graph.node:
         counts[node.op_type] = counts.get(node.op_type, 0) + 1
@@ -75,16 +35,13 @@ def operators(source: Any) -> dict[str, int]:
 def weights(source: Any) -> dict[str, np.ndarray]:
     """Return all numbers of a model by name.
 
+    Initializers under their names, in their shapes and dtypes; lists of floats among a node's attributes (trees and
+    linear classifiers keep theirs there) as ``"node name/attribute name"``.
+
     Parameters
     ----------
     source
         See `load_graph`.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        Initializers under their names, in their shapes and dtypes; lists of floats among a node's attributes (trees
-        and linear classifiers keep theirs there) as ``"node name/attribute name"``.
     """
     from onnx import numpy_helper
 
@@ -98,17 +55,12 @@ def weights(source: Any) -> dict[str, np.ndarray]:
 
 
 def refuse_bad_weights(source: Any) -> None:
-    """Refuse a model whose numbers are not all finite.
+    """Refuse a model whose numbers are not all finite: ValueError, with the tensor and how many are NaN or infinite.
 
     Parameters
     ----------
     source
         See `load_graph`.
-
-    Raises
-    ------
-    ValueError
-        Naming the tensor and how many of its values are NaN or infinite.
     """
     for name, values in weights(source).items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -119,22 +71,15 @@ def refuse_bad_weights(source: Any) -> None:
 def convert(model: Any, sample: Any) -> Any:
     """Return a fitted scikit-learn model or pipeline as an ONNX graph in float32, without ZipMap.
 
+    A classifier's outputs are the labels, then one array of probabilities. TypeError, with skl2onnx's reason, if it
+    cannot convert the model.
+
     Parameters
     ----------
     model
         A fitted classifier, regressor, transformer or pipeline.
     sample
         At least one row of its input, of shape (n, features).
-
-    Returns
-    -------
-    onnx.ModelProto
-        A classifier's outputs are the labels, then one array of probabilities.
-
-    Raises
-    ------
-    TypeError
-        If skl2onnx cannot convert the model, with its reason.
     """
     import skl2onnx
     from sklearn.base import is_classifier
@@ -189,54 +134,17 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
     return path
 
 
-def tidy_opsets(graph: Any) -> None:
-    """Leave one version, the largest, of each operator set of a graph, the standard one included.
-
-    skl2onnx lists the standard set twice beside trees, at which ONNX Runtime's tools stop.
-    """
-    versions: dict[str, int] = {}
-    for opset in graph.opset_import:
-        domain = "" if opset.domain == "ai.onnx" else opset.domain
-        versions[domain] = max(opset.version, versions.get(domain, 1))
-    del graph.opset_import[:]
-    for domain, version in {"": 21, **versions}.items():
-        graph.opset_import.add(domain=domain, version=version)
-
-
-def refuse_existing(path: Path, overwrite: bool) -> None:
-    """Raise FileExistsError if the file is there and must not be replaced."""
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it, or choose another name")
-
-
-def save_graph(graph: Any, path: Path) -> None:
-    """Write a graph so that a reader sees the old file or the new one, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(graph.SerializeToString())
-    os.replace(temporary, path)
-
-
 def session_options(threads: int = 1, optimization: str = "all", trace: str | Path | None = None) -> Any:
     """Return options of an ONNX Runtime session.
 
     Parameters
     ----------
     threads
-        Threads inside one operator; operators run one after another.
+        Threads inside one operator, a whole number of at least 1, else ValueError; operators run one after another.
     optimization
-        ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``.
+        ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``; else ValueError.
     trace
         Where to write a profile, as the beginning of a file's path; None for no profile.
-
-    Returns
-    -------
-    onnxruntime.SessionOptions
-
-    Raises
-    ------
-    ValueError
-        If `threads` is no whole number of at least 1, or the optimization has another name.
     """
     import onnxruntime
 
@@ -342,17 +250,10 @@ def load_session(path: Path, options: Any) -> Any:
 
 @cache
 def integer_products() -> dict[str, str]:
-    """Return how ONNX Runtime multiplies 8-bit integers on this machine.
+    """Return how ONNX Runtime multiplies 8-bit integers on this machine, by types such as ``"uint8 × int8"``.
 
-    On x86 processors with AVX2 but without VNNI its product of uint8 by int8 adds pairs of products in 16 bits, which
-    saturate: the same file then answers otherwise than elsewhere. The runtime is asked once, with the largest numbers
-    that the types hold.
-
-    Returns
-    -------
-    dict of str to str
-        By the types of activations and weights, such as ``"uint8 × int8"``: ``"exact"``, ``"saturating"``, or
-        ``"unsupported"`` where this build of the runtime has no such product.
+    ``"exact"``; ``"saturating"``, as on x86 processors with AVX2 but without VNNI, which add pairs of products in 16
+    bits; ``"unsupported"`` where this build has no such product. The largest numbers of the types are multiplied, once.
     """
     from onnx import helper
 
@@ -419,24 +320,15 @@ def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -
 
 
 def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
-    """Return a fitted multilayer perceptron as plain NumPy in float32.
+    """Return a fitted multilayer perceptron as plain NumPy in float32, a function of an array of shape (n, features).
+
+    Of a classifier it returns probabilities of shape (n, classes), also for two classes, where scikit-learn has one
+    logistic output; of a regressor values of shape (n,) or (n, outputs).
 
     Parameters
     ----------
     model
-        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units.
-
-    Returns
-    -------
-    callable
-        Function of an array of shape (n, features). Of a classifier it returns probabilities of shape (n, classes),
-        also for two classes, where scikit-learn has one logistic output; of a regressor values of shape (n,) or
-        (n, outputs).
-
-    Raises
-    ------
-    TypeError
-        If it is no such network.
+        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units; TypeError if it is no such network.
     """
     if not hasattr(model, "coefs_") or getattr(model, "activation", "") != "relu":
         raise TypeError(f"{type(model).__name__} is no fitted multilayer perceptron with ReLU; there is no NumPy twin")
@@ -469,7 +361,7 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
     """Return the share of each operator in the time of all operators, the largest first.
 
     The time of a node is the median of its runs, that of an operator the sum over its nodes: a run during which another
-    program had the processor moves nothing.
+    program had the processor moves nothing. ValueError if no operator is left.
 
     Parameters
     ----------
@@ -478,16 +370,6 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
     skip_runs
         How many runs at the beginning not to count: operators that start before run number `skip_runs` (from 0)
         starts are left out.
-
-    Returns
-    -------
-    dict of str to float
-        Shares that sum to 1, by operator.
-
-    Raises
-    ------
-    ValueError
-        If no operator is left.
     """
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
@@ -506,19 +388,7 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """Which share of the operators' time each operator takes, from ONNX Runtime's own trace.
-
-    Attributes
-    ----------
-    shares : dict of str to float
-        By operator, the largest first. There are no times here: under the profiler they are too long.
-    batch_size : int
-        Rows in each run.
-    runs : int
-        Runs counted.
-    trace : Path or None
-        The trace, to open at https://ui.perfetto.dev, if it was kept.
-    """
+    """The share of each operator in the operators' time, the largest first; times under a profiler are too long."""
 
     shares: dict[str, float]
     batch_size: int
@@ -578,21 +448,14 @@ def operator_profile(
 def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
     """Return the three stages of a fitted scikit-learn classifier pipeline as functions of one argument.
 
+    ``preprocess``: all steps but the last (nothing for a classifier alone). ``model``: the probabilities.
+    ``postprocess``: the label of the largest probability in each row.
+
     Parameters
     ----------
     pipeline
-        A fitted ``Pipeline`` that ends in a classifier with ``predict_proba``, or such a classifier alone.
-
-    Returns
-    -------
-    dict of str to callable
-        ``preprocess``: all steps but the last (nothing for a classifier alone). ``model``: the probabilities.
-        ``postprocess``: the label of the largest probability in each row.
-
-    Raises
-    ------
-    TypeError
-        If the last step has no ``predict_proba``.
+        A fitted ``Pipeline`` that ends in a classifier with ``predict_proba``, or such a classifier alone; TypeError if
+        the last step has no ``predict_proba``.
     """
     steps = [step for _, step in getattr(pipeline, "steps", [("model", pipeline)])]
     model = steps[-1]
@@ -616,6 +479,9 @@ def time_breakdown(
 ) -> dict[str, BenchmarkResult]:
     """Measure how long each stage of a pipeline takes, in calls of the whole pipeline.
 
+    Returns seconds by stage in their order, and ``total``; values of one position are of the same call, and the stages
+    of a call sum to its total. Each holds one clock read.
+
     Parameters
     ----------
     pipeline
@@ -623,24 +489,11 @@ def time_breakdown(
     X
         One batch, of shape (n, features).
     runs
-        Number of measured calls.
+        Number of measured calls; a whole number, else ValueError.
     warmup_runs
         At least so many calls before, see `warm_up`; 0 for none.
     clock
         Returns seconds.
-
-    Returns
-    -------
-    dict of str to BenchmarkResult
-        Seconds by stage in their order, and ``total``; values of one position are of the same call, and the stages of a
-        call sum to its total. Each holds one clock read.
-
-    Raises
-    ------
-    TypeError
-        If the pipeline has no such stages.
-    ValueError
-        If a number of runs is no whole number.
     """
     check_runs("runs", runs, 1)
     check_runs("warmup_runs", warmup_runs, 0)

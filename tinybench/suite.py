@@ -4,18 +4,13 @@
 
 from __future__ import annotations
 
-import base64
-import csv
 import hashlib
-import html
-import io
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,11 +36,26 @@ from tinybench.pareto import (
     membership_probability,
     pareto_frontier,
 )
-from tinybench.plots import plot_pareto_frontier as draw_points
-from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.report import (
+    best_section,
+    conditions_section,
+    draw_frontier,
+    html_report,
+    markdown_report,
+    metric_label,
+    metric_section,
+    models_section,
+    pairs_section,
+    plot_metric,
+    requirements_section,
+)
+from tinybench.result import BenchmarkResult
+from tinybench.table import csv_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from tinybench.report import Section
 
 Results = dict[str, dict[str, BenchmarkResult]]
 _METRICS = ("latency", "throughput", "accuracy", "memory", "energy")
@@ -53,19 +63,14 @@ _LATENCY_PARTS = 5
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file so that at every moment the old or the new one is there, whole.
+    """Write a file in UTF-8 so that at every moment the old or the new one is there, whole.
 
     Parameters
     ----------
     path
-        The file; its folder is made where it is missing.
+        The file; its folder is made where it is missing. OSError, with what to do, if it cannot be written.
     text
-        Its content, written in UTF-8.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be written; the message has the path and what to do.
+        Its content.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -80,24 +85,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
-    """Return the parts of one measurement as one result.
+    """Return the parts of one measurement as one result with all values in order.
+
+    Metadata and ``confidence`` are the first part's; where there are ``round_orders`` they are joined, and where there
+    is a ``pairing`` it becomes a digest of the parts' pairings: results merged from the same rounds have the same one.
 
     Parameters
     ----------
     parts
-        Results of one metric and model, in order.
-
-    Returns
-    -------
-    BenchmarkResult
-        All values in order. Metadata and ``confidence`` are the first part's; where there are ``round_orders``
-        they are joined, and where there is a ``pairing`` it becomes a digest of the parts' pairings: results merged
-        from the same rounds have the same one.
-
-    Raises
-    ------
-    ValueError
-        If there is no part, or metric, unit or processor (``metadata["system"]["cpu"]``) differ.
+        Results of one metric and model, in order. ValueError if there is none, or metric, unit or processor
+        (``metadata["system"]["cpu"]``) differ.
     """
     if not parts:
         raise ValueError("no parts to merge; a result has at least one")
@@ -118,15 +115,12 @@ def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
 def run_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each measurement.
 
+    ``metric``, ``model``, ``run`` (from 0), ``value`` (unrounded, in ``unit``), ``unit``, ``measured``.
+
     Parameters
     ----------
     results
         Results by metric and model.
-
-    Returns
-    -------
-    list of dict
-        ``metric``, ``model``, ``run`` (from 0), ``value`` (unrounded, in ``unit``), ``unit``, ``measured``.
     """
     return [
         {"metric": m, "model": name, "run": run, "value": value, "unit": result.unit, "measured": result.measured}
@@ -139,18 +133,14 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
 def summary_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and model.
 
+    ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``, ``min_val``, ``max_val``;
+    then ``value`` (see `tinybench.pareto.central`) with ``lower`` and ``upper`` (see `tinybench.pareto.interval`), and
+    ``interval``: ``"Wilson"``, ``"median"``, or ``"range"`` below 6 measurements.
+
     Parameters
     ----------
     results
         Results by metric and model.
-
-    Returns
-    -------
-    list of dict
-        ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``, ``min_val``,
-        ``max_val``; then ``value`` (see `tinybench.pareto.central`) with ``lower`` and ``upper`` (see
-        `tinybench.pareto.interval`), and ``interval``: ``"Wilson"``, ``"median"``, or ``"range"`` below 6
-        measurements.
     """
     rows = []
     for metric, by_model in results.items():
@@ -175,24 +165,11 @@ def rows_right(model: Any, datasets: Any) -> np.ndarray:
 
 
 def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: BenchmarkResult) -> dict[str, Any] | None:
-    """Compare two results of one metric by the test that fits them.
+    """Compare two results of one metric by the test that fits them; None where there is none.
 
-    Parameters
-    ----------
-    metric
-        Their metric.
-    names
-        Their models.
-    a, b
-        The results. Accuracies with ``metadata["right"]`` (the bits of `rows_right`, as hexadecimal text) are
-        compared row by row.
-
-    Returns
-    -------
-    dict or None
-        ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in ``unit``) with their
-        ``_lower`` and ``_upper``; ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, ``verdict`` (of a,
-        seen from b). None where there is no test.
+    ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in ``unit``) with their
+    ``_lower`` and ``_upper``; ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, ``verdict`` (of a, seen from b).
+    Accuracies with ``metadata["right"]`` (the bits of `rows_right`, as hexadecimal text) are compared row by row.
     """
     row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
     row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))
@@ -218,16 +195,13 @@ def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: Ben
 def comparison_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and pair of models that can be tested.
 
+    What `compare_pair` returns, and ``p_holm``: corrected over the tested pairs of the metric. Where it is not below
+    0.05, the ``verdict`` is ``"undecided"``.
+
     Parameters
     ----------
     results
         Results by metric and model.
-
-    Returns
-    -------
-    list of dict
-        What `compare_pair` returns, and ``p_holm``: corrected over the tested pairs of the metric. Where it
-        is not below 0.05, the ``verdict`` is ``"undecided"``.
     """
     rows = []
     for metric, by_model in results.items():
@@ -242,18 +216,14 @@ def comparison_rows(results: Results) -> list[dict[str, Any]]:
 def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
     """Return for each metric the best model, and who cannot be told apart from it.
 
+    ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
+    `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's.
+    Where some models are measured and others estimated, the measured ones alone compete.
+
     Parameters
     ----------
     results
         Results by metric and model; `tinybench.pareto.DIRECTIONS` says which way is better.
-
-    Returns
-    -------
-    dict
-        For each metric ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the
-        other models for which `comparison_rows` is undecided against the best, or without such a row, whose
-        interval overlaps the best one's. Where some models are measured and others estimated, the measured
-        ones alone compete.
     """
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
     best = {}
@@ -277,20 +247,16 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def dashboard_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row for each model, in units for people.
+    """Return one row for each model, in units for people, the models in the order in which they appear.
+
+    ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
+    (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
+    None where there is no result.
 
     Parameters
     ----------
     results
         Results by metric and model, in SI units.
-
-    Returns
-    -------
-    list of dict
-        ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``,
-        ``memory_mb`` (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules),
-        ``energy_measured``; in this order, the models in the order in which they appear. None where there is no
-        result.
     """
 
     def value(metric: str, model: str, factor: float = 1.0, q: float = 50, unit: str = "") -> float | None:
@@ -315,66 +281,6 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header; None and NaN are empty, and text that a spreadsheet would run gets a quote."""
-    if not rows:
-        return ""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
-    return stream.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
-
-
-def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
-    """Draw every measurement of one metric, and each model's value with its interval."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    white = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-    results = list(by_model.values())
-    factor, unit = scale_unit(float(np.median([abs(central(result)) for result in results])), results[0].unit)
-    if metric == "accuracy":
-        factor, unit = 0.01, "%"
-    figure = Figure(figsize=(7, 0.6 * len(results) + 1.5), layout="constrained")
-    axes = figure.subplots()
-    for row, result in enumerate(results):
-        if result.count > 1:
-            height = row + np.linspace(-0.24, 0.24, result.count)
-            axes.plot(np.array(result.values) / factor, height, ".", color="#0072B2", alpha=0.35, zorder=1)
-        lower, value, upper = (
-            number / factor for number in (interval(result)[0], central(result), interval(result)[1])
-        )
-        error = [[max(0.0, value - lower)], [max(0.0, upper - value)]]
-        axes.errorbar(
-            value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
-        )
-        text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-        axes.annotate(
-            text, (value, row), (0, 15), textcoords="offset points", ha="center", va="center", fontsize=9, bbox=white
-        )
-    values = [value for result in results for value in result.values]
-    if min(values) > 0 and max(values) > 20 * min(values):
-        axes.set_xscale("log")
-        few_decades = max(values) < 300 * min(values)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,), numticks=12))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.12g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    estimate = "" if all(result.measured for result in results) else ", estimated"
-    better = "lower is better" if DIRECTIONS[metric] == "min" else "higher is better"
-    axes.set_xlabel(f"{metric}{estimate}{f' ({unit})' if unit else ''}, {better}")
-    axes.set_yticks(range(len(results)), list(by_model))
-    axes.set_ylim(len(results) - 0.4, -0.6)
-    axes.grid(axis="x", alpha=0.4)
-    return figure
 
 
 class BenchmarkSuite:
@@ -658,7 +564,7 @@ class BenchmarkSuite:
         if {"latency", "accuracy"} <= set(results):
             figures["benchmark_tradeoff.png"] = self.plot_pareto_frontier()
         sections = report_sections(results, requirements)
-        markdown = "# Benchmark report\n\n" + "\n\n".join(_markdown(section, results) for section in sections) + "\n"
+        markdown = markdown_report(sections, results)
         write_text(self.output_dir / "report.md", markdown)
         write_text(self.output_dir / "report.html", html_report(sections, figures, results))
         return markdown
@@ -671,237 +577,15 @@ def _size_or_none(model: Any) -> int | None:
         return None
 
 
-def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> Figure:
-    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`; probabilities are written where one is in doubt."""
-    shares = [point["probability"] for point in points]
-    doubtful = any(0.01 < share < 0.99 for share in shares)
-    return draw_points(points, objectives, probabilities=shares if doubtful else None)
-
-
-class Section(NamedTuple):
-    """One part of a report.
-
-    Parameters
-    ----------
-    title, text
-        Heading, and what to know to read the table.
-    rows
-        The table: text by column, the first column names the row.
-    pictures
-        File names of the figures that follow.
-    """
-
-    title: str
-    text: str
-    rows: list[dict[str, str]]
-    pictures: list[str]
-
-
 def report_sections(results: Results, requirements: Requirements | None = None) -> list[Section]:
-    """Return the report, part by part, for people."""
+    """Return the report, part by part."""
     rows = as_rows(results)
-    labels = {metric: _label(metric, next(iter(by_model.values()))) for metric, by_model in results.items()}
-    best = [
-        {
-            "dimension": labels[metric],
-            "best": row["model"],
-            "value": _shown(metric, row["value"], row["unit"]),
-            "cannot be told apart from it": "; ".join(row["tied"]) or "–",
-        }
-        for metric, row in best_by_dimension(results).items()
-    ]
-    pairs = [_pair_row(row, labels[row["metric"]]) for row in comparison_rows(results)]
-    told = "A model that cannot be told apart from the best may be as good: these data do not decide."
-    holm_told = "95 % intervals; p values are corrected by Holm. At 0.05 and above a pair is undecided."
+    labels = {metric: metric_label(metric, next(iter(by_model.values()))) for metric, by_model in results.items()}
     return [
-        *([] if requirements is None else [_requirements_section(rows, requirements)]),
-        _models_section(results, rows, labels),
-        Section("Best in each dimension", told, best, []),
-        *(_metric_section(metric, labels[metric], by_model) for metric, by_model in results.items()),
-        Section("Comparisons", holm_told, pairs, []),
-        _conditions_section(results),
+        *([] if requirements is None else [requirements_section(rows, requirements)]),
+        models_section(results, rows, labels),
+        best_section(best_by_dimension(results), labels),
+        *(metric_section(labels[metric], summary_rows({metric: results[metric]})) for metric in results),
+        pairs_section(comparison_rows(results), labels),
+        conditions_section(results),
     ]
-
-
-def _metric_section(metric: str, label: str, by_model: Mapping[str, BenchmarkResult]) -> Section:
-    rows = summary_rows({metric: dict(by_model)})
-    table = [
-        {
-            "model": row["model"],
-            "value": _shown(metric, row["value"], row["unit"]),
-            "interval": " to ".join(_shown(metric, row[end], row["unit"]) for end in ("lower", "upper")),
-            "measurements": str(row["count"]),
-        }
-        for row in rows
-    ]
-    kinds = {
-        "median": "medians with their 95 % order-statistic intervals",
-        "Wilson": "shares of all rows with Wilson's 95 % intervals",
-        "range": "medians with the range, as fewer than 6 values have no interval",
-    }
-    shown = "; ".join(kinds[kind] for kind in dict.fromkeys(row["interval"] for row in rows))
-    better = "Lower is better" if DIRECTIONS[metric] == "min" else "Higher is better"
-    text = (
-        f"{better}. Shown are {shown}{'; in the figure each dot is one measurement' if rows[0]['count'] > 1 else ''}."
-    )
-    return Section(label[0].upper() + label[1:], text, table, [f"benchmark_{metric}.png"])
-
-
-def _label(metric: str, result: BenchmarkResult) -> str:
-    """Return what a metric is called; CPU time, which stands in for energy, by its own name."""
-    if metric != "energy":
-        return metric
-    return f"{result.metric_name.replace('_', ' ')}{'' if result.measured else ' (estimate)'}"
-
-
-def _requirements_section(rows: Sequence[Mapping[str, Any]], requirements: Requirements) -> Section:
-    limits = ", ".join(f"{name} {limit:g}" for name, limit in requirements.limits().items())
-    table, meeting = [], []
-    for row in rows:
-        try:
-            broken = requirements.violations(row)
-            verdict = "no" if broken else "yes"
-        except ValueError as error:
-            broken, verdict = [str(error)], "cannot tell"
-        meeting += [row["model"]] if verdict == "yes" else []
-        table.append({"model": row["model"], "meets them": verdict, "why not": "; ".join(broken) or "–"})
-    text = f"Required: {limits or 'nothing'}. Met by {'; '.join(meeting) or 'no model'}."
-    return Section("Requirements", text, table, [])
-
-
-def _models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
-    text, chosen, pictures = "Medians; the accuracy is the share of all rows.", set(), []
-    if {"latency", "accuracy"} <= set(results):
-        objectives = {"latency": DIRECTIONS["latency"], "accuracy": DIRECTIONS["accuracy"]}
-        both = [row for row in rows if set(objectives) <= set(row)]
-        chosen = {str(row["model"]) for row in pareto_frontier(both, objectives)}
-        text += f" On the frontier of latency and accuracy: {'; '.join(sorted(chosen))}."
-        if len(chosen) < len(both):
-            text += " By these numbers every other model is beaten, or matched in one and beaten in the other."
-        pictures.append("benchmark_tradeoff.png")
-    table = []
-    for row in rows:
-        cells = {"model": str(row["model"])} | (
-            {"frontier": "yes" if row["model"] in chosen else "no"} if chosen else {}
-        )
-        for metric in results:
-            result = row.get(metric)
-            cells[labels[metric]] = "–" if result is None else _shown(metric, central(result), result.unit)
-            if metric == "latency":
-                cells["95th percentile"] = "–" if result is None else _shown(metric, result.percentile(95), result.unit)
-        size = row["memory"].metadata.get("model_bytes") if "memory" in row else None
-        table.append(cells | {"size on disk": "–" if size is None else _shown("memory", size, "B")})
-    return Section("The models", text, table, pictures)
-
-
-def _pair_row(row: Mapping[str, Any], label: str) -> dict[str, str]:
-    if row["ratio"] is None or math.isnan(row["ratio"]):
-        factor, unit = scale_unit(abs(row["difference"]), row["unit"])
-        factor, unit = (0.01, "points") if row["metric"] == "accuracy" else (factor, unit)
-        low, value, high = (row[f"difference{end}"] / factor for end in ("_lower", "", "_upper"))
-        amount = f"{value:+.3g} ({low:+.3g} to {high:+.3g}) {unit}"
-    else:
-        amount = f"× {row['ratio']:.3g} ({row['ratio_lower']:.3g} to {row['ratio_upper']:.3g})"
-    return {
-        "pair": f"{row['model_a']} against {row['model_b']}",
-        "metric": label,
-        "ratio or difference": amount,
-        "p after Holm": "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}",
-        "the first is": row["verdict"],
-        "test": row["test"],
-    }
-
-
-def _conditions_section(results: Results) -> Section:
-    first = next(iter(next(iter(results.values())).values()))
-    system: dict[str, Any] = first.metadata.get("system") or system_info()
-    pools = ", ".join(map(str, system["threads"].get("pools", []))) or "threads unknown"
-    facts = {
-        "processor": f"{system['cpu']} ({', '.join(system['cpu_flags']) or 'no vector extensions of note'})",
-        "cores this process may use": system["cores"],
-        "governor": system["governor"] or "unknown",
-        "system": system["platform"],
-        "Python": system["python"],
-        "libraries": ", ".join(f"{name} {number}" for name, number in system["libraries"].items()),
-        "linear algebra and its threads": f"{system['blas']}; {pools}",
-        "input": f"{first.metadata.get('input_shape')} {first.metadata.get('input_dtype', '')}",
-        "measured from": system["time"],
-        "load average then": ", ".join(f"{load:.1f}" for load in system["load_average"] or []) or "unknown",
-    }
-    rows = [{"condition": name, "value": str(value)} for name, value in facts.items()]
-    return Section("Conditions", "The numbers hold under these, and may turn round under others.", rows, [])
-
-
-def _shown(metric: str, value: float, unit: str) -> str:
-    """Return a value for people."""
-    if metric == "accuracy":
-        return f"{100 * value:.1f} %"
-    if metric == "memory" and value == 0:
-        return "none added"  # it fitted into what was free already, which is not the same as needing nothing
-    factor, name = scale_unit(value, unit)
-    number = value / factor
-    return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()
-
-
-def _markdown(section: Section, results: Results) -> str:
-    parts = [f"## {section.title}", section.text]
-    if section.rows:
-        lines = [list(section.rows[0]), ["---"] * len(section.rows[0]), *(list(row.values()) for row in section.rows)]
-        parts.append("\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines))
-    parts += [f"![{_alt(name, results)}]({name})" for name in section.pictures]
-    return "\n\n".join(parts)
-
-
-def _alt(picture: str, results: Results) -> str:
-    metric = picture.removeprefix("benchmark_").removesuffix(".png")
-    if metric not in results:
-        return "Accuracy against latency of every model, with the Pareto frontier as a staircase."
-    values = "; ".join(f"{name} {_shown(metric, central(r), r.unit)}" for name, r in results[metric].items())
-    return f"{metric} of each model: {values}."
-
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #767676; --soft: #f2f2f2; --page: #fff; --ink: #1a1a1a; }
-@media (prefers-color-scheme: dark) { :root { --soft: #26282c; --page: #16181b; --ink: #e8e8e8; } }
-body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-main { margin: 0 auto; max-width: 62rem; padding: 1rem; }
-p { max-width: 46rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem 1rem .3rem 0; text-align: left; vertical-align: top; }
-thead th { background: var(--soft); }
-tbody th { font-weight: 600; }
-figure { margin: 1rem 0 1.5rem; }
-img { background: #fff; height: auto; max-width: 100%; width: 720px; }
-"""
-
-
-def html_report(sections: Sequence[Section], figures: Mapping[str, Figure], results: Results) -> str:
-    """Return the report as one page that needs no other file."""
-    parts = []
-    for section in sections:
-        title = html.escape(section.title)
-        parts.append(f"<h2>{title}</h2>\n<p>{html.escape(section.text)}</p>")
-        if section.rows:
-            head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in section.rows[0])
-            body = "\n".join(_html_row(list(row.values())) for row in section.rows)
-            table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
-            table = f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{table}</div>'
-            long = len(section.rows) > 30
-            parts.append(f"<details><summary>{len(section.rows)} rows</summary>{table}</details>" if long else table)
-        for name in section.pictures:
-            stream = io.BytesIO()
-            figures[name].savefig(stream, format="png", dpi=130)
-            source = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
-            parts.append(f'<figure><img alt="{html.escape(_alt(name, results))}" src="{source}"></figure>')
-    return (
-        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Benchmark report</title>'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n<h1>Benchmark report</h1>\n"
-        f"{chr(10).join(parts)}\n</main></body>\n</html>\n"
-    )
-
-
-def _html_row(cells: Sequence[str]) -> str:
-    first, *rest = (html.escape(cell) for cell in cells)
-    return f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import html
 import io
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Table", "facts"]
+__all__ = ["Table", "csv_text", "facts"]
 
 _NUMBER = re.compile(r"(?=.*\d)[-+]?[\d,.]+(e[-+]?\d+)?( ?%)?|–?")
 
@@ -65,11 +66,7 @@ class Table:
 
     def csv(self) -> str:
         """Return CSV with a header."""
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, self._lines()[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        return stream.getvalue().rstrip("\n")
+        return csv_text(self.rows).rstrip("\n")
 
     def html(self) -> str:
         """Return an accessible HTML table; a new line in a cell stays one."""
@@ -86,6 +83,24 @@ class Table:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         markdown = f"{self.caption}\n\n{self.markdown()}"
         return {"text/plain": str(self), "text/html": self.html(), "text/markdown": markdown}
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV with a header; None and NaN are empty, and text that a spreadsheet would run gets a quote."""
+    if not rows:
+        return ""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _csv_cell(value) for key, value in row.items()} for row in rows)
+    return stream.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    runs = isinstance(value, str) and value.startswith(("=", "+", "-", "@")) and not _NUMBER.fullmatch(value)
+    return f"'{value}" if runs else value
 
 
 def _html_cell(tag: str, text: str, right: bool) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 
 from autograder.checks import CheckFailed, agrees, draw, expect, holds, judges, refuses, same
 from autograder.checks.m11_onnx import evaluate, graph, room
-from tinybench.onnx import load_graph, weights
+from tinybench.graphs import load_graph
+from tinybench.onnx import weights
 from tinybench.quantize import integer_operators
 
 
@@ -25,7 +26,7 @@ def _reference(op: str, *inputs: np.ndarray) -> np.ndarray:
     return np.asarray(evaluate(helper.make_node(op, list(given), ["y"]), given, {"": 21})[0])
 
 
-@judges("quantization_params", "quantize", "dequantize")
+@judges("quantization_params", "quantize_tensor", "dequantize")
 def grids_span_tensors(student: Any) -> None:
     """Scale and zero point by the formulas; integers as ONNX's QuantizeLinear gives them; the way back."""
     rng = draw()
@@ -54,13 +55,13 @@ def grids_span_tensors(student: Any) -> None:
         ends = np.array(step, np.float32), np.array(zero, kind)
         x = np.concatenate([rng.normal(0, 15, 300), (np.arange(-40, 40) + 0.5) * step]).astype(np.float32)
         truth = np.maximum(_reference("QuantizeLinear", x, *ends).astype(int), -127)
-        got = student.quantize(x, grid)
-        same(str(got.dtype), np.dtype(kind).name, "the dtype of quantize")
-        same(got.astype(int), truth, "quantize", "divide, round half to even, add z, clip")
+        got = student.quantize_tensor(x, grid)
+        same(str(got.dtype), np.dtype(kind).name, "the dtype of quantize_tensor")
+        same(got.astype(int), truth, "quantize_tensor", "divide, round half to even, add z, clip")
         back = _reference("DequantizeLinear", np.asarray(got), *ends)
         same(student.dequantize(got, grid), back, "dequantize", "widen before you subtract z", rel=1e-6)
     wide = student.QuantParams(np.array(0.01), np.array(0), 12, True)
-    same(student.quantize([20.0, -50.0, 5.0], wide), [2000, -2047, 500], "12 bits, which do not fit into int8,")
+    same(student.quantize_tensor([20.0, -50.0, 5.0], wide), [2000, -2047, 500], "12 bits, which do not fit into int8,")
 
 
 @judges("sqnr")

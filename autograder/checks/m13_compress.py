@@ -15,7 +15,7 @@ from scipy.special import softmax as soft
 
 from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
 from tinybench import compress
-from tinybench.compress import Layer
+from tinybench.layers import Layer
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:

@@ -18,26 +18,20 @@ from tinybench.comparison import compare
 from tinybench.compress import (
     AccuracyChange,
     Journal,
-    Layer,
     accuracy_change,
-    activations,
     changes,
     distillation_gradient,
     distillation_loss,
     factorise,
-    initial_layers,
-    layers_of,
     low_rank,
-    parameters,
     prune_units,
     prune_weights,
-    save_layers,
     seed_verdict,
     softmax,
     train,
-    zipped_size,
 )
 from tinybench.course import cached_fit
+from tinybench.layers import Layer, activations, initial_layers, layers_of, parameters, save_layers, zipped_size
 from tinybench.onnx import OnnxModel, operators
 from tinybench.quantize import integer_operators, quantize_static_int8
 

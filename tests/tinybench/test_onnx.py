@@ -21,10 +21,10 @@ from sklearn.preprocessing import StandardScaler
 
 from tinybench import measure_accuracy, measure_latency
 from tinybench.course import cached_fit
+from tinybench.graphs import load_graph
 from tinybench.onnx import (
     OnnxModel,
     check_parity,
-    load_graph,
     numpy_baseline,
     operator_profile,
     operator_shares,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tinybench.course import cached_fit
-from tinybench.onnx import OnnxModel, integer_products, load_graph, session_options, to_onnx, weights
+from tinybench.graphs import load_graph
+from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
 from tinybench.quantize import (
     QuantParams,
@@ -38,18 +38,15 @@ from tinybench.quantize import (
     integer_operators,
     quantization_params,
     quantization_verdict,
-    quantize,
     quantize_dynamic_int8,
     quantize_static_int8,
+    quantize_tensor,
     saturating_matmul,
     sqnr,
-    study_variants,
-    tradeoff_study,
 )
+from tinybench.study import study_variants, tradeoff_study
 
 pytestmark = pytest.mark.processor
-
-quantize_module = sys.modules["tinybench.quantize"]  # the attribute of this name is the function
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 20)).astype(np.float32)
@@ -74,18 +71,18 @@ def test_rounding_moves_a_value_by_half_a_step_at_most(
     x: np.ndarray, symmetric: bool, bits: int, axis: int | None
 ) -> None:
     grid = quantization_params(x, symmetric, bits, axis)
-    q = quantize(x, grid)
+    q = quantize_tensor(x, grid)
     assert grid.limits[0] <= q.min() <= q.max() <= grid.limits[1]
     # rounding the zero point may move an end of the grid by another half step
     assert np.all(np.abs(dequantize(q, grid) - x) <= grid.scale * 1.0001 + 1e-12)
-    assert np.all(dequantize(quantize(np.zeros_like(x), grid), grid) == 0)
+    assert np.all(dequantize(quantize_tensor(np.zeros_like(x), grid), grid) == 0)
 
 
 @given(tensors, st.integers(2, 12))
 def test_quantising_twice_changes_nothing(x: np.ndarray, bits: int) -> None:
     grid = quantization_params(x, bits=bits)
-    once = quantize(x, grid)
-    assert np.array_equal(quantize(dequantize(once, grid), grid), once)
+    once = quantize_tensor(x, grid)
+    assert np.array_equal(quantize_tensor(dequantize(once, grid), grid), once)
 
 
 @given(tensors)
@@ -170,7 +167,7 @@ def test_by_hand_equals_the_file_within_a_step(network: Any, tmp_path: Path, red
     w = next(v for v in stored.values() if v.shape == W.shape)
     scale = float(next(v for v in stored.values() if v.dtype == np.float32 and v.size == 1).ravel()[0])
     grid = quantization_params(X)
-    ours = int8_matmul(quantize(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
+    ours = int8_matmul(quantize_tensor(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
     step = float(grid.scale) * scale * 127
     assert np.abs(ours - ReferenceEvaluator(load_graph(made)).run(None, {"x": X})[0]).max() <= step
     assert np.abs(ours - OnnxModel(made).forward(X)).max() <= step
@@ -202,7 +199,7 @@ def test_defaults_follow_the_probe(network: Any, tmp_path: Path, monkeypatch: py
     path = layer(network.coefs_[0], tmp_path / "one.onnx")
     for kind, most in (("saturating", 64), ("exact", 127)):
         probed = {"uint8 × int8": kind, "uint8 × uint8": "exact", "int8 × int8": "exact"}
-        monkeypatch.setattr(quantize_module, "integer_products", lambda probed=probed: probed)
+        monkeypatch.setattr("tinybench.quantize.integer_products", lambda probed=probed: probed)
         stored = weights(quantize_dynamic_int8(path, overwrite=True)).values()
         assert max(int(np.abs(v.astype(int)).max()) for v in stored if v.ndim == 2) == most
     with pytest.raises(ValueError, match="weight_type is 'int4'; it must be one of int8, uint8"):
@@ -363,7 +360,8 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
 def test_full_range_stands_beside_where_products_saturate(
     network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(quantize_module, "integer_products", lambda: {"uint8 × int8": kind})
+    for module in ("quantize", "study"):
+        monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": kind})
     notes: list[str] = []
     variants = study_variants(network, X, X[:64], tmp_path, 1, notes)
     full = {"INT8 dynamic, full range", "INT8 dynamic, per channel, full range"}
@@ -380,7 +378,8 @@ def test_full_range_stands_beside_where_products_saturate(
 
 
 def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantize_module, "integer_products", lambda: {"uint8 × int8": "saturating"})
+    for module in ("quantize", "study"):
+        monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": "saturating"})
     study = tradeoff_study(
         network, X[400:], y[400:], calibration=X[:256], batch_sizes=(32,), rounds=6, memory_repeats=0,
         requirements=Requirements(accuracy_min=0.01),

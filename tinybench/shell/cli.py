@@ -252,8 +252,8 @@ def study(
     hardware_tradeoffs_summary.json.
     """
     from tinybench.course import case_study
-    from tinybench.quantize import tradeoff_study
     from tinybench.shell.files import load_labelled, load_model
+    from tinybench.study import tradeoff_study
 
     limits = _limits(requirements)
     if model is None:

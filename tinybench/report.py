@@ -1,0 +1,286 @@
+# Written by "autograder export" from modules/10_suite/10_suite.ipynb: edit the notebook, not this file.
+
+"""Reports and figures of a study: they read its results and never measure."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tinybench.benchmark import system_info
+from tinybench.pareto import DIRECTIONS, Requirements, central, interval, pareto_frontier
+from tinybench.plots import plot_pareto_frontier as draw_points
+from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tinybench.suite import Results
+
+
+def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
+    """Draw every measurement of one metric, and each model's value with its interval."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    white = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    results = list(by_model.values())
+    factor, unit = scale_unit(float(np.median([abs(central(result)) for result in results])), results[0].unit)
+    if metric == "accuracy":
+        factor, unit = 0.01, "%"
+    figure = Figure(figsize=(7, 0.6 * len(results) + 1.5), layout="constrained")
+    axes = figure.subplots()
+    for row, result in enumerate(results):
+        if result.count > 1:
+            height = row + np.linspace(-0.24, 0.24, result.count)
+            axes.plot(np.array(result.values) / factor, height, ".", color="#0072B2", alpha=0.35, zorder=1)
+        lower, value, upper = (
+            number / factor for number in (interval(result)[0], central(result), interval(result)[1])
+        )
+        error = [[max(0.0, value - lower)], [max(0.0, upper - value)]]
+        axes.errorbar(
+            value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
+        )
+        text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        axes.annotate(
+            text, (value, row), (0, 15), textcoords="offset points", ha="center", va="center", fontsize=9, bbox=white
+        )
+    values = [value for result in results for value in result.values]
+    if min(values) > 0 and max(values) > 20 * min(values):
+        axes.set_xscale("log")
+        few_decades = max(values) < 300 * min(values)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,), numticks=12))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.12g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    estimate = "" if all(result.measured for result in results) else ", estimated"
+    better = "lower is better" if DIRECTIONS[metric] == "min" else "higher is better"
+    axes.set_xlabel(f"{metric}{estimate}{f' ({unit})' if unit else ''}, {better}")
+    axes.set_yticks(range(len(results)), list(by_model))
+    axes.set_ylim(len(results) - 0.4, -0.6)
+    axes.grid(axis="x", alpha=0.4)
+    return figure
+
+
+def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> Figure:
+    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`; probabilities are written where one is in doubt."""
+    shares = [point["probability"] for point in points]
+    doubtful = any(0.01 < share < 0.99 for share in shares)
+    return draw_points(points, objectives, probabilities=shares if doubtful else None)
+
+
+class Section(NamedTuple):
+    """One part of a report: heading, what to know to read the table, its rows of text, and figures that follow."""
+
+    title: str
+    text: str
+    rows: list[dict[str, str]]
+    pictures: list[str]
+
+
+def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
+    """Return what was measured of one metric, from its rows of the summary."""
+    metric = rows[0]["metric"]
+    table = [
+        {
+            "model": row["model"],
+            "value": _shown(metric, row["value"], row["unit"]),
+            "interval": " to ".join(_shown(metric, row[end], row["unit"]) for end in ("lower", "upper")),
+            "measurements": str(row["count"]),
+        }
+        for row in rows
+    ]
+    kinds = {
+        "median": "medians with their 95 % order-statistic intervals",
+        "Wilson": "shares of all rows with Wilson's 95 % intervals",
+        "range": "medians with the range, as fewer than 6 values have no interval",
+    }
+    shown = "; ".join(kinds[kind] for kind in dict.fromkeys(row["interval"] for row in rows))
+    better = "Lower is better" if DIRECTIONS[metric] == "min" else "Higher is better"
+    text = (
+        f"{better}. Shown are {shown}{'; in the figure each dot is one measurement' if rows[0]['count'] > 1 else ''}."
+    )
+    return Section(label[0].upper() + label[1:], text, table, [f"benchmark_{metric}.png"])
+
+
+def metric_label(metric: str, result: BenchmarkResult) -> str:
+    """Return what a metric is called; CPU time, which stands in for energy, by its own name."""
+    if metric != "energy":
+        return metric
+    return f"{result.metric_name.replace('_', ' ')}{'' if result.measured else ' (estimate)'}"
+
+
+def requirements_section(rows: Sequence[Mapping[str, Any]], requirements: Requirements) -> Section:
+    """Return which models meet the user's requirements, and why others do not."""
+    limits = ", ".join(f"{name} {limit:g}" for name, limit in requirements.limits().items())
+    table, meeting = [], []
+    for row in rows:
+        try:
+            broken = requirements.violations(row)
+            verdict = "no" if broken else "yes"
+        except ValueError as error:
+            broken, verdict = [str(error)], "cannot tell"
+        meeting += [row["model"]] if verdict == "yes" else []
+        table.append({"model": row["model"], "meets them": verdict, "why not": "; ".join(broken) or "–"})
+    text = f"Required: {limits or 'nothing'}. Met by {'; '.join(meeting) or 'no model'}."
+    return Section("Requirements", text, table, [])
+
+
+def models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
+    """Return every model with all its metrics."""
+    text, chosen, pictures = "Medians; the accuracy is the share of all rows.", set(), []
+    if {"latency", "accuracy"} <= set(results):
+        objectives = {"latency": DIRECTIONS["latency"], "accuracy": DIRECTIONS["accuracy"]}
+        both = [row for row in rows if set(objectives) <= set(row)]
+        chosen = {str(row["model"]) for row in pareto_frontier(both, objectives)}
+        text += f" On the frontier of latency and accuracy: {'; '.join(sorted(chosen))}."
+        if len(chosen) < len(both):
+            text += " By these numbers every other model is beaten, or matched in one and beaten in the other."
+        pictures.append("benchmark_tradeoff.png")
+    table = []
+    for row in rows:
+        cells = {"model": str(row["model"])} | (
+            {"frontier": "yes" if row["model"] in chosen else "no"} if chosen else {}
+        )
+        for metric in results:
+            result = row.get(metric)
+            cells[labels[metric]] = "–" if result is None else _shown(metric, central(result), result.unit)
+            if metric == "latency":
+                cells["95th percentile"] = "–" if result is None else _shown(metric, result.percentile(95), result.unit)
+        size = row["memory"].metadata.get("model_bytes") if "memory" in row else None
+        table.append(cells | {"size on disk": "–" if size is None else _shown("memory", size, "B")})
+    return Section("The models", text, table, pictures)
+
+
+def best_section(best: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
+    """Return the best model by metric, and who is tied with it."""
+    table = [
+        {
+            "dimension": labels[metric],
+            "best": row["model"],
+            "value": _shown(metric, row["value"], row["unit"]),
+            "cannot be told apart from it": "; ".join(row["tied"]) or "–",
+        }
+        for metric, row in best.items()
+    ]
+    told = "A model that cannot be told apart from the best may be as good: these data do not decide."
+    return Section("Best in each dimension", told, table, [])
+
+
+def pairs_section(pairs: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
+    """Return the comparisons of all pairs."""
+    told = "95 % intervals; p values are corrected by Holm. At 0.05 and above a pair is undecided."
+    return Section("Comparisons", told, [_pair_row(row, labels[row["metric"]]) for row in pairs], [])
+
+
+def _pair_row(row: Mapping[str, Any], label: str) -> dict[str, str]:
+    if row["ratio"] is None or math.isnan(row["ratio"]):
+        factor, unit = scale_unit(abs(row["difference"]), row["unit"])
+        factor, unit = (0.01, "points") if row["metric"] == "accuracy" else (factor, unit)
+        low, value, high = (row[f"difference{end}"] / factor for end in ("_lower", "", "_upper"))
+        amount = f"{value:+.3g} ({low:+.3g} to {high:+.3g}) {unit}"
+    else:
+        amount = f"× {row['ratio']:.3g} ({row['ratio_lower']:.3g} to {row['ratio_upper']:.3g})"
+    return {
+        "pair": f"{row['model_a']} against {row['model_b']}",
+        "metric": label,
+        "ratio or difference": amount,
+        "p after Holm": "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}",
+        "the first is": row["verdict"],
+        "test": row["test"],
+    }
+
+
+def conditions_section(results: Results) -> Section:
+    """Return under which conditions the numbers hold."""
+    first = next(iter(next(iter(results.values())).values()))
+    system: dict[str, Any] = first.metadata.get("system") or system_info()
+    pools = ", ".join(map(str, system["threads"].get("pools", []))) or "threads unknown"
+    facts = {
+        "processor": f"{system['cpu']} ({', '.join(system['cpu_flags']) or 'no vector extensions of note'})",
+        "cores this process may use": system["cores"],
+        "governor": system["governor"] or "unknown",
+        "system": system["platform"],
+        "Python": system["python"],
+        "libraries": ", ".join(f"{name} {number}" for name, number in system["libraries"].items()),
+        "linear algebra and its threads": f"{system['blas']}; {pools}",
+        "input": f"{first.metadata.get('input_shape')} {first.metadata.get('input_dtype', '')}",
+        "measured from": system["time"],
+        "load average then": ", ".join(f"{load:.1f}" for load in system["load_average"] or []) or "unknown",
+    }
+    rows = [{"condition": name, "value": str(value)} for name, value in facts.items()]
+    return Section("Conditions", "The numbers hold under these, and may turn round under others.", rows, [])
+
+
+def _shown(metric: str, value: float, unit: str) -> str:
+    """Return a value for people."""
+    if metric == "accuracy":
+        return f"{100 * value:.1f} %"
+    if metric == "memory" and value == 0:
+        return "none added"  # it fitted into what was free already, which is not the same as needing nothing
+    factor, name = scale_unit(value, unit)
+    number = value / factor
+    return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()
+
+
+def markdown_report(sections: Sequence[Section], results: Results) -> str:
+    """Return the report as Markdown, with figures in files beside it."""
+    parts = ["# Benchmark report"]
+    for section in sections:
+        parts += [f"## {section.title}", section.text, *([Table(section.rows).markdown()] if section.rows else [])]
+        parts += [f"![{_alt(name, results)}]({name})" for name in section.pictures]
+    return "\n\n".join(parts) + "\n"
+
+
+def _alt(picture: str, results: Results) -> str:
+    metric = picture.removeprefix("benchmark_").removesuffix(".png")
+    if metric not in results:
+        return "Accuracy against latency of every model, with the Pareto frontier as a staircase."
+    values = "; ".join(f"{name} {_shown(metric, central(r), r.unit)}" for name, r in results[metric].items())
+    return f"{metric} of each model: {values}."
+
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #767676; --soft: #f2f2f2; --page: #fff; --ink: #1a1a1a; }
+@media (prefers-color-scheme: dark) { :root { --soft: #26282c; --page: #16181b; --ink: #e8e8e8; } }
+body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { margin: 0 auto; max-width: 62rem; padding: 1rem; }
+p { max-width: 46rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem 1rem .3rem 0; text-align: left; vertical-align: top; }
+thead th { background: var(--soft); }
+tbody th { font-weight: 600; }
+figure { margin: 1rem 0 1.5rem; }
+img { background: #fff; height: auto; max-width: 100%; width: 720px; }
+"""
+
+
+def html_report(sections: Sequence[Section], figures: Mapping[str, Figure], results: Results) -> str:
+    """Return the report as one page that needs no other file."""
+    parts = []
+    for section in sections:
+        title = html.escape(section.title)
+        parts.append(f"<h2>{title}</h2>\n<p>{html.escape(section.text)}</p>")
+        if section.rows:
+            table = Table(section.rows).html()
+            table = f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{table}</div>'
+            long = len(section.rows) > 30
+            parts.append(f"<details><summary>{len(section.rows)} rows</summary>{table}</details>" if long else table)
+        for name in section.pictures:
+            stream = io.BytesIO()
+            figures[name].savefig(stream, format="png", dpi=130)
+            source = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
+            parts.append(f'<figure><img alt="{html.escape(_alt(name, results))}" src="{source}"></figure>')
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Benchmark report</title>'
+        f"<style>{_STYLE}</style></head>\n<body><main>\n<h1>Benchmark report</h1>\n"
+        f"{chr(10).join(parts)}\n</main></body>\n</html>\n"
+    )
