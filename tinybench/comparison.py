@@ -28,7 +28,7 @@ from tinybench.samples import (
     same_rounds,
 )
 from tinybench.table import facts
-from tinybench.wording import comparison_facts, digits, finite, in_percent, in_words, span, words_for
+from tinybench.wording import comparison_facts, finite, in_percent, in_words, short_number, span, words_for
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
@@ -309,11 +309,12 @@ class Comparison:
         if self.verdict in ("slower", "higher") and self.ratio >= 2:  # 1204 % slower says nobody
             times, kind = span(self.ratio_ci, ""), "takes {} times as long as" if self.unit == "s" else "is {} times"
             level = f"{100 * self.confidence:.3g} % CI {times}"
-            return f"{self.name_a} {kind.format(digits(self.ratio, self.ratio_ci))} {self.name_b} ({level}, {p}, {n})"
+            times = kind.format(short_number(self.ratio, self.ratio_ci))
+            return f"{self.name_a} {times} {self.name_b} ({level}, {p}, {n})"
         decided = self.verdict != "equivalent" and not self.verdict.startswith("undecided")
         if decided and change < 0:  # "41 % faster" is said with a positive number
             change, ends = -change, (-ends[1], -ends[0])
-        amount = f"{digits(change, ends)} {unit}".rstrip()
+        amount = f"{short_number(change, ends)} {unit}".rstrip()
         interval = "no finite interval"
         if math.isfinite(ends[1] - ends[0]):
             interval = f"{100 * self.confidence:.3g} % CI {span(ends, unit)}"

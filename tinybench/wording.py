@@ -30,7 +30,7 @@ def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]
     return 100 * (comparison.ratio - 1), (100 * (low - 1), 100 * (high - 1)), "%"
 
 
-def digits(value: float, ends: tuple[float, float]) -> str:
+def short_number(value: float, ends: tuple[float, float]) -> str:
     """Return a number with the digits that an interval of this width deserves: 41 for 38–44, 2.3 for 1.1–3.2."""
     width = ends[1] - ends[0]
     places = min(3, max(0, -math.floor(math.log10(width / 5)))) if 0 < width < 5 else 0
@@ -39,7 +39,7 @@ def digits(value: float, ends: tuple[float, float]) -> str:
 
 def span(ends: tuple[float, float], unit: str) -> str:
     """Return ``38–44 %``, or ``−1.2 to 3.4 %`` where a sign is in the way."""
-    low, high = (digits(end, ends) for end in ends)
+    low, high = (short_number(end, ends) for end in ends)
     return f"{low}{'–' if ends[0] >= 0 else ' to '}{high} {unit}".rstrip()
 
 
