@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from tinybench.table import facts
 
 
 def check_values(values: Iterable[Any]) -> list[float]:
@@ -339,9 +340,4 @@ class BenchmarkResult:
         }
         if not self.measured:
             rows["measured"] = "no, an estimate"
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left">{k}</th><td>{html.escape(v)}</td></tr>'
-            for k, v in rows.items()
-        )
-        table = f"<table><caption>{html.escape(self.metric_name)}</caption><tbody>{body}</tbody></table>"
-        return {"text/plain": str(self), "text/html": table}
+        return {"text/plain": str(self), "text/html": facts(rows, self.metric_name).html()}
