@@ -264,10 +264,8 @@ class Comparison:
     verdict
         About a, seen from b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about time),
         ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
-    confidence, margin
-        Coverage of the intervals, and the relative change that does not matter.
-    metric, unit, measured
-        What was measured; `measured` is False if one of the results is an estimate.
+    confidence, margin, metric, unit, measured
+        Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
     checks
         Second opinions: p values of other tests, A12, and what else the method has to say.
     """
@@ -406,8 +404,7 @@ def compare(
         verdict = decide(difference, difference_ci, n, 0.0, confidence)
     found = ratio, ratio_ci, difference, difference_ci, p, effect, in_words(verdict, a.metric_name, a.unit)
     about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": checks, "measured": a.measured and b.measured}
-    first, second = pair_names(a, b, names)
-    return Comparison(first, second, (len(x), len(y)), paired, method, *found, confidence, margin, **about)
+    return Comparison(*pair_names(a, b, names), (len(x), len(y)), paired, method, *found, confidence, margin, **about)
 
 
 def compare_all(
@@ -551,10 +548,8 @@ def compare_live(
     ----------
     models, inputs
         Two models by name, and one input for both or for each name; see `measure_latencies`.
-    stop_at
-        Evidence at which to stop: 1 / α, so 20 for 5 % false alarms.
-    max_seconds
-        Stop undecided after this time (the warm-up comes on top).
+    stop_at, max_seconds
+        Evidence at which to stop, 1 / α (20 for 5 % false alarms), and time after which to stop undecided.
     margin
         Stop as well once the ratio is known to lie within 1 ± margin.
     warmup_runs, seed, clock
