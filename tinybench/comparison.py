@@ -404,7 +404,8 @@ def compare(
         verdict = decide(difference, difference_ci, n, 0.0, confidence)
     found = ratio, ratio_ci, difference, difference_ci, p, effect, in_words(verdict, a.metric_name, a.unit)
     about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": checks, "measured": a.measured and b.measured}
-    return Comparison(*pair_names(a, b, names), (len(x), len(y)), paired, method, *found, confidence, margin, **about)
+    first, second = pair_names(a, b, names)
+    return Comparison(first, second, (len(x), len(y)), paired, method, *found, confidence, margin, **about)
 
 
 def compare_all(
