@@ -102,11 +102,11 @@ def lint(root: Path, fix: bool) -> int:
 
     No outputs, stable ids, markers in order.
     """
-    from autograder.course.lint import lint as problems_of
+    from autograder.course.lint import lint_notebook
     from autograder.course.notebook import course_notebooks
 
     notebooks = list(course_notebooks(root))
-    found = [line for path in notebooks for line in problems_of(path, fix=fix)]
+    found = [line for path in notebooks for line in lint_notebook(path, fix=fix)]
     print("\n".join(found) if found else f"{len(notebooks)} notebooks are clean")
     return FAILED if found else OK
 
@@ -170,9 +170,9 @@ def course(root: Path, no_browser: bool, port: int | None) -> int:
 
     Also a local exchange and the leaderboard; prints the addresses.
     """
-    from autograder.serve import serve
+    from autograder.serve import serve_course
 
-    return serve(root, browser=not no_browser, port=port)
+    return serve_course(root, browser=not no_browser, port=port)
 
 
 @cli.command()
@@ -286,7 +286,7 @@ def demo(root: Path, out: str) -> int:
 
     Takes about two minutes and leaves everything in a folder of its own.
     """
-    from autograder.demo import demo as run_demo
+    from autograder.demo import run_demo
 
     return run_demo(root, Path(out).resolve())
 

@@ -59,7 +59,7 @@ def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[st
     yield "finn_unreadable", b'{"cells": [ this was cut off'
 
 
-def demo(root: Path, out: Path) -> int:
+def run_demo(root: Path, out: Path) -> int:
     """Take a class of six all the way of a student's work, benchmark a model, and enter models to the Olympics.
 
     It happens in a course of its own in `out`, where it replaces an earlier demo.

@@ -29,7 +29,7 @@ TinyBench is running; Ctrl+C ends it.
 """
 
 
-def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
+def serve_course(root: Path, *, browser: bool = True, port: int | None = None) -> int:
     """Serve the course at `root` until it is interrupted, by default on JupyterLab's usual port or one near it."""
     root = root.resolve()
     names = [notebook.stem for notebook in course_notebooks(root)]

@@ -63,7 +63,7 @@ def test_without_a_sandbox_the_course_goes_on_and_says_what_it_leaves_out(
     monkeypatch.setattr(serve, "is_outdated", lambda root, name: False)
     monkeypatch.setattr(serve, "publish", lambda root, names: None)
     monkeypatch.setattr(serve, "run_jupyterlab", lambda *arguments: said.append(arguments[-1]))
-    assert serve.serve(tmp_path) == 0
+    assert serve.serve_course(tmp_path) == 0
     assert said == ["left out, and so is grading: bwrap is missing"]
     assert os.environ["JUPYTER_PATH"] == "/elsewhere", "a kernel that cannot start is not offered"
 

@@ -12,9 +12,8 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import nbformat
 from nbclient import NotebookClient
@@ -30,13 +29,12 @@ if TYPE_CHECKING:
 CELL_SECONDS = 120
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """The notebook with its outputs, the time it took, and why it ended early if it did."""
 
     notebook: NotebookNode
     seconds: float
-    failure: str = ""
+    failure: str
 
 
 def execute(
@@ -51,14 +49,8 @@ def execute(
     In the copy every graded cell's output decides its points for nbgrader by one rule: an error is 0, anything else is
     full marks; output on stderr and a trailing number change nothing.
 
-    Parameters
-    ----------
-    folder
-        Working directory of the kernel.
-    cell_seconds
-        Time one cell may take on a usual, idle machine; see `autograder.pace`.
-    variables
-        Environment variables of the kernel, on top of those of this process.
+    The kernel works in `folder` and has `variables` in its environment. `cell_seconds` is what one cell may take on a
+    usual, idle machine, see `autograder.pace`.
     """
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
@@ -67,6 +59,7 @@ def execute(
             cell.outputs, cell.execution_count = [], None
     started, failure, most = time.monotonic(), "", math.ceil(pace.wall(cell_seconds))
     with tempfile.TemporaryDirectory() as sockets:
+        private = {"transport": "ipc", "ip": f"{sockets}/kernel"}  # no other user of the machine can listen
         client = NotebookClient(
             notebook,
             timeout=most,
@@ -75,7 +68,7 @@ def execute(
             allow_errors=True,
             shutdown_kernel="immediate",
             resources={"metadata": {"path": str(folder)}},
-            config=_kernel_transport(Path(sockets)),
+            config=Config({"KernelManager": private} if os.name == "posix" else {}),
         )
         try:
             client.execute(env={**os.environ, **(variables or {})})
@@ -85,13 +78,6 @@ def execute(
             failure = "the Python process ended while a cell was running"
     _settle(notebook, failure)
     return Execution(notebook, time.monotonic() - started, failure)
-
-
-def _kernel_transport(folder: Path) -> Config:
-    """Let kernel messages go through private files, which other users of the machine cannot listen to."""
-    if os.name != "posix":
-        return Config()
-    return Config({"KernelManager": {"transport": "ipc", "ip": str(folder / "kernel")}})
 
 
 def _settle(notebook: NotebookNode, failure: str) -> None:

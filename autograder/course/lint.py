@@ -84,7 +84,7 @@ def clean(notebook: NotebookNode) -> None:
         cell.id = Cell.of(cell).id
 
 
-def lint(path: Path, *, fix: bool = False) -> list[str]:
+def lint_notebook(path: Path, *, fix: bool = False) -> list[str]:
     """Return the problems of one notebook as lines for people; with `fix`, mend first what can be mended."""
     notebook = read_notebook(path)
     if fix:

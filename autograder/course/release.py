@@ -213,11 +213,11 @@ def refresh_student_package(root: Path) -> None:
 
 def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:
     """Run a released notebook and insist on 0 points, and on no error but a stub's ``NotImplementedError``."""
-    run = execute(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
-    cells = cells_of(run.notebook)
-    if run.failure:
+    executed, _, failure = execute(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
+    cells = cells_of(executed)
+    if failure:
         begun = [cell.id for cell in cells if cell.node.get("execution_count")]
-        raise NotebookError(notebook, begun[-1] if begun else None, run.failure)
+        raise NotebookError(notebook, begun[-1] if begun else None, failure)
     for cell in cells:
         if cell.is_check:
             points, most = determine_grade(cell.node)

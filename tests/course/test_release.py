@@ -11,7 +11,7 @@ import pytest
 from autograder.cli import main
 from autograder.course.build import build, is_built_by_student, status
 from autograder.course.export import export_course
-from autograder.course.lint import lint
+from autograder.course.lint import lint_notebook
 from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import NotReleased, release_all, stub_solutions
 from autograder.files import write_atomically
@@ -157,18 +157,18 @@ def test_build_outside_a_student_folder_is_harmless(
 
 def test_lint_finds_and_mends(module: Write) -> None:
     path = module()
-    assert lint(path, fix=True) == []
+    assert lint_notebook(path, fix=True) == []
     notebook = read_notebook(path)
     notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text="left over")]
     notebook.cells[2].id = "other"
     notebook.metadata["widgets"] = {}
     nbformat.write(notebook, path)
-    assert len(lint(path)) == 3
-    assert lint(path, fix=True) == []
+    assert len(lint_notebook(path)) == 3
+    assert lint_notebook(path, fix=True) == []
     notebook = read_notebook(path)
     notebook.cells[3].source = "assert True"
     nbformat.write(notebook, path)
-    assert any("hidden region" in line for line in lint(path))
+    assert any("hidden region" in line for line in lint_notebook(path))
 
 
 def test_unknown_assignment_is_named(course: Path, module: Write) -> None:
