@@ -94,22 +94,20 @@ def study_variants(
         notes.append("no NumPy baseline: it is written for multilayer perceptrons alone")
     variants[FP32] = Variant(fp32.forward, path, "float32")
     saturating = integer_products()["uint8 × int8"] == "saturating"
-    makers: dict[str, Callable[[], Path]] = {
-        DYNAMIC: lambda: quantize_dynamic_int8(path, overwrite=True),
-        STATIC: lambda: quantize_static_int8(path, calibration, check=X, overwrite=True),
-        PER_CHANNEL: lambda: quantize_dynamic_int8(
-            path, folder / "fp32-int8-dynamic-per-channel.onnx", per_channel=True, overwrite=True
-        ),
-    }
-    for name, full in _FULL_RANGE.items() if saturating else ():
-        makers[full] = partial(
-            quantize_dynamic_int8,
-            path,
-            folder / f"fp32-int8-dynamic{'-per-channel' if name == PER_CHANNEL else ''}-full-range.onnx",
-            per_channel=name == PER_CHANNEL,
-            reduce_range=False,
-            overwrite=True,
+
+    def dynamic(suffix: str = "", **choices: Any) -> Callable[[], Path]:
+        return partial(
+            quantize_dynamic_int8, path, folder / f"fp32-int8-dynamic{suffix}.onnx", overwrite=True, **choices
         )
+
+    makers = {
+        DYNAMIC: dynamic(),
+        STATIC: lambda: quantize_static_int8(path, calibration, check=X, overwrite=True),
+        PER_CHANNEL: dynamic("-per-channel", per_channel=True),
+    }
+    if saturating:
+        makers[_FULL_RANGE[DYNAMIC]] = dynamic("-full-range", reduce_range=False)
+        makers[_FULL_RANGE[PER_CHANNEL]] = dynamic("-per-channel-full-range", per_channel=True, reduce_range=False)
     for name, make in makers.items():
         try:
             with warnings.catch_warnings(record=True) as caught:

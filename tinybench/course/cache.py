@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import platform
-import tempfile
 import types
 import warnings
 from collections.abc import Callable
@@ -44,9 +43,8 @@ def cached(function: Callable[..., Any], *args: Any) -> Any:
     value = function(*args)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as stream:
-            joblib.dump(value, stream)
+        temporary = file.with_name(f".{file.name}.{os.getpid()}")
+        joblib.dump(value, temporary)
         os.replace(temporary, file)
     except OSError as error:
         print(f"not kept for next time: {error}")

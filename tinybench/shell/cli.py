@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -87,16 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @with_options(MEASURING)
 @click.option("--margin", type=share, default="0%", help="a change that does not matter, such as 2%")
 def compare(
-    models: Sequence[str],
-    data: Path,
-    batch: int,
-    threads: int,
-    seconds: float,
-    mode: str,
-    seed: int | None,
-    save: Path | None,
-    form: str,
-    margin: float,
+    models: Sequence[str], margin: float, data: Path, batch: int, threads: int, save: Path | None, form: str, **how: Any
 ) -> int:
     """Which model is faster, by how much, how sure.
 
@@ -109,7 +100,7 @@ def compare(
     if len(models) < 2:
         raise ValueError("compare takes two or more models; for one there is `tinybench measure`")
     inputs, _, _ = load_data(data, batch)
-    results = measure_for(load_models(models, threads), inputs, seconds, mode=mode, seed=seed)
+    results = measure_for(load_models(models, threads), inputs, **how)
     keep(results, save)
     _print_results(results, comparison_table(results, margin), form)
     return OK
@@ -119,15 +110,7 @@ def compare(
 @click.argument("model")
 @with_options(MEASURING)
 def measure(
-    model: str,
-    data: Path,
-    batch: int,
-    threads: int,
-    seconds: float,
-    mode: str,
-    seed: int | None,
-    save: Path | None,
-    form: str,
+    model: str, data: Path, batch: int, threads: int, seconds: float, save: Path | None, form: str, **how: Any
 ) -> int:
     """Measure the latency of one model.
 
@@ -140,8 +123,8 @@ def measure(
 
     inputs, _, _ = load_data(data, batch)
     [(name, loaded)] = load_models([model], threads).items()
-    calls = measure_for({name: loaded}, inputs, seconds / 3, mode=mode, seed=seed)[name]
-    session = measure_session_latency(loaded, inputs, rounds=30, seconds=seconds * 2 / 3, seed=seed)
+    calls = measure_for({name: loaded}, inputs, seconds / 3, **how)[name]
+    session = measure_session_latency(loaded, inputs, rounds=30, seconds=seconds * 2 / 3, seed=how["seed"])
     keep({name: session}, save)
     _print_results({name: session}, tail_table(name, session, calls), form)
     return OK
@@ -189,7 +172,7 @@ def gate(
     return {"passes": OK, "fails": REGRESSION}.get(found.verdict, UNDECIDED)
 
 
-def _limits(file: Path | None) -> Requirements | None:
+def _requirements(file: Path | None) -> Requirements | None:
     from tinybench.pareto import Requirements
 
     return Requirements.from_yaml(file) if file else None
@@ -209,7 +192,7 @@ def run(
     out: Path,
     rounds: int,
     resume: bool,
-    requirements: Path | None,
+    limits: Path | None,
 ) -> int:
     """The full study, with a report.
 
@@ -219,11 +202,11 @@ def run(
     from tinybench.shell.files import load_labelled, load_models
     from tinybench.suite import BenchmarkSuite
 
-    limits = _limits(requirements)
+    requirements = _requirements(limits)
     inputs, rows, labels = load_labelled(data, batch)
     suite = BenchmarkSuite(load_models(models, threads), (rows, labels), out, inputs=inputs, measurement_runs=rounds)
     suite.run_full_benchmark(resume=resume)
-    print(suite.generate_report(limits))
+    print(suite.generate_report(requirements))
     print(f"tables, figures and report.html are in {out}")
     return OK
 
@@ -237,13 +220,7 @@ def run(
 @click.option("--threads", default=1, help="threads of every engine")
 @REQUIREMENTS
 def study(
-    model: str | None,
-    data: Path | None,
-    out: Path,
-    batches: Sequence[int],
-    rounds: int,
-    threads: int,
-    requirements: Path | None,
+    model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
 ) -> int:
     """Does INT8 pay for this classifier, on this machine.
 
@@ -255,7 +232,7 @@ def study(
     from tinybench.shell.files import load_labelled, load_model
     from tinybench.study import tradeoff_study
 
-    limits = _limits(requirements)
+    requirements = _requirements(limits)
     if model is None:
         if data is not None:
             raise ValueError("--data belongs to a model of yours; name it: tinybench study MODEL --data FILE")
@@ -271,11 +248,10 @@ def study(
         rows,
         labels,
         batch_sizes=batches,
-        rounds=rounds,
-        threads=threads,
-        requirements=limits,
+        requirements=requirements,
         out=out,
         progress=lambda line: print(line, file=sys.stderr),
+        **how,
     )
     print(found)
     print(f"the tables are in {out}")

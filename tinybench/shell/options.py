@@ -55,7 +55,7 @@ DATA = click.option("--data", type=FILE, required=True, metavar="FILE", help=".n
 BATCH = click.option("--batch", default=1, help="rows per call")
 THREADS = click.option("--threads", default=1, help="threads of an ONNX model")
 LIMITS = "YAML with limits such as latency_p95_ms: 5 and accuracy_min: 0.9; the report then says who meets them"
-REQUIREMENTS = click.option("--requirements", type=FILE, metavar="FILE", help=LIMITS)
+REQUIREMENTS = click.option("--requirements", "limits", type=FILE, metavar="FILE", help=LIMITS)
 MODES = "as_served: one call a round; hot: blocks of 5 ms with warm caches"
 MEASURING = [
     DATA,
