@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinybench.accuracy import balanced_accuracy, mcnemar, measure_accuracy, parity
     from tinybench.benchmark import Benchmark, system_info
-    from tinybench.comparison import (
-        Comparison,
-        Gate,
-        compare,
-        compare_all,
-        compare_live,
-        regression_gate,
-        runs_to_decide,
-    )
+    from tinybench.comparison import Comparison, compare, compare_all, compare_live, regression_gate
     from tinybench.compress import low_rank, prune_units, prune_weights
     from tinybench.energy import best_meter, measure_energy
+    from tinybench.gate import Gate
     from tinybench.latency import (
         latency_summary,
         measure_cold_start,
@@ -28,7 +21,8 @@ if TYPE_CHECKING:
     )
     from tinybench.memory import measure_memory, memory_stages, model_size, resident_growth
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
-    from tinybench.pareto import Requirements, pareto_frontier, plot_pareto_frontier
+    from tinybench.pareto import Requirements, pareto_frontier
+    from tinybench.plots import plot_pareto_frontier
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
     from tinybench.result import BenchmarkResult, required_runs
     from tinybench.study import tradeoff_study
@@ -75,7 +69,6 @@ __all__ = [
     "regression_gate",
     "required_runs",
     "resident_growth",
-    "runs_to_decide",
     "system_info",
     "to_onnx",
     "tradeoff_study",
@@ -84,9 +77,10 @@ __all__ = [
 _HOMES = {
     "accuracy": ("balanced_accuracy", "mcnemar", "measure_accuracy", "parity"),
     "benchmark": ("Benchmark", "system_info"),
-    "comparison": ("Comparison", "Gate", "compare", "compare_all", "compare_live", "regression_gate", "runs_to_decide"),
+    "comparison": ("Comparison", "compare", "compare_all", "compare_live", "regression_gate"),
     "compress": ("low_rank", "prune_units", "prune_weights"),
     "energy": ("best_meter", "measure_energy"),
+    "gate": ("Gate",),
     "latency": (
         "latency_summary",
         "measure_cold_start",
@@ -96,7 +90,8 @@ _HOMES = {
     ),
     "memory": ("measure_memory", "memory_stages", "model_size", "resident_growth"),
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
-    "pareto": ("Requirements", "pareto_frontier", "plot_pareto_frontier"),
+    "pareto": ("Requirements", "pareto_frontier"),
+    "plots": ("plot_pareto_frontier",),
     "quantize": ("quantize_dynamic_int8", "quantize_static_int8"),
     "result": ("BenchmarkResult", "required_runs"),
     "study": ("tradeoff_study",),

@@ -16,31 +16,11 @@ from tinybench.result import BenchmarkResult
 
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson score interval of a fraction.
+    """Return the Wilson score interval of `correct` of `total` rows, within 0 and 1; exactly 0 or 1 where all rows
+    agree.
 
-    Parameters
-    ----------
-    correct
-        How many rows are right, from 0 to `total`.
-    total
-        How many rows there are, at least 1.
-    confidence
-        Coverage, between 0 and 1.
-
-    Returns
-    -------
-    tuple of float
-        ``(lower, upper)``, within 0 and 1; exactly 0 or 1 at the end where all rows agree.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
-
-    References
-    ----------
-    Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the American
-    Statistical Association 22 (1927).
+    Raises ValueError if there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0
+    and 1. Wilson, Journal of the American Statistical Association 22 (1927).
     """
     from scipy.special import ndtri
 
@@ -61,20 +41,11 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
 
 
 def output_kind(outputs: np.ndarray) -> str:
-    """Tell what a classifier's outputs are.
+    """Tell what a classifier's outputs are, one row of scores or one value for each row of the input.
 
-    Parameters
-    ----------
-    outputs
-        One row of scores or one value for each row of the input; all outputs of a session together,
-        so that a few scores that happen to lie between 0 and 1 do not mislead.
-
-    Returns
-    -------
-    str
-        ``"labels"``: one value a row, not floating point or whole numbers throughout. ``"probabilities"``:
-        within 0 and 1, and rows of several columns sum to 1 (within 0.01, for low precision).
-        ``"logits"``: any other numbers.
+    ``"labels"``: one value a row, not floating point or whole numbers throughout. ``"probabilities"``: within 0 and 1,
+    and rows of several columns sum to 1 (within 0.01, for low precision). ``"logits"``: any other numbers. Give all
+    outputs of a session together: a few scores that happen to lie between 0 and 1 would mislead.
     """
     columns = 1 if outputs.ndim == 1 else outputs.shape[1]
     if columns == 1 and (outputs.dtype.kind != "f" or np.array_equal(outputs, np.round(outputs))):
@@ -88,30 +59,12 @@ def output_kind(outputs: np.ndarray) -> str:
 def predicted_labels(
     outputs: np.ndarray, kind: str, classes: Sequence[Any] | np.ndarray, threshold: float | None = None
 ) -> np.ndarray:
-    """Return one label for each row of a model's outputs.
+    """Return one label for each row of a model's outputs, which are of this kind (see `output_kind`).
 
-    Parameters
-    ----------
-    outputs
-        One row of scores, or one value, for each row of the input.
-    kind
-        ``"labels"``, ``"probabilities"`` or ``"logits"``; see `output_kind`.
-    classes
-        The label of each column; two labels for a single column of scores. Not used for labels.
-    threshold
-        The second of two classes is predicted where its score is at least this: its probability, its logit, or
-        with two columns of logits their difference. By default 0.5 for a probability, 0.0 for a logit;
-        two columns without a threshold go by the larger.
-
-    Returns
-    -------
-    numpy.ndarray
-        Labels, one a row.
-
-    Raises
-    ------
-    ValueError
-        If the number of classes does not fit the columns, or a threshold is given for more than two classes.
+    `classes` are the labels of the columns, two for a single column of scores; labels need none. The second of two
+    classes is predicted where its score is at least the threshold: its probability, its logit, or with two columns of
+    logits their difference. By default 0.5 for a probability, 0.0 for a logit; two columns without a threshold go by
+    the larger. Raises ValueError if the classes do not fit the columns, or a threshold is given for more than two.
     """
     if kind == "labels":
         return outputs.reshape(-1)
@@ -133,25 +86,7 @@ def predicted_labels(
 
 
 def named_datasets(datasets: Any) -> dict[str, tuple[Any, np.ndarray]]:
-    """Return datasets by name, checked before any model runs.
-
-    Parameters
-    ----------
-    datasets
-        One pair ``(X, y)``, a sequence of pairs (named ``dataset 0``, ``dataset 1``, …), or a mapping of names to
-        pairs.
-
-    Returns
-    -------
-    dict of str to tuple
-        Inputs and a one-dimensional array of labels for each name.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or one is empty, of unequal lengths, or has labels no classifier could answer; the message
-        names it.
-    """
+    """Return a pair ``(X, y)``, a sequence of pairs (``dataset 0``, …) or a mapping as datasets by name, checked."""
     if isinstance(datasets, Mapping):
         named = {str(name): pair for name, pair in datasets.items()}
     elif isinstance(datasets, tuple) and len(datasets) == 2 and not isinstance(datasets[0], tuple):
@@ -186,15 +121,10 @@ def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
 def known_classes(
     model: Any, kind: str, outputs: np.ndarray, named: Mapping[str, tuple[Any, np.ndarray]]
 ) -> np.ndarray:
-    """Return the label of each column of a model's outputs, which are of this kind.
+    """Return the label of each column: ``model.classes_``, else numbers from 0, or the two labels that occur for one
+    column.
 
-    ``model.classes_`` where there is one. Else columns are numbered from 0, and a single column of scores
-    stands for the two labels that occur.
-
-    Raises
-    ------
-    ValueError
-        If these labels are not those of the datasets; then `classes` has to be passed to `measure_accuracy`.
+    Raises ValueError if these are not the labels of the datasets.
     """
     occurring = np.unique(np.concatenate([labels for _, labels in named.values()]))
     if kind == "labels":
@@ -215,26 +145,10 @@ def known_classes(
 
 
 def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
-    """Return a model's outputs as an array, or refuse them.
+    """Return a model's outputs for so many rows as an array of one or two dimensions.
 
-    Parameters
-    ----------
-    outputs
-        What a model returned: one value, or one row of scores, for each row of its input.
-    rows
-        How many rows went in.
-    name
-        Name of the dataset, for messages.
-
-    Returns
-    -------
-    numpy.ndarray
-        Outputs of one or two dimensions, `rows` long.
-
-    Raises
-    ------
-    ValueError
-        If there is not one output a row, or one holds NaN; the message names the dataset, and the first such row.
+    Raises ValueError if there is not one output a row, or one holds NaN; the message has the dataset's name, and the
+    first such row.
     """
     array = np.asarray(outputs)
     if array.ndim not in (1, 2) or len(array) != rows or array.size == 0:
@@ -249,12 +163,8 @@ def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
 
 
 def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tuple[np.ndarray, np.ndarray]:
-    """Return true and predicted labels as arrays that can be compared row by row.
-
-    Raises
-    ------
-    ValueError
-        If there are none, their numbers differ, or only one of the two is text; the message has `name` in it.
+    """Return true and predicted labels as arrays; ValueError if there are none, numbers differ, or only one of them is
+    text.
     """
     truth, said = np.asarray(y), np.asarray(predicted)
     if truth.ndim != 1 or said.ndim != 1 or len(truth) != len(said):
@@ -339,24 +249,9 @@ def measure_accuracy(
 
 
 def recall_per_class(y: Any, predicted: Any) -> dict[Any, float]:
-    """Return for each class the share of its rows that were recognised.
+    """Return for each class in `y`, sorted by label, the share of its rows that were recognised.
 
-    Parameters
-    ----------
-    y
-        True labels.
-    predicted
-        Predicted labels, as many.
-
-    Returns
-    -------
-    dict
-        Recall by label, sorted by label; classes that do not occur in `y` have none.
-
-    Raises
-    ------
-    ValueError
-        If there are no labels, their numbers differ, or text is compared with numbers.
+    Raises ValueError if there are no labels, their numbers differ, or text is compared with numbers.
     """
     truth, said = checked_labels(y, predicted)
     return {label: float(np.mean(said[truth == label] == label)) for label in np.unique(truth).tolist()}
@@ -468,31 +363,10 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
 
 
 def difference_interval(only_a: int, only_b: int, rows: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the interval of the difference of two accuracies measured on the same rows.
+    """Return the interval of the difference of two accuracies on the same rows, within −1 and 1.
 
-    Parameters
-    ----------
-    only_a, only_b
-        Rows that only the first, or only the second model gets right.
-    rows
-        Rows in all.
-    confidence
-        Coverage, between 0 and 1.
-
-    Returns
-    -------
-    tuple of float
-        ``(lower, upper)`` for the first accuracy minus the second, within −1 and 1.
-
-    Raises
-    ------
-    ValueError
-        If a count is negative, or there are more discordant rows than rows.
-
-    References
-    ----------
-    Agresti, Min, "Simple improved confidence intervals for comparing matched proportions", Statistics in
-    Medicine 24 (2005).
+    `only_a` and `only_b` are the rows that only the first or the second model gets right. Raises ValueError if a count
+    is negative, or they are more than `rows`. Agresti, Min, Statistics in Medicine 24 (2005).
     """
     from scipy.special import ndtri
 

@@ -49,18 +49,11 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def cpu_info(text: str) -> dict[str, Any]:
-    """Return what of ``/proc/cpuinfo`` decides the speed of inference.
+    """Return what of the text of ``/proc/cpuinfo`` decides the speed of inference; it may be empty, as elsewhere than
+    on Linux.
 
-    Parameters
-    ----------
-    text
-        Content of ``/proc/cpuinfo``; may be empty, as on other systems than Linux.
-
-    Returns
-    -------
-    dict
-        ``model``: the processor's name, ``"unknown"`` where it has none. ``flags``: names of the instruction
-        sets that matter, in the order AVX2, AVX-512, VNNI, AMX, NEON, SVE.
+    ``model``: the processor's name, ``"unknown"`` where it has none. ``flags``: names of the instruction sets that
+    matter, in the order AVX2, AVX-512, VNNI, AMX, NEON, SVE.
     """
     fields: dict[str, str] = {}
     for line in text.splitlines():
@@ -177,23 +170,10 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
 
 
 def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Return models by name.
+    """Return models by name, in the order given.
 
-    Parameters
-    ----------
-    models
-        Models by name; or a sequence, where a model is called by its ``name`` if that is a text that is not
-        empty, else ``model_0``, ``model_1`` by its position.
-
-    Returns
-    -------
-    dict
-        In the order given.
-
-    Raises
-    ------
-    ValueError
-        If there is no model, or two have one name; the message has the name.
+    In a sequence a model is called by its ``name`` if that is a text that is not empty, else ``model_0``, ``model_1``
+    by its position. Raises ValueError if there is no model, or two have one name; the message has the name.
     """
     if isinstance(models, Mapping):
         pairs = list(models.items())
@@ -215,24 +195,11 @@ def _name_of(model: Any) -> str | None:
 
 
 def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
-    """Return the throughput at the batch size where it is highest.
+    """Return the throughput in ``rows/s`` at the batch size of the highest median, from seconds per call by batch size.
 
-    Parameters
-    ----------
-    latencies
-        Seconds per call by batch size, each at least one measurement.
-
-    Returns
-    -------
-    BenchmarkResult
-        ``throughput`` in ``rows/s`` at the batch size of the highest median, one value for each measurement. The
-        metadata is that of the latencies of this size; ``batch_size`` has the size, ``by_batch`` for each size (as
-        text, for JSON) the medians of ``throughput`` in rows per second and of ``latency`` in seconds.
-
-    Raises
-    ------
-    ValueError
-        If there is no batch size, or one is not a positive whole number.
+    One value for each measurement. The metadata is that of the latencies of this size; ``batch_size`` has the size,
+    ``by_batch`` for each size (as text, for JSON) the medians of ``throughput`` in rows per second and of ``latency``
+    in s. Raises ValueError if there is no batch size, or one is not a positive whole number.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")

@@ -22,28 +22,10 @@ _POWERCAP = "/sys/class/powercap"
 
 
 def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Path]:
-    """Return the folders of the processor packages' energy counters, each package once.
+    """Return the folders of the processor packages' energy counters below `root`, each package once, ordered by number.
 
-    Parameters
-    ----------
-    root
-        Where the kernel shows its power capping zones.
-    dram
-        Also return the packages' ``dram`` domains, which lie beside the package and not inside it.
-
-    Returns
-    -------
-    list of Path
-        ``intel-rapl:0``, ``intel-rapl:1``, … in the order of their numbers, each followed by its DRAM.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no package; the message says what may be the reason.
-
-    References
-    ----------
-    Linux kernel documentation, "Power Capping Framework" (Documentation/power/powercap/powercap.rst).
+    With `dram` each is followed by its ``dram`` domains, which lie beside the package and not inside it. Raises
+    FileNotFoundError with likely reasons if there is none. Linux kernel documentation, "Power Capping Framework".
     """
     zones = [zone for zone in Path(root).glob("*-rapl:*") if re.fullmatch(r"[a-z]+-rapl:\d+", zone.name)]
     found = []
@@ -61,17 +43,9 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
 
 
 def read_counter(path: Path) -> int:
-    """Return the whole number that a sysfs file holds, such as microjoules.
+    """Return the whole number that a sysfs file holds, such as microjoules, by ``path.read_text()``.
 
-    Parameters
-    ----------
-    path
-        The file; it is read with ``path.read_text()``.
-
-    Raises
-    ------
-    PermissionError
-        If only root may read it; the message names the file, the reason and the cure.
+    Raises PermissionError if only root may read it; the message names the file, the reason and the cure.
     """
     try:
         return int(path.read_text())
@@ -83,43 +57,16 @@ def read_counter(path: Path) -> int:
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:
-    """Return how far a counter went that may have started again once.
-
-    Parameters
-    ----------
-    before, after
-        Two readings.
-    largest
-        The counter's last value before it starts again at 0.
-    """
+    """Return how far a counter went that may have started again at 0 once, after its last value `largest`."""
     return after - before if after >= before else after - before + largest
 
 
 class RaplMeter:
-    """Energy of all processor packages, from the kernel's RAPL counters.
+    """Energy of all processor packages, from the kernel's RAPL counters below `root`; with `dram` the memory some count
+    apart.
 
-    Parameters
-    ----------
-    root
-        Where the kernel shows its power capping zones.
-    dram
-        Whether to add the memory that the packages count beside themselves (some servers).
-
-    Attributes
-    ----------
-    unit : str
-        ``"J"``.
-    measured : bool
-        True.
-    details : dict
-        The domains it adds up.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no package; see `package_domains`.
-    PermissionError
-        If only root may read the counters; see `read_counter`.
+    ``unit`` is ``"J"``, ``measured`` True, ``details`` names the domains added up. Raises FileNotFoundError if there is
+    no package, PermissionError if only root may read the counters.
     """
 
     unit = "J"
@@ -147,30 +94,9 @@ class RaplMeter:
 class CpuTimeMeter:
     """Processor time of this process, as a stand-in for energy; never a measurement of energy.
 
-    Parameters
-    ----------
-    watts_per_core
-        What one busy core draws, in W; without it the meter reads processor seconds, not joules.
-    source
-        Where that number comes from, for the metadata.
-    reason
-        Why energy is not measured, for the metadata.
-    clock
-        Returns the processor time of all threads, in s.
-
-    Attributes
-    ----------
-    unit : str
-        ``"J"`` with watts, ``"s"`` without.
-    measured : bool
-        False.
-    details : dict
-        The watts, their source, the clock, and the reason.
-
-    Raises
-    ------
-    ValueError
-        If `watts_per_core` is not a positive number.
+    `watts_per_core` is what a busy core draws; without it the meter reads seconds. ``unit`` is ``"J"`` with watts,
+    ``"s"`` without, ``measured`` False; ``details`` has the watts, their `source`, the clock (processor time of all
+    threads in s) and the `reason` why energy is not measured. Raises ValueError if `watts_per_core` is not positive.
     """
 
     measured = False
@@ -225,18 +151,9 @@ def best_meter(
 
 
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
-    """Return the power the meter shows while this process does nothing, in W.
+    """Return the power in W that a meter of joules shows while this process sleeps for so many seconds.
 
-    Parameters
-    ----------
-    meter
-        A meter that reads joules.
-    seconds
-        How long to sleep.
-    clock
-        Returns the time in s; what passed by this clock counts, for a sleep may last longer than asked.
-    sleep
-        Waits for some seconds.
+    What passed by `clock` counts, for a sleep may last longer than asked.
     """
     energy, start = meter.read(), clock()
     sleep(seconds)
@@ -246,13 +163,7 @@ def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Ca
 def energy_reading(
     call: Callable[[Any], Any], inputs: Any, loops: int, meter: Any, clock: Callable[[], float]
 ) -> tuple[float, float]:
-    """Return energy and duration of `loops` inferences, together.
-
-    Returns
-    -------
-    tuple of float
-        The energy in the meter's unit, and the duration in s.
-    """
+    """Return energy, in the meter's unit, and duration in s of `loops` inferences together."""
     energy, start = meter.read(), clock()
     for _ in range(loops):
         call(inputs)
@@ -352,27 +263,11 @@ def cpu_utilisation(
     clock: Callable[[], float] = time.perf_counter,
     cpu_clock: Callable[[], float] = time.process_time,
 ) -> BenchmarkResult:
-    """Return how many cores a model keeps busy while it runs, one value per reading.
+    """Return how many cores a model keeps busy while it runs, one value per reading; 1.0 is one core.
 
-    Parameters
-    ----------
-    model, inputs, warmup_runs, measurement_runs, min_reading
-        See `measure_energy`.
-    clock
-        Wall time in s.
-    cpu_clock
-        Processor time of all threads of this process, in s.
-
-    Returns
-    -------
-    BenchmarkResult
-        ``cpu_utilisation``: 1.0 is one core kept busy. ``metadata["share_of_machine"]`` is its mean over the cores
-        this process may use.
-
-    Raises
-    ------
-    ValueError
-        If `measurement_runs` is below 1 or `min_reading` not positive.
+    Parameters as in `measure_energy`; `clock` reads wall time, `cpu_clock` the processor time of all threads, in s.
+    ``metadata["share_of_machine"]`` is the mean over the cores this process may use. Raises ValueError if
+    `measurement_runs` is below 1 or `min_reading` not positive.
     """
     call, x = _checked(model, inputs, warmup_runs, measurement_runs, min_reading)
     meter = CpuTimeMeter(clock=cpu_clock)

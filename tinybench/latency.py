@@ -4,28 +4,17 @@
 
 from __future__ import annotations
 
-import base64
-import builtins
-import dis
 import gc
-import inspect
-import json
-import pickle
-import subprocess
-import sys
-import tempfile
-import textwrap
 import time
-import types
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, repeat
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
+from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.timer import calibrate_loops, timer_overhead
 
@@ -45,23 +34,11 @@ _ONNX_DTYPES = {
 
 
 def session_call(session: Any) -> Call:
-    """Return a function of one array that runs an ONNX Runtime session.
+    """Return a function of one array that runs an ONNX Runtime session with one input, and returns its last output.
 
-    Parameters
-    ----------
-    session
-        An ``onnxruntime.InferenceSession`` with one input.
-
-    Returns
-    -------
-    callable
-        Feeds the array under the input's name, cast to the input's dtype (no copy where it has it already), and
-        returns the last output: of a classifier converted by skl2onnx the probabilities, which follow the labels.
-
-    Raises
-    ------
-    TypeError
-        If the session takes more than one input, or one of a type without NumPy counterpart.
+    The array is cast to the input's dtype, without a copy where it has it already. The last output of a classifier
+    converted by skl2onnx holds the probabilities, which follow the labels. Raises TypeError if the session takes more
+    than one input, or one of a type without NumPy counterpart.
     """
     inputs = session.get_inputs()
     if len(inputs) != 1:
@@ -83,25 +60,10 @@ def session_call(session: Any) -> Call:
 
 
 def as_callable(model: Any) -> Call:
-    """Return a model as a function of one array.
+    """Return a fitted or loaded model as a function of one array.
 
     Looks, in this order, for an ONNX Runtime session (`run` and `get_inputs`), `predict_proba`, `predict`, `forward`,
-    and the call itself.
-
-    Parameters
-    ----------
-    model
-        A fitted or loaded model, or any function of one array.
-
-    Returns
-    -------
-    callable
-        Function of one array.
-
-    Raises
-    ------
-    TypeError
-        If `model` offers none of these, or is a class and not an instance.
+    and the call itself. Raises TypeError if there is none of these, or for a class in the place of an instance.
     """
     if isinstance(model, type):
         raise TypeError(f"{model.__name__} is a class; pass an instance, fitted or loaded")
@@ -130,33 +92,10 @@ def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
 def timed_calls(
     call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
 ) -> list[float]:
-    """Time calls one by one.
+    """Time calls one by one: `runs` values, each in seconds per call over `loops` calls in a row.
 
-    Parameters
-    ----------
-    call
-        Function of one argument.
-    x
-        Its argument.
-    runs
-        Number of measurements.
-    clock
-        Returns seconds.
-    loops
-        Calls per measurement; more than one only for calls too short for the clock.
-    overhead
-        Seconds that an empty measurement reads (see `timer_overhead`), taken off each measurement, down to 0.
-
-    Returns
-    -------
-    list of float
-        Seconds per call, one value for each measurement. With `overhead` 0 each holds about one clock read too, divided
-        by `loops`.
-
-    Raises
-    ------
-    RuntimeError
-        If the clock runs backwards.
+    More than one loop is for calls too short for the clock. `overhead` is what an empty measurement reads in s (see
+    `timer_overhead`); it is taken off each measurement, down to 0. Raises RuntimeError if the clock runs backwards.
     """
     times = [0.0] * runs
     if loops == 1:
@@ -200,33 +139,11 @@ def warm_up(
     max_seconds: float = 10.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
-    """Call until the latency stops falling.
+    """Call with `inputs` until the latency stops falling: at least `min_calls` times (never below 3) and `min_seconds`.
 
-    Parameters
-    ----------
-    call, inputs
-        What to call, and with what.
-    min_calls
-        At least so many calls; never fewer than 3.
-    min_seconds
-        At least so long.
-    max_seconds
-        Give up waiting after this time; `min_calls` are made in any case.
-    clock
-        Returns seconds.
-
-    Returns
-    -------
-    dict
-        What it took: ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and
-        ``settled``: False if the latency was still falling at `max_seconds`.
-
-    Raises
-    ------
-    ValueError
-        If `min_calls` is negative or no whole number.
-    RuntimeError
-        If the clock stands still or runs backwards.
+    Returns what it took: ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and
+    ``settled``: False if the latency was still falling at `max_seconds`. Raises ValueError if `min_calls` is negative
+    or not whole, RuntimeError if the clock stands still or runs backwards.
     """
     check_runs("min_calls", min_calls, 0)
     began = clock()
@@ -243,13 +160,7 @@ def warm_up(
 
 
 def as_input(inputs: Any) -> Any:
-    """Return an input as models take it: lists and tuples as an array, anything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is an empty array; the message has the shape.
-    """
+    """Return lists and tuples as an array, anything else as it is; ValueError with the shape if it is empty."""
     x = np.asarray(inputs) if isinstance(inputs, list | tuple) else inputs
     if 0 in np.shape(x):
         raise ValueError(f"the input is empty: its shape is {tuple(np.shape(x))}")
@@ -264,28 +175,13 @@ def describe_input(x: Any) -> dict[str, Any]:
 
 
 def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, int, dict[str, Any]]:
-    """Get a model ready for the timed line.
+    """Get a model ready for the timed line: return it as a warm function of one array, loops per measurement, and
+    metadata.
 
-    Parameters
-    ----------
-    model
-        See `as_callable`.
-    x
-        The input, as `as_input` returned it.
-    warmup_runs
-        At least so many untimed calls, see `warm_up`; 0 for none.
-    clock
-        Returns seconds.
-
-    Returns
-    -------
-    call : callable
-        The model as a function of one array, warm.
-    loops : int
-        Calls per measurement: 1, but below 10 µs as many as `calibrate_loops` finds for 10 µs. Without warm-up 1.
-    metadata : dict
-        ``model``, what `describe_input` says, ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or
-        None), ``loops``, ``timer_overhead`` in seconds, ``clock``, ``gc_enabled``.
+    At least `warmup_runs` untimed calls (see `warm_up`), 0 for none. Loops are 1, but below 10 µs a call as many as
+    `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input` says,
+    ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in s,
+    ``clock``, ``gc_enabled``.
     """
     call = as_callable(model)
     warmup = warm_up(call, x, min_calls=warmup_runs, clock=clock) if warmup_runs else None
@@ -387,25 +283,10 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
-    """Return the input of each model, all of one shape.
+    """Return the input of each model by name, in the order of `models`, all of one shape.
 
-    Parameters
-    ----------
-    models
-        Models by name.
-    inputs
-        One input for all, or a dictionary that has one for each model's name.
-
-    Returns
-    -------
-    dict
-        The input by model name, in the order of `models`.
-
-    Raises
-    ------
-    ValueError
-        If there are no models, a model has no input, an input has no model, one is empty, or the shapes differ: then
-        the times would measure different work.
+    `inputs` is one input for all, or a dictionary with one for each name. Raises ValueError if there are no models,
+    names do not match, an input is empty, or the shapes differ: then the times would measure different work.
     """
     if not models:
         raise ValueError("models is empty; pass a dictionary such as {'fp32': session}")
@@ -423,21 +304,8 @@ def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
-    """Return the order of the models for each round, shuffled anew each time.
-
-    Parameters
-    ----------
-    names
-        Names of the models.
-    rounds
-        Number of rounds.
-    seed
-        Seed of the generator: the same seed, the same orders; None for fresh ones.
-
-    Returns
-    -------
-    list of list of str
-        For each round all names, each once.
+    """Return for each round all names in an order shuffled anew; the same seed gives the same orders, None fresh
+    ones.
     """
     rng = np.random.default_rng(seed)
     return [[names[i] for i in rng.permutation(len(names))] for _ in range(rounds)]
@@ -446,25 +314,10 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
 def hot_median(
     call: Call, x: Any, clock: Clock = time.perf_counter, loops: int = 1, seconds: float = 5e-3, overhead: float = 0.0
 ) -> float:
-    """Return the median latency of a block of calls with its caches hot.
+    """Return the median latency in s of a block of calls with hot caches, which lasts about `seconds`.
 
-    Parameters
-    ----------
-    call, x
-        Function of one argument, and its argument.
-    clock
-        Returns seconds.
-    loops
-        Calls per measurement, see `timed_calls`.
-    seconds
-        About how long the block lasts; at least one measurement is made.
-    overhead
-        Seconds taken off each measurement of the block, see `timed_calls`.
-
-    Returns
-    -------
-    float
-        Seconds per call. Two measurements before the block are not in it; they tell how many fit in.
+    Two measurements before it are not counted; they tell how many fit in, at least one. `loops` and `overhead` as in
+    `timed_calls`.
     """
     lead = timed_calls(call, x, 2, clock, loops)
     return median(timed_calls(call, x, runs_within(seconds, min(lead) * loops), clock, loops, overhead))
@@ -547,21 +400,8 @@ def measure_latencies(
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
-    """Return when each round starts: at a random point of its own slot of the session.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds, and of equal slots.
-    seconds
-        Length of the session.
-    seed
-        Seed of the generator.
-
-    Returns
-    -------
-    list of float
-        Seconds since the start of the session, ascending.
+    """Return when each round starts, in s since the start of the session: at a random point of its own slot of equal
+    length.
     """
     rng = np.random.default_rng(seed)
     return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
@@ -618,161 +458,6 @@ def measure_session_latency(
         medians.append(hot_median(call, x, clock, loops, overhead=metadata["timer_overhead"]))
     notes = {"order": "rounds spread over a session", "round_starts": started, "session_seconds": clock() - began}
     return BenchmarkResult("latency", medians, {**metadata, **notes}, unit="s")
-
-
-_CHILD = """
-import base64, builtins, json, pickle, sys, time
-task = json.load(open(sys.argv[1]))
-sys.path[:] = task["path"]
-clock, plain_import, depth, importing = time.perf_counter, builtins.__import__, 0, 0.0
-
-def timed_import(*args, **kwargs):
-    global depth, importing
-    depth, start = depth + 1, clock()
-    try:
-        return plain_import(*args, **kwargs)
-    finally:
-        depth -= 1
-        if depth == 0:
-            importing += clock() - start
-
-def loads(text):
-    return pickle.loads(base64.b64decode(text))
-
-def stages():
-    builtins.__import__ = timed_import
-    start = clock()
-    if task["source"]:
-        space = {"__name__": "factory"}
-        exec(task["source"], space)
-        factory = space[task["name"]]
-    else:
-        factory = loads(task["factory"])
-    model = factory(*loads(task["args"]))
-    end = clock()
-    builtins.__import__ = plain_import
-    from statistics import median
-    from tinybench.latency import as_callable, timed_calls
-    call, x = as_callable(model), loads(task["inputs"])
-    first = timed_calls(call, x, 1)[0]
-    steady = median(timed_calls(call, x, task["steady_calls"]))
-    return {"import": importing, "load": end - start - importing, "first_call": first, "steady": steady}
-
-try:
-    answer = stages()
-except Exception as error:
-    answer = {"error": f"{type(error).__name__}: {error}"}
-json.dump(answer, open(sys.argv[2], "w"))
-"""
-
-
-def portable_factory(factory: Any) -> dict[str, str]:
-    """Return a factory as text that a fresh process can make a function of.
-
-    Parameters
-    ----------
-    factory
-        ``"module:function"``, or a function: one from a notebook or script travels as its source text, so it must
-        import what it needs and use no other global names; any other callable is pickled.
-
-    Returns
-    -------
-    dict of str to str
-        ``source`` and ``name``, or ``factory`` (pickled, base64); the others are empty.
-
-    Raises
-    ------
-    TypeError
-        If it cannot travel; the message says what to change.
-    """
-    if isinstance(factory, str):
-        module, colon, name = factory.partition(":")
-        if not (colon and all(part.isidentifier() for part in [*module.split("."), *name.split(".")])):
-            raise TypeError(f"factory is {factory!r}; as text it must be 'module:function'")
-        return {
-            "source": f"def make(*args):\n    import {module}\n    return {module}.{name}(*args)\n",
-            "name": "make",
-            "factory": "",
-        }
-    if not callable(factory):
-        raise TypeError(
-            f"factory is a {type(factory).__name__}; pass a function that loads the model, or 'module:function'"
-        )
-    local = isinstance(factory, types.FunctionType) and (
-        factory.__module__ == "__main__" or "<" in factory.__qualname__
-    )
-    if not local:
-        try:
-            return {"source": "", "name": "", "factory": base64.b64encode(pickle.dumps(factory)).decode()}
-        except Exception as error:
-            raise TypeError(
-                f"factory cannot travel to a fresh process ({error}); pass a function or 'module:function'"
-            ) from None
-    return {"source": _self_contained_source(factory), "name": factory.__name__, "factory": ""}
-
-
-def _self_contained_source(function: types.FunctionType) -> str:
-    """Return the source of a function that needs nothing from around it; raise TypeError for any other."""
-    used = {step.argval for step in dis.get_instructions(function) if step.opname == "LOAD_GLOBAL"}
-    outside = sorted(used - set(dir(builtins)) - {function.__name__}) + list(function.__code__.co_freevars)
-    if function.__name__ == "<lambda>":
-        raise TypeError("factory is a lambda; write it as a def, which can travel to a fresh process")
-    if outside:
-        raise TypeError(
-            f"{function.__name__} uses {', '.join(outside)} from outside, which a fresh process does not have; "
-            "import within the function, and pass values by args=(…,)"
-        )
-    try:
-        # annotations may name what a fresh process does not have; this line keeps them text
-        return "from __future__ import annotations\n" + textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        raise TypeError(
-            f"the source of {function.__name__} is not to be found; put it in a file and pass 'module:function'"
-        ) from None
-
-
-def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> dict[str, Any]:
-    """Return all that a fresh process needs to load a model and call it: `portable_factory`, and the rest pickled."""
-    packed = {
-        name: base64.b64encode(pickle.dumps(value)).decode()
-        for name, value in {"args": tuple(args), "inputs": x}.items()
-    }
-    return {**portable_factory(factory), **packed, "steady_calls": steady_calls}
-
-
-def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[str, Any]:
-    """Run a script in a fresh Python process and return its answer.
-
-    Parameters
-    ----------
-    script
-        Reads its task as JSON from the file named by its first argument; writes its answer to the second.
-    task
-        See `fresh_task`; this process's import path is added.
-    launcher
-        Command that starts the process, given as its arguments; none to start it directly.
-
-    Raises
-    ------
-    RuntimeError
-        If the process died, or its answer is an ``error``; the message has the reason.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
-        question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
-        command = [*launcher, sys.executable, "-c", script, str(question), str(answer)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not answer.is_file() or not answer.stat().st_size:
-            raise RuntimeError(f"the fresh process ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
-        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    if "error" in found:
-        raise RuntimeError(f"the model failed in a fresh process: {found['error']}")
-    return found
-
-
-def run_fresh(task: Mapping[str, Any]) -> dict[str, float]:
-    """Run one cold start (see `fresh_task`) in a fresh process and return the seconds of each stage."""
-    return fresh_process(_CHILD, task)
 
 
 def measure_cold_start(

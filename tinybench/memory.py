@@ -4,16 +4,11 @@
 
 from __future__ import annotations
 
-import copy
-import ctypes
-import gc
 import io
 import math
 import pickle
-import sys
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,29 +16,18 @@ from typing import Any
 import cloudpickle
 import psutil
 
-from tinybench.latency import as_callable, as_input, check_runs, describe_input, fresh_process, fresh_task
+from tinybench.fresh import fresh_task
+from tinybench.heap import free_heap, without_arena, young_heap
+from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
-
-PEAK_METHOD = "VmHWM after a reset through clear_refs"
+from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
-    """Return what is resident now, and the high-water mark.
+    """Return ``VmRSS``, what is resident now, and ``VmHWM``, the high-water mark, in bytes, from ``self/status`` in
+    `proc`.
 
-    Parameters
-    ----------
-    proc
-        Where the proc file system is; ``self/status`` is read there.
-
-    Returns
-    -------
-    dict of str to int
-        ``VmRSS`` and ``VmHWM`` in bytes.
-
-    Raises
-    ------
-    OSError
-        If there is no such file, or it lacks one of the two lines: not Linux, or not all of it.
+    Raises OSError if there is no such file or it lacks one of the two: not Linux, or not all of it.
     """
     found = {}
     for line in Path(proc, "self", "status").read_text(encoding="utf-8").splitlines():
@@ -56,46 +40,18 @@ def read_status(proc: str | Path = "/proc") -> dict[str, int]:
 
 
 def reset_peak(proc: str | Path = "/proc") -> None:
-    """Set the high-water mark to what is resident now; `resource.getrusage` loses its maximum as well.
+    """Set the high-water mark to what is resident now, by ``self/clear_refs`` in `proc`; OSError where that cannot be.
 
-    Parameters
-    ----------
-    proc
-        Where the proc file system is; ``self/clear_refs`` is written there.
-
-    Raises
-    ------
-    OSError
-        If the file is not there or may not be written.
-
-    References
-    ----------
-    The manual page proc_pid_clear_refs(5).
+    `resource.getrusage` loses its maximum as well; see the manual page proc_pid_clear_refs(5).
     """
     Path(proc, "self", "clear_refs").write_text("5", encoding="utf-8")
 
 
 def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> int:
-    """Return by how much one call raises the resident memory at its highest moment.
+    """Return by how many bytes one call raises the resident memory at its highest moment, at least 0, in pages of 4
+    KiB.
 
-    Parameters
-    ----------
-    call
-        Function of one argument, called once.
-    x
-        Its argument.
-    proc
-        Where the proc file system is.
-
-    Returns
-    -------
-    int
-        Bytes, at least 0, in pages of usually 4 KiB. Whatever else the process does meanwhile is included.
-
-    Raises
-    ------
-    OSError
-        See `read_status` and `reset_peak`.
+    Whatever else the process does meanwhile is included. Raises OSError, see `read_status` and `reset_peak`.
     """
     reset_peak(proc)
     before = read_status(proc)["VmRSS"]
@@ -104,19 +60,10 @@ def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -
 
 
 def python_peak(call: Callable[[Any], Any], x: Any) -> int:
-    """Return the peak of Python's own allocations during one call, as tracemalloc sees it.
+    """Return the peak of Python's own allocations during one call in bytes above what was traced before, by
+    tracemalloc.
 
-    Parameters
-    ----------
-    call
-        Function of one argument, called once; several times slower than usual.
-    x
-        Its argument.
-
-    Returns
-    -------
-    int
-        Bytes above what was traced before. Memory of C libraries is not in it.
+    The call is several times slower than usual. Memory of C libraries is not in it.
     """
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
@@ -129,79 +76,6 @@ def python_peak(call: Callable[[Any], Any], x: Any) -> int:
     finally:
         if not was_tracing:
             tracemalloc.stop()
-
-
-def free_heap() -> bool:
-    """Collect garbage, and return the C heap's free pages to the system.
-
-    Returns
-    -------
-    bool
-        Whether the C library could: glibc can.
-    """
-    gc.collect()
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return False
-    return True
-
-
-@contextmanager
-def young_heap() -> Iterator[None]:
-    """Set aside what is there already, so that collecting garbage within the block costs almost nothing."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def without_arena(model: Any) -> tuple[Any, str]:
-    """Return a model whose ONNX Runtime sessions keep no arena, and what was done.
-
-    A session with an arena, given itself or as an attribute of `model`, is replaced by a twin from the same file or
-    bytes; the model given stays as it is.
-
-    Parameters
-    ----------
-    model
-        Any model.
-
-    Returns
-    -------
-    model
-        The model or its twin.
-    str
-        ``"none"``; ``"off in a twin session"``; or ``"on, and hides memory"`` where a session cannot be built again.
-    """
-    parts = {"": model, **getattr(model, "__dict__", {})}
-    sessions = {name: part for name, part in parts.items() if _has_arena(part)}
-    if not sessions:
-        return model, "none"
-    try:
-        twins = {name: _arena_free_twin(part) for name, part in sessions.items()}
-    except Exception:  # a session from a source that is gone, or with custom operators
-        return model, "on, and hides memory"
-    if "" in twins:
-        return twins[""], "off in a twin session"
-    twin = copy.copy(model)
-    twin.__dict__.update(twins)
-    return twin, "off in a twin session"
-
-
-def _has_arena(part: Any) -> bool:
-    options = getattr(part, "get_session_options", None)
-    return callable(options) and bool(getattr(options(), "enable_cpu_mem_arena", False))
-
-
-def _arena_free_twin(session: Any) -> Any:
-    options = session.get_session_options()  # the session's own object, so it is put back as it was
-    options.enable_cpu_mem_arena = False
-    try:
-        return type(session)(session._model_path or session._model_bytes, options, providers=session.get_providers())
-    finally:
-        options.enable_cpu_mem_arena = True
 
 
 def can_reset(proc: str | Path = "/proc") -> bool:
@@ -246,12 +120,8 @@ def _session_without_arena(kind: Any, source: Any, options_kind: Any, settings: 
 
 
 def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc") -> BenchmarkResult:
-    """Return the peaks of first calls, each in a fresh process to which the model travels pickled.
-
-    Raises
-    ------
-    TypeError
-        If the model cannot be pickled.
+    """Return the peaks of first calls, each in a fresh process to which the model travels pickled; TypeError if it
+    cannot.
     """
     pickler = _Pickler(packed := io.BytesIO())
     try:
@@ -336,127 +206,6 @@ def measure_memory(
     return BenchmarkResult("memory", values, metadata, unit="B")
 
 
-STAGES = ("import", "load", "first_call", "second_call", "steady")
-_CHILD = """
-import base64, builtins, json, pickle, sys
-task = json.load(open(sys.argv[1]))
-sys.path[:] = task["path"]
-plain_import, depth, stages = builtins.__import__, 0, {}
-
-def status():
-    global source
-    try:
-        with open(task["proc"] + "/self/status") as file:
-            fields = dict(line.split(":", 1) for line in file)
-        source = "VmHWM"
-        return [int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")]
-    except (OSError, KeyError):
-        memory = plain_import("psutil").Process().memory_info()
-    if hasattr(memory, "peak_wset"):  # Windows
-        source = "the peak working set (psutil)"
-        return [memory.rss, memory.peak_wset]
-    resource = plain_import("resource")
-    source = "the maximum resident size (getrusage)"
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return [memory.rss, peak if sys.platform == "darwin" else peak * 1024]
-
-def reset():
-    try:
-        with open(task["proc"] + "/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        return False
-    return True
-
-status()
-resettable = reset()
-
-def begin(stage):
-    global current, base, start
-    current = stages.setdefault(stage, {"peak": 0, "retained": 0, "resident": 0})
-    reset()
-    base, start = status()
-
-def end():
-    resident, peak = status()
-    # a mark that cannot be reset and did not rise was set by an earlier stage
-    rise = peak - base if resettable or peak > start else resident - base
-    current["peak"] = max(current["peak"], current["retained"] + rise)
-    current["retained"] += resident - base
-    current["resident"] = resident
-
-def staged_import(*args, **kwargs):
-    global depth
-    depth += 1
-    if depth == 1:
-        end()
-        begin("import")
-    try:
-        return plain_import(*args, **kwargs)
-    finally:
-        depth -= 1
-        if depth == 0:
-            end()
-            begin("load")
-
-def loads(text):
-    return pickle.loads(base64.b64decode(text))
-
-def run():
-    begin("import")
-    end()
-    begin("load")
-    builtins.__import__ = staged_import
-    if task["source"]:
-        space = {"__name__": "factory"}
-        exec(task["source"], space)
-        factory = space[task["name"]]
-    else:
-        factory = loads(task["factory"])
-    model = factory(*loads(task["args"]))
-    builtins.__import__ = plain_import
-    end()
-    from tinybench.latency import as_callable
-    call, x = as_callable(model), loads(task["inputs"])
-    for stage, calls in (("first_call", 1), ("second_call", 1), ("steady", task["steady_calls"])):
-        begin(stage)
-        for _ in range(calls):
-            call(x)
-        end()
-    method = task["method"] if resettable else "growth of " + source
-    return {"stages": stages, "method": method}
-
-try:
-    answer = run()
-except Exception as error:
-    answer = {"error": f"{type(error).__name__}: {error}"}
-json.dump(answer, open(sys.argv[2], "w"))
-"""
-
-
-def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Run the stages once in a fresh Python process.
-
-    Parameters
-    ----------
-    task
-        See `tinybench.latency.fresh_task`.
-
-    Returns
-    -------
-    dict
-        ``method``, and ``stages``: for each stage its ``peak``, ``retained`` and ``resident``, in bytes.
-
-    Raises
-    ------
-    RuntimeError
-        If the factory or the model failed there; the message has the error.
-    """
-    # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
-    small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
-    return fresh_process(_CHILD, {"proc": "/proc", "method": PEAK_METHOD, **task}, sys.executable, "-c", small)
-
-
 def memory_stages(
     factory: Any,
     inputs: Any,
@@ -470,7 +219,7 @@ def memory_stages(
     Parameters
     ----------
     factory
-        Loads and returns the model: a function, or ``"module:function"``; see `tinybench.latency.portable_factory`.
+        Loads and returns the model: a function, or ``"module:function"``; see `tinybench.fresh.portable_factory`.
     inputs
         The input of each call.
     repeats
@@ -520,9 +269,8 @@ def memory_stages(
 
 
 def external_files(path: Path) -> list[Path]:
-    """Return the files in which an ONNX model keeps weights outside of its own file.
-
-    Needs the package ``onnx`` only if the file mentions such a location.
+    """Return the files in which an ONNX model keeps weights outside of its own file; needs ``onnx`` only if there are
+    any.
     """
     if b"location" not in path.read_bytes():
         return []
@@ -653,26 +401,10 @@ def resident_growth(
 
 
 def max_concurrent(available: float, per_instance: float, shared: float = 0.0) -> int:
-    """Return how many instances fit into memory.
+    """Return how many instances of `per_instance` bytes at their peak fit into memory, after `shared` bytes paid once.
 
-    Parameters
-    ----------
-    available
-        Memory there is, in bytes.
-    per_instance
-        What each instance takes at its peak, in bytes.
-    shared
-        What is paid once for all of them, in bytes.
-
-    Returns
-    -------
-    int
-        Whole instances, at least 0.
-
-    Raises
-    ------
-    ValueError
-        If `per_instance` is not positive, another is negative, or one is not finite.
+    All in bytes; at least 0. Raises ValueError if `per_instance` is not positive, another is negative, or one is not
+    finite.
     """
     for name, value in (("available", available), ("per_instance", per_instance), ("shared", shared)):
         if not math.isfinite(value) or value < 0 or (name == "per_instance" and value == 0):
@@ -681,27 +413,11 @@ def max_concurrent(available: float, per_instance: float, shared: float = 0.0) -
 
 
 def memory_pressure(memory: float, throughput: float) -> float:
-    """Return the working memory that inference turns over each second.
+    """Return the working memory that inference turns over, in bytes per second: `memory` per inference × `throughput`.
 
-    Every byte an inference adds is written at least once, so this is a lower bound of its memory traffic; weights and
-    whatever is read again come on top.
-
-    Parameters
-    ----------
-    memory
-        Peak memory that one inference adds, in bytes, as `measure_memory` gives it.
-    throughput
-        Inferences per second; of the same batch as `memory`.
-
-    Returns
-    -------
-    float
-        Bytes per second.
-
-    Raises
-    ------
-    ValueError
-        If one of them is negative or not finite.
+    Every byte that an inference adds is written at least once, so this is a lower bound of its memory traffic; weights
+    and whatever is read again come on top. Both are of the same batch. Raises ValueError if one is negative or not
+    finite.
     """
     for name, value in (("memory", memory), ("throughput", throughput)):
         if not math.isfinite(value) or value < 0:

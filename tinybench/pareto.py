@@ -9,19 +9,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tinybench.accuracy import wilson_interval
-from tinybench.result import BenchmarkResult, scale_unit
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tinybench.result import BenchmarkResult
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 
@@ -29,17 +24,8 @@ LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[bool] = False) -> bool:
     """Return whether `a` is at least as good as `b` in everything and better in something.
 
-    Parameters
-    ----------
-    a, b
-        Values of the same objectives.
-    maximize
-        Whether larger is better: one answer for all objectives, or one for each.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or a value is NaN.
+    Both hold values of the same objectives; `maximize` says whether larger is better, for all or for each. Raises
+    ValueError if the lengths differ, or a value is NaN.
     """
     directions = [maximize] * len(a) if isinstance(maximize, bool) else list(maximize)
     if not len(a) == len(b) == len(directions):
@@ -51,13 +37,7 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
 
 
 def central(value: Any) -> float:
-    """Return the number by which a value ranks.
-
-    Parameters
-    ----------
-    value
-        A number; or a `BenchmarkResult`, of which the median counts, or ``correct / total`` if it holds these.
-    """
+    """Return the number by which a value ranks: of a result ``correct / total`` if it holds these, else its median."""
     if not isinstance(value, BenchmarkResult):
         return float(value)
     if {"correct", "total"} <= value.metadata.keys():
@@ -85,19 +65,10 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
-    """Raise unless the results of one metric can be ranked against each other.
+    """Raise ValueError unless the values of one metric, by model, can be ranked against each other.
 
-    Parameters
-    ----------
-    metric
-        Its name, for the message.
-    values
-        The value of each model; plain numbers carry no label and pass.
-
-    Raises
-    ------
-    ValueError
-        If some results are measured and others estimated, or their units differ; the message names one of each kind.
+    That is if some results are measured and others estimated, or their units differ; the message has the metric, and a
+    model of each kind. Plain numbers carry no label and pass.
     """
     results = {name: value for name, value in values.items() if isinstance(value, BenchmarkResult)}
     for name, result in results.items():
@@ -115,25 +86,11 @@ def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
 
 
 def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> np.ndarray:
-    """Return the objectives of points as a matrix, checked.
+    """Return the objectives of points as a matrix of shape (points, objectives), as `central` sees them, checked.
 
-    Parameters
-    ----------
-    points
-        Rows with the objectives as keys, or sequences of numbers in the order of the objectives.
-    objectives
-        ``"min"`` or ``"max"`` for each name.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (points, objectives), as `central` sees them.
-
-    Raises
-    ------
-    ValueError
-        If there are no points or objectives; a direction is neither ``"min"`` nor ``"max"``; a point lacks an
-        objective, is NaN or no number; or results are mixed that do not rank, see `refuse_mixing`.
+    Points are rows with the objectives as keys, or sequences of numbers in their order; an objective is ``"min"`` or
+    ``"max"``. Raises ValueError if there are no points or objectives, a direction is neither, a point lacks an
+    objective, is NaN or no number, or results are mixed that do not rank (see `refuse_mixing`).
     """
     points = list(points)
     if not points or not objectives:
@@ -171,21 +128,9 @@ def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[
 
 
 def frontier_2d(costs: np.ndarray) -> np.ndarray:
-    """Return which points of a plane no other one dominates, in O(n log n).
+    """Return which points of a plane, shape (n, 2), no other one dominates, in O(n log n); smaller is better.
 
-    Parameters
-    ----------
-    costs
-        Shape (n, 2); smaller is better in both columns.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        Shape (n,); points with the same numbers are all kept or all not.
-
-    References
-    ----------
-    Kung, Luccio, Preparata, "On finding the maxima of a set of vectors", Journal of the ACM 22 (1975).
+    Points with the same numbers are all kept or all not. Kung, Luccio, Preparata, Journal of the ACM 22 (1975).
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)  # sorted by the first column, then the second
     best_before = np.minimum.accumulate(unique[:, 1])
@@ -194,17 +139,9 @@ def frontier_2d(costs: np.ndarray) -> np.ndarray:
 
 
 def frontier_nd(costs: np.ndarray) -> np.ndarray:
-    """Return which points no other one dominates, in any number of dimensions, in O(n · size of the frontier).
+    """Return which points, shape (n, d), no other one dominates, in O(n · size of the frontier); smaller is better.
 
-    Parameters
-    ----------
-    costs
-        Shape (n, d); smaller is better in every column.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        Shape (n,); points with the same numbers are all kept or all not.
+    Points with the same numbers are all kept or all not.
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)
     front, kept, size = np.empty_like(unique), np.zeros(len(unique), dtype=bool), 0
@@ -244,22 +181,8 @@ def pareto_frontier(points: Iterable[Any], objectives: Mapping[str, str] = LATEN
 def staircase(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> list[tuple[float, float]]:
     """Return the corners of the border between what the frontier dominates and what it does not.
 
-    Parameters
-    ----------
-    points
-        As for `pareto_frontier`; those it dominates are dropped.
-    objectives
-        Two of them: x and y.
-
-    Returns
-    -------
-    list of tuple
-        Frontier points from the best x to the worst, and between two of them the corner (x of the next, y of this).
-
-    Raises
-    ------
-    ValueError
-        If there are not two objectives; else see `pareto_frontier`.
+    These are the frontier points from the best x to the worst, and between two of them the corner (x of the next, y of
+    this). Raises ValueError if there are not two objectives, or as `pareto_frontier`.
     """
     if len(objectives) != 2:
         raise ValueError(f"a staircase has 2 objectives, not {len(objectives)}")
@@ -277,31 +200,11 @@ def hypervolume_2d(
     reference: Sequence[float] | Mapping[str, Any],
     objectives: Mapping[str, str] = LATENCY_ACCURACY,
 ) -> float:
-    """Return the area that a frontier dominates, up to a reference point.
+    """Return the area that a frontier dominates, up to a reference point, in the product of the two units.
 
-    Parameters
-    ----------
-    points
-        As for `pareto_frontier`. A point that is not better than the reference in both objectives adds nothing.
-    reference
-        A bad point: a row, or two numbers in the order of the objectives.
-    objectives
-        Two of them.
-
-    Returns
-    -------
-    float
-        The area, in the product of the two units.
-
-    Raises
-    ------
-    ValueError
-        If there are not two objectives; else see `pareto_frontier`.
-
-    References
-    ----------
-    Zitzler, Thiele, "Multiobjective evolutionary algorithms: a comparative case study and the strength Pareto
-    approach", IEEE Transactions on Evolutionary Computation 3 (1999).
+    `reference` is a bad point: a row, or two numbers in the order of the objectives; a point not better than it in both
+    adds nothing. Raises ValueError if there are not two objectives, or as `pareto_frontier`. Zitzler, Thiele, IEEE
+    Transactions on Evolutionary Computation 3 (1999).
     """
     if len(objectives) != 2:
         raise ValueError(f"hypervolume_2d takes 2 objectives, not {len(objectives)}")
@@ -332,20 +235,10 @@ def check_units(metric: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
-    """Raise unless weights can make a score.
+    """Raise ValueError unless `weights`, a share for each metric, can make a score.
 
-    Parameters
-    ----------
-    weights
-        A share for each metric.
-    known
-        The metrics there are.
-
-    Raises
-    ------
-    ValueError
-        If a metric is unknown (the nearest known one is named), a weight is negative or not finite, or they do not
-        sum to 1.
+    That is if a metric is not among the `known` (the nearest one is named), a weight is negative or not finite, or they
+    do not sum to 1.
     """
     for metric, weight in weights.items():
         if metric not in known:
@@ -359,36 +252,13 @@ def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
 def composite_score(
     rows: Sequence[Mapping[str, Any]], weights: Mapping[str, float] = DEFAULT_WEIGHTS, scale_free: bool = False
 ) -> list[float]:
-    """Return a weighted score for each row; larger is better.
+    """Return a weighted score for each row of results, or of values in SI units (s, B, J); larger is better.
 
     The default, ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, ranks by
-    the units as much as by the models. The scale-free variant is the weighted geometric mean of each value's ratio
-    to the best one; its ranks depend on neither units nor the other rows.
-
-    Parameters
-    ----------
-    rows
-        Values in SI units (s, B, J), or results.
-    weights
-        Shares that sum to 1. Metrics: accuracy, latency, memory, energy; scale-free also throughput.
-    scale_free
-        Which of the two.
-
-    Returns
-    -------
-    list of float
-        In the order of the rows.
-
-    Raises
-    ------
-    ValueError
-        If `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a value is not
-        positive.
-
-    References
-    ----------
-    Fleming, Wallace, "How not to lie with statistics: the correct way to summarize benchmark results",
-    Communications of the ACM 29 (1986).
+    the units as much as by the models. The scale-free variant is the weighted geometric mean of each value's ratio to
+    the best one; its ranks depend on neither units nor the other rows, and it takes throughput too. Raises ValueError
+    if `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a value is not
+    positive. Fleming, Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986).
     """
     check_weights(weights, DIRECTIONS if scale_free else DEFAULT_WEIGHTS)
     weights = {metric: weight for metric, weight in weights.items() if weight > 0}
@@ -454,13 +324,7 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown; the message names the nearest valid one.
-        """
+        """Return the requirements of a mapping; ValueError names the nearest valid name for an unknown one."""
         valid = [spec.name for spec in fields(cls)]
         for name in data:
             if name not in valid:
@@ -471,10 +335,7 @@ class Requirements:
     def from_yaml(cls, source: str | Path) -> Requirements:
         """Return the requirements of a YAML file, given by its path or as its text.
 
-        Raises
-        ------
-        ValueError
-            If it holds something else than names with limits, or see `from_dict`.
+        Raises ValueError if it holds something else than names with limits, or as `from_dict`.
         """
         import yaml
 
@@ -486,12 +347,8 @@ class Requirements:
         return cls.from_dict(data)
 
     def violations(self, row: Mapping[str, Any]) -> list[str]:
-        """Return a sentence for each limit that a row breaks; none if it meets them all.
-
-        Raises
-        ------
-        ValueError
-            If a limited metric is missing; see `observed`.
+        """Return a sentence for each limit that a row breaks; ValueError if a limited metric is missing, see
+        `observed`.
         """
         broken = []
         for name, limit in self.limits().items():
@@ -504,10 +361,7 @@ class Requirements:
     def filter(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the rows that meet every limit, in their order.
 
-        Raises
-        ------
-        ValueError
-            If a limited metric is missing, or measured for some rows and estimated for others.
+        Raises ValueError if a limited metric is missing, or measured for some rows and estimated for others.
         """
         rows = list(rows)
         for metric in {name.partition("_")[0] for name in self.limits()}:
@@ -515,19 +369,9 @@ class Requirements:
         return [row for row in rows if not self.violations(row)]
 
     def rank(self, rows: Iterable[Mapping[str, Any]], by: str = "latency") -> list[Mapping[str, Any]]:
-        """Return the rows that meet every limit, the best first.
+        """Return the rows that meet every limit, the best first by latency, accuracy, memory, energy or throughput.
 
-        Parameters
-        ----------
-        rows
-            Candidates.
-        by
-            The metric to rank by: latency, accuracy, memory, energy or throughput.
-
-        Raises
-        ------
-        ValueError
-            If `by` is unknown (the nearest is named) or missing in a row; else see `filter`.
+        Raises ValueError if `by` is unknown (the nearest is named) or missing in a row, or as `filter`.
         """
         if by not in DIRECTIONS:
             raise ValueError(f"there is no metric {by!r} to rank by; did you mean {nearest(by, DIRECTIONS)!r}?")
@@ -540,21 +384,10 @@ class Requirements:
 
 
 def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") -> float:
-    """Return what a row has to show for a requirement, in the requirement's unit.
+    """Return what a row has to show for a field of `Requirements`, in its unit.
 
-    Parameters
-    ----------
-    row
-        Results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``.
-    requirement
-        A field of `Requirements`.
-    name
-        What to call the row in a message.
-
-    Raises
-    ------
-    ValueError
-        If the metric is missing, or a percentile is asked of a single number.
+    A row holds results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``. Raises
+    ValueError with `name` if the metric is missing, or a percentile is asked of a single number.
     """
     metric = requirement.partition("_")[0]
     value = row.get("latency_p95", row.get("latency")) if metric == "latency" else row.get(metric)
@@ -570,26 +403,11 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
 
 
 def replicate(value: Any, resamples: int, seed: Sequence[int]) -> np.ndarray:
-    """Return values that a repeated measurement could have given, as `central` sees them.
+    """Return values that a repeated measurement could have given, shape (resamples,), as `central` sees them.
 
-    Parameters
-    ----------
-    value
-        A number, which stays; a result with ``correct`` of ``total`` in its metadata, whose share is drawn from the
-        Jeffreys posterior; or any other result, whose measurements are resampled.
-    resamples
-        How many.
-    seed
-        Seed of the generator. Results of equal length and seed resample the same rounds.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (resamples,).
-
-    References
-    ----------
-    Brown, Cai, DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
+    A number stays; of a result with ``correct`` of ``total`` the share is drawn from the Jeffreys posterior; of any
+    other the measurements are resampled. Results of equal length and seed resample the same rounds. Brown, Cai,
+    DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
     """
     rng = np.random.default_rng(seed)
     if not isinstance(value, BenchmarkResult):
@@ -608,30 +426,12 @@ def membership_probability(
     seed: int = 0,
     paired: bool = False,
 ) -> list[float]:
-    """Return for each row how probable it is that it lies on the frontier, given the scatter of its measurements.
+    """Return for each row of results how probable it is that it lies on the frontier, given the scatter of its
+    measurements.
 
-    Parameters
-    ----------
-    points
-        Rows of results; plain numbers are taken as exact.
-    objectives
-        ``"min"`` or ``"max"`` for each name.
-    resamples
-        How many frontiers to draw.
-    seed
-        The same seed, the same answer.
-    paired
-        Whether the values of a metric come from common rounds, as `measure_latencies` yields them.
-
-    Returns
-    -------
-    list of float
-        Shares between 0 and 1, in the order of the rows. A result with a single value and no counts counts as exact.
-
-    Raises
-    ------
-    ValueError
-        See `objective_values`.
+    Plain numbers and single values without counts are exact. `paired` says that the values of a metric come from common
+    rounds, as `measure_latencies` yields them. The same seed gives the same answer. Raises ValueError as
+    `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)
@@ -645,11 +445,7 @@ def membership_probability(
 
 
 def interval(value: Any) -> tuple[float, float]:
-    """Return an interval around what `central` returns.
-
-    Wilson's for counts, the order-statistic interval of the median from 6 values on, the range below, and no width
-    for a plain number.
-    """
+    """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range."""
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)
     if {"correct", "total"} <= value.metadata.keys():
@@ -658,171 +454,3 @@ def interval(value: Any) -> tuple[float, float]:
         return value.median_ci()
     except ValueError:  # too few values for an interval
         return value.min_val, value.max_val
-
-
-def plot_pareto_frontier(
-    points: Sequence[Any],
-    objectives: Mapping[str, str] = LATENCY_ACCURACY,
-    labels: Sequence[str] | None = None,
-    probabilities: Sequence[float] | None = None,
-    title: str = "",
-) -> Figure:
-    """Draw points with their intervals, the frontier as a staircase, and labels that do not overlap.
-
-    Parameters
-    ----------
-    points
-        As for `pareto_frontier`; results bring their intervals and units.
-    objectives
-        Two of them: x and y.
-    labels
-        A name for each point; by default its ``"model"``. A label that finds no free place is left out, those of the
-        frontier last.
-    probabilities
-        Membership probabilities to write behind the names.
-    title
-        Title of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not known to pyplot: a notebook shows it, ``savefig`` writes it.
-
-    Raises
-    ------
-    ValueError
-        If there are not two objectives, or labels or probabilities are not one for each point; else see
-        `objective_values`.
-    """
-    from matplotlib.figure import Figure
-
-    points = list(points)
-    corners = np.array(staircase(points, objectives))
-    values = objective_values(points, objectives)
-    names = [row_name(point, index) for index, point in enumerate(points)] if labels is None else list(labels)
-    if len(names) != len(points) or (probabilities is not None and len(probabilities) != len(points)):
-        raise ValueError(f"there are {len(points)} points; give as many labels and probabilities")
-    if probabilities is not None:
-        names = [f"{name} ({share:.0%})" for name, share in zip(names, probabilities, strict=True)]
-    on_frontier = np.array([tuple(value) in set(map(tuple, corners)) for value in values])
-
-    figure = Figure(figsize=(5.8, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    raw = [[p[m] if isinstance(p, Mapping) else p[k] for p in points] for k, m in enumerate(objectives)]
-    scales = []
-    for axis, metric, column in zip((axes.xaxis, axes.yaxis), objectives, raw, strict=True):
-        scale, text = _axis_label(metric, column)
-        scales.append(scale)
-        axis.set_label_text(f"{text}, {'lower' if objectives[metric] == 'min' else 'higher'} is better", fontsize=11)
-    values, corners = values / scales, corners / scales
-    ends = np.array([[interval(value) for value in column] for column in raw]) / np.array(scales)[:, None, None]
-    errors = np.abs(ends - values.T[:, :, None]).transpose(0, 2, 1)
-
-    styles = (  # Okabe-Ito blue and vermilion; shape and filling tell them apart without colour
-        (on_frontier, "o", "#0072B2", "#0072B2", "on the frontier"),
-        (~on_frontier, "s", "white", "#D55E00", "dominated"),
-    )
-    handles: list[Any] = []
-    for chosen, marker, face, edge, name in styles:
-        if chosen.any():
-            x, y = values[chosen].T
-            drawn = axes.errorbar(
-                x, y, xerr=errors[0][:, chosen], yerr=errors[1][:, chosen], fmt=marker, markersize=8,
-                markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.6, ecolor="0.45", elinewidth=1.1,
-                capsize=3, label=name, zorder=3,
-            )  # fmt: skip
-            handles.append(drawn)
-    for k, name in enumerate("xy"):
-        if (ends[k] > 0).all() and ends[k].max() > 8 * ends[k].min():
-            _readable_log_axis(axes, name)
-    axes.margins(0.14)
-    axes.tick_params(labelsize=10)
-    axes.grid(alpha=0.3)
-    axes.set_title(title, fontsize=12)
-    axes.autoscale_view()
-    limits = axes.get_xlim(), axes.get_ylim()
-    worst = [limits[k][0 if direction == "max" else 1] for k, direction in enumerate(objectives.values())]
-    border = [(corners[0][0], worst[1]), *map(tuple, corners), (worst[0], corners[-1][1])]
-    handles += axes.plot(*zip(*border, strict=True), "--", color="black", linewidth=1.3, label="border", zorder=2)
-    axes.set(xlim=limits[0], ylim=limits[1])
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=10, frameon=False)
-    order = [*np.flatnonzero(on_frontier), *np.flatnonzero(~on_frontier)]
-    _place_labels(figure, axes, values, ends, border, [(int(i), names[i]) for i in order])
-    return figure
-
-
-def _axis_label(metric: str, column: Sequence[Any]) -> tuple[float, str]:
-    """Return by what to divide and what to write, such as (0.001, "latency (ms)")."""
-    results = [value for value in column if isinstance(value, BenchmarkResult)]
-    text = metric.replace("_", " ")
-    if not results:
-        return 1.0, text
-    factor, unit = scale_unit(float(np.median([abs(central(value)) for value in column])), results[0].unit)
-    if metric == "accuracy" and not unit:
-        factor, unit = 0.01, "%"
-    kind = "" if results[0].measured else ", estimate"
-    return factor, f"{text} ({unit}{kind})" if unit or kind else text
-
-
-def _readable_log_axis(axes: Axes, axis: str) -> None:
-    """Make an axis logarithmic with ticks written out, at 1, 2 and 5 as long as there are few decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    getattr(axes, f"set_{axis}scale")("log")
-    low, high = getattr(axes, f"get_{axis}lim")()
-    ticks = getattr(axes, f"{axis}axis")
-    ticks.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 150 * low else (1,), numticks=12))
-    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ticks.set_minor_formatter(NullFormatter())
-
-
-def _place_labels(
-    figure: Figure,
-    axes: Axes,
-    values: np.ndarray,
-    ends: np.ndarray,
-    border: Sequence[tuple[float, float]],
-    labels: Sequence[tuple[int, str]],
-) -> None:
-    """Write each label at the nearest place where it covers no marker, no other label, and few lines."""
-    from matplotlib.text import Text
-    from matplotlib.transforms import Bbox
-
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # what is placed now must not move any more
-    frame, pixels = axes.get_window_extent(), axes.transData.transform
-    dots = pixels(values)
-    taken = [Bbox.from_extents(x - 7, y - 7, x + 7, y + 7) for x, y in dots]
-    corners = pixels(np.array(border))
-    lines = [Bbox([a, b]) for a, b in pairwise(corners)]
-    for k in (0, 1):  # error bars
-        low, high = values.copy(), values.copy()
-        low[:, k], high[:, k] = ends[k].T
-        lines += [Bbox([a, b]) for a, b in zip(pixels(low), pixels(high), strict=True)]
-    turns = np.deg2rad([35, 145, -35, -145, 90, -90, 0, 180, 62, 118, -62, -118])
-    for index, name in labels:
-        text = axes.annotate(
-            name, values[index], (0, 0), textcoords="offset points", fontsize=10, ha="center", va="center", zorder=4,
-            arrowprops={"arrowstyle": "-", "color": "0.4", "linewidth": 0.8, "shrinkA": 0, "shrinkB": 5},
-        )  # fmt: skip
-        text.set_in_layout(False)
-        box = Text.get_window_extent(text)  # of the words, without the leading line
-        best: tuple[float, float, float] | None = None
-        for gap in (5, 10, 18, 28, 40, 55, 75, 100):
-            for turn in turns:
-                dx = np.cos(turn) * (gap + 7 + box.width / 2)
-                dy = np.sin(turn) * (gap + 7 + box.height / 2)
-                x, y = dots[index] + (dx, dy)
-                place = Bbox.from_bounds(x - box.width / 2 - 1, y - box.height / 2, box.width + 2, box.height)
-                inside = frame.x0 <= place.x0 and place.x1 <= frame.x1 and frame.y0 <= place.y0 and place.y1 <= frame.y1
-                if inside and not any(place.overlaps(other) for other in taken):
-                    cost = gap + 25 * sum(place.overlaps(line) for line in lines)
-                    best = min(best or (math.inf, 0, 0), (cost, dx, dy))
-        if best is None:
-            text.remove()
-            continue
-        text.set_position((best[1] * 72 / figure.dpi, best[2] * 72 / figure.dpi))
-        if math.hypot(*best[1:]) < 24 + box.width / 2 and text.arrow_patch is not None:
-            text.arrow_patch.set_visible(False)
-        x, y = dots[index] + best[1:]
-        taken.append(Bbox.from_bounds(x - box.width / 2, y - box.height / 2, box.width, box.height))

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinybench.benchmark import system_info
 from tinybench.pareto import DIRECTIONS, Requirements, central, interval, pareto_frontier
-from tinybench.pareto import plot_pareto_frontier as draw_points
+from tinybench.plots import plot_pareto_frontier as draw_points
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.table import Table
 

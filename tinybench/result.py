@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,24 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.table import facts
+
 
 def check_values(values: Iterable[Any]) -> list[float]:
-    """Return measurements as a list of finite floats.
+    """Return one or more measurements as finite floats, in their order.
 
-    Parameters
-    ----------
-    values
-        One or more numbers; booleans and text are not numbers here.
-
-    Returns
-    -------
-    list of float
-        The measurements in their order.
-
-    Raises
-    ------
-    ValueError
-        If there are none, or one is not a finite number; the message names its index.
+    Raises ValueError if there are none, or with the index of the first that is not a finite number (booleans and text
+    are not).
     """
     checked = []
     for index, value in enumerate(values):
@@ -45,22 +34,9 @@ def check_values(values: Iterable[Any]) -> list[float]:
 
 
 def mean_and_std(values: list[float]) -> tuple[float, float]:
-    """Return mean and sample standard deviation (n − 1).
+    """Return mean and sample standard deviation (n − 1) of one or more finite numbers; that of a single one is 0.0.
 
-    Parameters
-    ----------
-    values
-        One or more finite numbers.
-
-    Returns
-    -------
-    tuple of float
-        ``(mean, std)``; the deviation of a single value is 0.0.
-
-    References
-    ----------
-    Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983): the
-    corrected two-pass algorithm.
+    Chan, Golub, LeVeque, The American Statistician 37 (1983): the corrected two-pass algorithm.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -73,23 +49,9 @@ def mean_and_std(values: list[float]) -> tuple[float, float]:
 
 
 def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Student t confidence interval of the mean.
+    """Return the Student t interval of the mean, ``(lower, upper)``; both are the mean for a single value.
 
-    Parameters
-    ----------
-    values
-        One or more measurements, assumed independent.
-    confidence
-        Coverage, between 0 and 1.
-
-    Returns
-    -------
-    tuple of float
-        ``(lower, upper)``; both are the mean for a single value.
-
-    References
-    ----------
-    Student, "The probable error of a mean", Biometrika 6 (1908).
+    The values are taken as independent; `confidence` is the coverage, between 0 and 1. Student, Biometrika 6 (1908).
     """
     from scipy.special import stdtrit
 
@@ -141,22 +103,7 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
     """Return how many measurements a two-sided interval for the q-th percentile takes at least.
 
-    Parameters
-    ----------
-    q
-        Percentile, between 0 and 100, both excluded.
-    confidence
-        Coverage of the interval.
-
-    Returns
-    -------
-    int
-        6 for the median, 36 for p90, 368 for p99, 3688 for p99.9 (at 95 %).
-
-    Raises
-    ------
-    ValueError
-        If `q` is not between 0 and 100.
+    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. Raises ValueError unless 0 < `q` < 100.
     """
     if not 0 < q < 100:
         raise ValueError(f"q is {q}; a percentile with an interval lies between 0 and 100, such as 99")
@@ -165,31 +112,10 @@ def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
 
 
 def percentile_interval(values: list[float], q: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the order-statistic confidence interval of a percentile, whatever the distribution.
+    """Return the order-statistic interval of the q-th percentile, two of the measurements, whatever their distribution.
 
-    Parameters
-    ----------
-    values
-        Independent measurements.
-    q
-        Percentile, between 0 and 100, both excluded.
-    confidence
-        Coverage; each side misses by at most half of the rest.
-
-    Returns
-    -------
-    tuple of float
-        ``(lower, upper)``, two of the measurements.
-
-    Raises
-    ------
-    ValueError
-        If there are too few values for such an interval; the message says how many it takes.
-
-    References
-    ----------
-    David, Nagaraja, "Order Statistics", 3rd ed. (2003), section 7.1. Le Boudec, "Performance Evaluation of Computer
-    and Communication Systems" (2010), section 2.2.
+    Each side misses by at most half of 1 − `confidence`. Raises ValueError if there are too few values for such an
+    interval, and says how many it takes. David, Nagaraja, "Order Statistics" (2003), section 7.1.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -209,29 +135,10 @@ def bootstrap_interval(
     seed: int | None = 0,
     resamples: int = 2000,
 ) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of any statistic.
+    """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
 
-    Parameters
-    ----------
-    values
-        Independent measurements.
-    statistic
-        Function of a one-dimensional array, such as ``np.median``.
-    confidence
-        Coverage aimed at; with fewer than about 20 values the interval is too narrow.
-    seed
-        Seed of the resampling: the same seed, the same interval.
-    resamples
-        How many times to resample.
-
-    Returns
-    -------
-    tuple of float
-        ``(lower, upper)``.
-
-    References
-    ----------
-    Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    The same seed gives the same interval. With fewer than about 20 values it is too narrow. Efron, Tibshirani, "An
+    Introduction to the Bootstrap" (1993), chapter 13.
     """
     rng = np.random.default_rng(seed)
     data = np.asarray(values)
@@ -244,19 +151,7 @@ def bootstrap_interval(
 def tukey_outliers(values: list[float]) -> list[float]:
     """Return the values more than 1.5 interquartile ranges outside the quartiles, in their order.
 
-    Parameters
-    ----------
-    values
-        Measurements; quartiles are interpolated linearly (NumPy's default).
-
-    Returns
-    -------
-    list of float
-        The outliers, empty if there are none.
-
-    References
-    ----------
-    Tukey, "Exploratory Data Analysis" (1977), chapter 2.
+    Quartiles are interpolated linearly, as NumPy does. Tukey, "Exploratory Data Analysis" (1977), chapter 2.
     """
     first, third = np.percentile(values, [25, 75])
     reach = 1.5 * (third - first)
@@ -268,20 +163,7 @@ _POWERS = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 
 
 
 def scale_unit(size: float, unit: str) -> tuple[float, str]:
-    """Return a factor and a unit in which `size` reads well.
-
-    Parameters
-    ----------
-    size
-        A typical value, in `unit`.
-    unit
-        ``"s"``, ``"B"``, ``"J"``, ``"W"`` or ``"Hz"``; any other is left alone.
-
-    Returns
-    -------
-    tuple of float and str
-        Divide by the factor to get the number in the unit returned: 0.0123 s gives ``(0.001, "ms")``.
-    """
+    """Return a factor to divide by, and a unit in which `size` then reads well: ``(0.001, "ms")`` for 0.0123 s."""
     choices = sorted([(1.0, ""), *((_POWERS[prefix], prefix) for prefix in _PREFIXES.get(unit, ""))])
     fitting = [choice for choice in choices if abs(size) >= choice[0]]
     factor, prefix = (1.0, "") if size == 0 else fitting[-1] if fitting else choices[0]
@@ -289,13 +171,7 @@ def scale_unit(size: float, unit: str) -> tuple[float, str]:
 
 
 def json_safe(value: Any, where: str = "metadata") -> Any:
-    """Return a value as JSON can hold it: NumPy scalars and arrays become numbers and lists.
-
-    Raises
-    ------
-    ValueError
-        If it holds anything else; the message says where.
-    """
+    """Return a value as JSON can hold it, NumPy as numbers and lists; a ValueError says where it cannot."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
@@ -308,23 +184,11 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
 
 
 def format_measurement(mean: float, std: float, unit: str) -> str:
-    """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s.
+    """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
 
     The deviation has one significant digit, two if it begins with a 1, but is never rounded before the decimal point
-    (``"123 ± 55 B"``); the mean ends at the same place. A deviation of 0 is written ``± 0``, beside a mean of up to 4
+    (``"123 ± 55 B"``); the mean ends at the same place. A deviation of 0 is written ``± 0``, after a mean of up to 4
     significant digits (``"1.5 ± 0 s"``).
-
-    Parameters
-    ----------
-    mean, std
-        Mean and standard deviation, in `unit`.
-    unit
-        See `scale_unit`.
-
-    Returns
-    -------
-    str
-        Both numbers in a readable unit.
     """
     factor, name = scale_unit(mean or std, unit)
     mean, std = mean / factor, std / factor
@@ -405,25 +269,13 @@ class BenchmarkResult:
         return self.std / abs(self.mean) if self.mean else math.nan
 
     def percentile(self, q: float) -> float:
-        """Return the q-th percentile, interpolated linearly.
-
-        Raises
-        ------
-        ValueError
-            If `q` is not between 0 and 100.
-        """
+        """Return the q-th percentile, interpolated linearly; ValueError unless `q` is between 0 and 100."""
         if not 0 <= q <= 100:
             raise ValueError(f"q is {q}; a percentile lies between 0 and 100 (p95 is 95, not 0.95)")
         return float(np.percentile(self.values, q))
 
     def median_ci(self) -> tuple[float, float]:
-        """Return the order-statistic interval of the median; see `percentile_interval`.
-
-        Raises
-        ------
-        ValueError
-            If there are too few measurements (at 95 %: fewer than 6).
-        """
+        """Return the interval of the median, see `percentile_interval`; ValueError below 6 values (at 95 %)."""
         return percentile_interval(self.values, 50, self.confidence)
 
     def bootstrap_ci(
@@ -457,10 +309,7 @@ class BenchmarkResult:
     def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
         """Return the result that `to_dict` described; the summary is computed afresh.
 
-        Raises
-        ------
-        ValueError
-            If ``metric_name`` or ``values`` is missing, or a value is not a finite number.
+        Raises ValueError if ``metric_name`` or ``values`` is missing, or a value is not a finite number.
         """
         for name in ("metric_name", "values"):
             if name not in data:
@@ -491,9 +340,4 @@ class BenchmarkResult:
         }
         if not self.measured:
             rows["measured"] = "no, an estimate"
-        body = "".join(
-            f'<tr><th scope="row" style="text-align:left">{k}</th><td>{html.escape(v)}</td></tr>'
-            for k, v in rows.items()
-        )
-        table = f"<table><caption>{html.escape(self.metric_name)}</caption><tbody>{body}</tbody></table>"
-        return {"text/plain": str(self), "text/html": table}
+        return {"text/plain": str(self), "text/html": facts(rows, self.metric_name).html()}

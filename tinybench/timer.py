@@ -94,26 +94,10 @@ class precise_timer:
 def clock_resolution(
     clock: Callable[[], float] = time.perf_counter, steps: int = 1000, max_reads: int = 1_000_000
 ) -> float:
-    """Return the smallest step by which a clock was seen to move forward.
+    """Return the smallest step in s by which a clock was seen to move forward, at least the cost of a reading.
 
-    Parameters
-    ----------
-    clock
-        A function that returns seconds.
-    steps
-        How many steps to watch.
-    max_reads
-        Stop after this many readings, however few steps they showed.
-
-    Returns
-    -------
-    float
-        Seconds, positive. It includes the cost of a reading, when that is longer than a tick.
-
-    Raises
-    ------
-    RuntimeError
-        If the clock never moved forward.
+    Watches `steps` steps, or as many as `max_reads` readings show. Raises RuntimeError if the clock never moved
+    forward.
     """
     forward: list[float] = []
     now = clock()
@@ -130,28 +114,11 @@ def clock_resolution(
 
 
 def timer_overhead(clock: Callable[[], float] = time.perf_counter, samples: int = 1001) -> float:
-    """Return what a measurement of nothing reads: the bias of every measurement with this clock.
+    """Return what a measurement of nothing reads, the bias of every measurement with this clock: ``t0 = clock(); t1 =
+    clock()``.
 
-    It is the cost of ``t0 = clock(); t1 = clock()``. A `precise_timer` adds the call of its ``__exit__``.
-
-    Parameters
-    ----------
-    clock
-        A function that returns seconds.
-    samples
-        How many empty measurements to make.
-
-    Returns
-    -------
-    float
-        Their median in seconds; 0.0 for a clock too coarse to show it.
-
-    Raises
-    ------
-    ValueError
-        If `samples` is below 1.
-    RuntimeError
-        If the clock runs backwards, even in the median.
+    The median of `samples` empty measurements in s; 0.0 for a clock too coarse to show it. A `precise_timer` adds the
+    call of its ``__exit__``. Raises ValueError if `samples` is below 1, RuntimeError if even the median runs backwards.
     """
     if samples < 1:
         raise ValueError(f"samples is {samples}; it takes at least 1 empty measurement")
@@ -172,33 +139,11 @@ def calibrate_loops(
     clock: Callable[[], float] = time.perf_counter,
     max_loops: int = 10_000_000,
 ) -> int:
-    """Return how many calls make a batch that lasts at least `min_time`.
+    """Return how many calls make a batch of at least `min_time` seconds: the first of 1, 2, 5, 10, 20, 50, … that does.
 
-    Parameters
-    ----------
-    func
-        What to call, without arguments. Call it a few times beforehand: a slow first call looks like a long
-        batch.
-    min_time
-        Seconds that a batch should last.
-    clock
-        A function that returns seconds.
-    max_loops
-        Give up beyond this many calls in a batch.
-
-    Returns
-    -------
-    int
-        The first of 1, 2, 5, 10, 20, 50, … that suffices.
-
-    Raises
-    ------
-    TypeError
-        If `func` cannot be called.
-    ValueError
-        If `min_time` is not a positive number.
-    RuntimeError
-        If the clock runs backwards, or no batch of up to `max_loops` calls lasts long enough.
+    Call `func` a few times beforehand: a slow first call looks like a long batch. Raises TypeError if it cannot be
+    called, ValueError if `min_time` is not positive, RuntimeError if the clock runs backwards or `max_loops` calls are
+    too short.
     """
     if not callable(func):
         raise TypeError(f"func is {func!r}; pass the function itself, not the result of calling it")
@@ -229,13 +174,8 @@ def calibrate_loops(
 def gc_paused(collector: Any = gc) -> Iterator[None]:
     """Switch the garbage collector off for a ``with`` block, and restore its earlier state afterwards.
 
-    Memory in reference cycles is not freed meanwhile: collect between measurements, and say in the metadata of a
-    result that it was measured this way.
-
-    Parameters
-    ----------
-    collector
-        Has ``isenabled``, ``enable`` and ``disable``, as the module `gc` has.
+    Reference cycles are not freed meanwhile: collect between measurements, and say so in a result's metadata.
+    `collector` has ``isenabled``, ``enable`` and ``disable``, as the module `gc` has.
     """
     was_enabled = collector.isenabled()
     collector.disable()

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
-from tinybench.memory import free_heap
+from tinybench.heap import free_heap
 
 NAN, INF = float("nan"), float("inf")
 STAGES = ["import", "load", "first_call", "second_call", "steady"]

@@ -41,7 +41,7 @@ def _lower_rank(n: int, confidence: float) -> int:
 
 def _runs(n: int, half: float, distance: float, confidence: float = 0.95, power: float = 0.8) -> int:
     """Return how many runs decide, by the formula."""
-    widening = 1 + stats.norm.ppf(power) / stats.norm.ppf(0.5 + confidence / 2)
+    widening: float = 1 + stats.norm.ppf(power) / stats.norm.ppf(0.5 + confidence / 2)
     return max(6, math.ceil(n * (half / distance * widening) ** 2))
 
 

@@ -13,8 +13,8 @@ from scipy.stats import binomtest
 from autograder.checks import FakeClock, draw, expect, holds, judges, refuses, same, shown, words
 from autograder.checks.m05_memory import FakeProcess
 from autograder.checks.m06_energy import Machine
-from tinybench.memory import PEAK_METHOD
 from tinybench.result import BenchmarkResult
+from tinybench.stages import PEAK_METHOD
 
 Calls = dict[str, list[np.ndarray]]
 

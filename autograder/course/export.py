@@ -207,8 +207,8 @@ def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> di
                             notebook, None, f"{name} is in {where[name]} and in {module.name}; rename one"
                         )
     for module in found.values():
-        for name in hand.union(found).intersection(module.public):
-            raise NotebookError(module.notebook, None, f"{name} is public, and the name of a module; rename it")
+        for name in hand.union(found).intersection(module.names):
+            raise NotebookError(module.notebook, None, f"{name} is the name of a module, too; rename one")
     return found
 
 

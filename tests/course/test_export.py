@@ -10,6 +10,7 @@ import pytest
 from nbformat import NotebookNode
 
 from autograder.cli import main
+from autograder.course.build import build, is_built_by_student
 from autograder.course.export import EXPORTED, changed_files, course_modules, export_course, export_notebook
 from autograder.course.notebook import NotebookError
 from tests.tiny_course import HALVE, ROOT, Write, code, tiny_cells
@@ -167,7 +168,7 @@ def test_modules_that_import_each_other_are_refused(module: Write) -> None:
     [
         (code("def f():\n    return 1", "f", "export:tiny", locked=True), r"02_more.*tinybench/tiny\.py.*01_tiny"),
         (code("def f():\n    return 1", "f", "export:shell", locked=True), r"shell\.py, which is written by hand"),
-        (code("def tiny():\n    return 1", "f", "export", "public"), "tiny is public, and the name of a module"),
+        (code("def tiny():\n    return 1", "f", "export"), "tiny is the name of a module"),
         (code("def halve():\n    return 1", "f", "export", "public"), "halve is in tiny and in more"),
     ],
 )
@@ -177,6 +178,14 @@ def test_what_two_modules_would_share_is_refused(module: Write, cell: NotebookNo
     notebooks = [module(*cells), module(cell, name="02_more")]
     with pytest.raises(NotebookError, match=words):
         course_modules(notebooks, by_hand=["shell"])
+
+
+def test_the_students_package_gets_every_file_of_a_notebook(module: Write, tmp_path: Path) -> None:
+    package = tmp_path / "student" / "tinybench"
+    assert "tinybench.tiny is now your own code" in build(
+        module(*tiny_cells(), code(STUDY, "study", "export:study", locked=True)), package
+    )
+    assert {path.name for path in package.glob("*.py") if is_built_by_student(path)} == {"tiny.py", "study.py"}
 
 
 def test_public_names_are_the_face_of_the_package(course: Path, module: Write) -> None:

@@ -19,11 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tinybench.heap import free_heap, without_arena
 from tinybench.memory import (
-    PEAK_METHOD,
-    STAGES,
     can_reset,
-    free_heap,
     max_concurrent,
     measure_memory,
     memory_pressure,
@@ -34,9 +32,8 @@ from tinybench.memory import (
     read_status,
     reset_peak,
     resident_growth,
-    run_fresh_stages,
-    without_arena,
 )
+from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 MIB = 2**20
 SIZE = 64 * MIB

@@ -24,10 +24,10 @@ from tinybench.pareto import (
     interval,
     membership_probability,
     pareto_frontier,
-    plot_pareto_frontier,
     replicate,
     staircase,
 )
+from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
 
 ENERGY = {"energy": "min"}

@@ -1,0 +1,25 @@
+"""The house is in order: no file is longer than one reads in a sitting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autograder.course.export import EXPORTED
+from tests.tiny_course import ROOT
+
+MOST, MOST_EXPORTED = 300, 600
+
+
+def test_no_file_is_too_long() -> None:
+    too_long = {}
+    for path in [*ROOT.glob("tinybench/**/*.py"), *ROOT.glob("autograder/**/*.py")]:
+        text = path.read_text(encoding="utf-8")
+        most = MOST_EXPORTED if text.startswith(EXPORTED) else MOST
+        if (lines := text.count("\n")) > most and not checks(path):
+            too_long[str(path.relative_to(ROOT))] = lines
+    assert not too_long, f"split them: {too_long}"
+
+
+def checks(path: Path) -> bool:
+    """Whether a file holds the hidden checks of a module, as long as what they check."""
+    return path.parent.name == "checks" and path.name.startswith("m")

@@ -1,0 +1,187 @@
+# Written by "autograder export" from modules/09_pareto/09_pareto.ipynb: edit the notebook, not this file.
+
+"""The figure of a Pareto frontier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, row_name, staircase
+from tinybench.result import BenchmarkResult, scale_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_pareto_frontier(
+    points: Sequence[Any],
+    objectives: Mapping[str, str] = LATENCY_ACCURACY,
+    labels: Sequence[str] | None = None,
+    probabilities: Sequence[float] | None = None,
+    title: str = "",
+) -> Figure:
+    """Draw points with their intervals, the frontier as a staircase, and labels that do not overlap.
+
+    Parameters
+    ----------
+    points
+        As for `pareto_frontier`; results bring their intervals and units.
+    objectives
+        Two of them: x and y.
+    labels
+        A name for each point; by default its ``"model"``. A label that finds no free place is left out, those of the
+        frontier last.
+    probabilities
+        Membership probabilities to write behind the names.
+    title
+        Title of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not known to pyplot: a notebook shows it, ``savefig`` writes it.
+
+    Raises
+    ------
+    ValueError
+        If there are not two objectives, or labels or probabilities are not one for each point; else see
+        `objective_values`.
+    """
+    from matplotlib.figure import Figure
+
+    points = list(points)
+    corners = np.array(staircase(points, objectives))
+    values = objective_values(points, objectives)
+    names = [row_name(point, index) for index, point in enumerate(points)] if labels is None else list(labels)
+    if len(names) != len(points) or (probabilities is not None and len(probabilities) != len(points)):
+        raise ValueError(f"there are {len(points)} points; give as many labels and probabilities")
+    if probabilities is not None:
+        names = [f"{name} ({share:.0%})" for name, share in zip(names, probabilities, strict=True)]
+    on_frontier = np.array([tuple(value) in set(map(tuple, corners)) for value in values])
+
+    figure = Figure(figsize=(5.8, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    raw = [[p[m] if isinstance(p, Mapping) else p[k] for p in points] for k, m in enumerate(objectives)]
+    scales = []
+    for axis, metric, column in zip((axes.xaxis, axes.yaxis), objectives, raw, strict=True):
+        scale, text = _axis_label(metric, column)
+        scales.append(scale)
+        axis.set_label_text(f"{text}, {'lower' if objectives[metric] == 'min' else 'higher'} is better", fontsize=11)
+    values, corners = values / scales, corners / scales
+    ends = np.array([[interval(value) for value in column] for column in raw]) / np.array(scales)[:, None, None]
+    errors = np.abs(ends - values.T[:, :, None]).transpose(0, 2, 1)
+
+    styles = (  # Okabe-Ito blue and vermilion; shape and filling tell them apart without colour
+        (on_frontier, "o", "#0072B2", "#0072B2", "on the frontier"),
+        (~on_frontier, "s", "white", "#D55E00", "dominated"),
+    )
+    handles: list[Any] = []
+    for chosen, marker, face, edge, name in styles:
+        if chosen.any():
+            x, y = values[chosen].T
+            drawn = axes.errorbar(
+                x, y, xerr=errors[0][:, chosen], yerr=errors[1][:, chosen], fmt=marker, markersize=8,
+                markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.6, ecolor="0.45", elinewidth=1.1,
+                capsize=3, label=name, zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+    for k, name in enumerate("xy"):
+        if (ends[k] > 0).all() and ends[k].max() > 8 * ends[k].min():
+            _readable_log_axis(axes, name)
+    axes.margins(0.14)
+    axes.tick_params(labelsize=10)
+    axes.grid(alpha=0.3)
+    axes.set_title(title, fontsize=12)
+    axes.autoscale_view()
+    limits = axes.get_xlim(), axes.get_ylim()
+    worst = [limits[k][0 if direction == "max" else 1] for k, direction in enumerate(objectives.values())]
+    border = [(corners[0][0], worst[1]), *map(tuple, corners), (worst[0], corners[-1][1])]
+    handles += axes.plot(*zip(*border, strict=True), "--", color="black", linewidth=1.3, label="border", zorder=2)
+    axes.set(xlim=limits[0], ylim=limits[1])
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=10, frameon=False)
+    order = [*np.flatnonzero(on_frontier), *np.flatnonzero(~on_frontier)]
+    _place_labels(figure, axes, values, ends, border, [(int(i), names[i]) for i in order])
+    return figure
+
+
+def _axis_label(metric: str, column: Sequence[Any]) -> tuple[float, str]:
+    """Return by what to divide and what to write, such as (0.001, "latency (ms)")."""
+    results = [value for value in column if isinstance(value, BenchmarkResult)]
+    text = metric.replace("_", " ")
+    if not results:
+        return 1.0, text
+    factor, unit = scale_unit(float(np.median([abs(central(value)) for value in column])), results[0].unit)
+    if metric == "accuracy" and not unit:
+        factor, unit = 0.01, "%"
+    kind = "" if results[0].measured else ", estimate"
+    return factor, f"{text} ({unit}{kind})" if unit or kind else text
+
+
+def _readable_log_axis(axes: Axes, axis: str) -> None:
+    """Make an axis logarithmic with ticks written out, at 1, 2 and 5 as long as there are few decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(axes, f"set_{axis}scale")("log")
+    low, high = getattr(axes, f"get_{axis}lim")()
+    ticks = getattr(axes, f"{axis}axis")
+    ticks.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 150 * low else (1,), numticks=12))
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ticks.set_minor_formatter(NullFormatter())
+
+
+def _place_labels(
+    figure: Figure,
+    axes: Axes,
+    values: np.ndarray,
+    ends: np.ndarray,
+    border: Sequence[tuple[float, float]],
+    labels: Sequence[tuple[int, str]],
+) -> None:
+    """Write each label at the nearest place where it covers no marker, no other label, and few lines."""
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # what is placed now must not move any more
+    frame, pixels = axes.get_window_extent(), axes.transData.transform
+    dots = pixels(values)
+    taken = [Bbox.from_extents(x - 7, y - 7, x + 7, y + 7) for x, y in dots]
+    corners = pixels(np.array(border))
+    lines = [Bbox([a, b]) for a, b in pairwise(corners)]
+    for k in (0, 1):  # error bars
+        low, high = values.copy(), values.copy()
+        low[:, k], high[:, k] = ends[k].T
+        lines += [Bbox([a, b]) for a, b in zip(pixels(low), pixels(high), strict=True)]
+    turns = np.deg2rad([35, 145, -35, -145, 90, -90, 0, 180, 62, 118, -62, -118])
+    for index, name in labels:
+        text = axes.annotate(
+            name, values[index], (0, 0), textcoords="offset points", fontsize=10, ha="center", va="center", zorder=4,
+            arrowprops={"arrowstyle": "-", "color": "0.4", "linewidth": 0.8, "shrinkA": 0, "shrinkB": 5},
+        )  # fmt: skip
+        text.set_in_layout(False)
+        box = Text.get_window_extent(text)  # of the words, without the leading line
+        best: tuple[float, float, float] | None = None
+        for gap in (5, 10, 18, 28, 40, 55, 75, 100):
+            for turn in turns:
+                dx = np.cos(turn) * (gap + 7 + box.width / 2)
+                dy = np.sin(turn) * (gap + 7 + box.height / 2)
+                x, y = dots[index] + (dx, dy)
+                place = Bbox.from_bounds(x - box.width / 2 - 1, y - box.height / 2, box.width + 2, box.height)
+                inside = frame.x0 <= place.x0 and place.x1 <= frame.x1 and frame.y0 <= place.y0 and place.y1 <= frame.y1
+                if inside and not any(place.overlaps(other) for other in taken):
+                    cost = gap + 25 * sum(place.overlaps(line) for line in lines)
+                    best = min(best or (math.inf, 0, 0), (cost, dx, dy))
+        if best is None:
+            text.remove()
+            continue
+        text.set_position((best[1] * 72 / figure.dpi, best[2] * 72 / figure.dpi))
+        if math.hypot(*best[1:]) < 24 + box.width / 2 and text.arrow_patch is not None:
+            text.arrow_patch.set_visible(False)
+        x, y = dots[index] + best[1:]
+        taken.append(Bbox.from_bounds(x - box.width / 2, y - box.height / 2, box.width, box.height))

@@ -1,0 +1,118 @@
+# Written by "autograder export" from modules/05_memory/05_memory.ipynb: edit the notebook, not this file.
+
+"""Memory stage by stage in a fresh Python process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tinybench.fresh import fresh_process
+
+PEAK_METHOD = "VmHWM after a reset through clear_refs"
+STAGES = ("import", "load", "first_call", "second_call", "steady")
+_CHILD = """
+import base64, builtins, json, pickle, sys
+task = json.load(open(sys.argv[1]))
+sys.path[:] = task["path"]
+plain_import, depth, stages = builtins.__import__, 0, {}
+
+def status():
+    global source
+    try:
+        with open(task["proc"] + "/self/status") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        source = "VmHWM"
+        return [int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")]
+    except (OSError, KeyError):
+        memory = plain_import("psutil").Process().memory_info()
+    if hasattr(memory, "peak_wset"):  # Windows
+        source = "the peak working set (psutil)"
+        return [memory.rss, memory.peak_wset]
+    resource = plain_import("resource")
+    source = "the maximum resident size (getrusage)"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return [memory.rss, peak if sys.platform == "darwin" else peak * 1024]
+
+def reset():
+    try:
+        with open(task["proc"] + "/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        return False
+    return True
+
+status()
+resettable = reset()
+
+def begin(stage):
+    global current, base, start
+    current = stages.setdefault(stage, {"peak": 0, "retained": 0, "resident": 0})
+    reset()
+    base, start = status()
+
+def end():
+    resident, peak = status()
+    # a mark that cannot be reset and did not rise was set by an earlier stage
+    rise = peak - base if resettable or peak > start else resident - base
+    current["peak"] = max(current["peak"], current["retained"] + rise)
+    current["retained"] += resident - base
+    current["resident"] = resident
+
+def staged_import(*args, **kwargs):
+    global depth
+    depth += 1
+    if depth == 1:
+        end()
+        begin("import")
+    try:
+        return plain_import(*args, **kwargs)
+    finally:
+        depth -= 1
+        if depth == 0:
+            end()
+            begin("load")
+
+def loads(text):
+    return pickle.loads(base64.b64decode(text))
+
+def run():
+    begin("import")
+    end()
+    begin("load")
+    builtins.__import__ = staged_import
+    if task["source"]:
+        space = {"__name__": "factory"}
+        exec(task["source"], space)
+        factory = space[task["name"]]
+    else:
+        factory = loads(task["factory"])
+    model = factory(*loads(task["args"]))
+    builtins.__import__ = plain_import
+    end()
+    from tinybench.latency import as_callable
+    call, x = as_callable(model), loads(task["inputs"])
+    for stage, calls in (("first_call", 1), ("second_call", 1), ("steady", task["steady_calls"])):
+        begin(stage)
+        for _ in range(calls):
+            call(x)
+        end()
+    method = task["method"] if resettable else "growth of " + source
+    return {"stages": stages, "method": method}
+
+try:
+    answer = run()
+except Exception as error:
+    answer = {"error": f"{type(error).__name__}: {error}"}
+json.dump(answer, open(sys.argv[2], "w"))
+"""
+
+
+def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a `fresh_task` in a fresh process; return ``method``, and in bytes ``peak``, ``retained``, ``resident`` by
+    stage.
+    """
+    # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
+    small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
+    return fresh_process(_CHILD, {"proc": "/proc", "method": PEAK_METHOD, **task}, sys.executable, "-c", small)
