@@ -26,7 +26,7 @@ from autograder.sandbox import bubblewrap
 from tinybench.table import Table
 
 HERE = Path(str(autograder.__file__)).parent
-BUILDER = ("__init__.py", *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook")))
+BUILDER = ("__init__.py", "files.py", *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook")))
 LIMITS = bubblewrap.Limits(cpu_seconds=300, wall_seconds=600)
 MAX_SOURCE = 2**20
 OWN, REFERENCE = "own", "reference"

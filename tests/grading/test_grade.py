@@ -32,6 +32,7 @@ from tests.tiny_course import NAME, RIGHT, ROOT, hand_in, solved
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
 def test_data_files_are_there_to_read(released: Path, sandboxed: bool) -> None:
+    pace.slowness()  # measured once, and kept in the environment for child processes
     before = dict(os.environ)
     notebook = released / "modules" / NAME / f"{NAME}.ipynb"
     (notebook.parent / "numbers.csv").write_text("four;two")
