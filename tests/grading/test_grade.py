@@ -15,6 +15,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
 from autograder.course.execute import execute
