@@ -76,12 +76,6 @@ class Zygote:
         self.process.kill()
         self.process.wait()
 
-    def __enter__(self) -> Zygote:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Sandbox:
     """One submission's sandbox: a socket to talk to it, and one that keeps it alive."""

@@ -78,10 +78,10 @@ def _students_submit(course: Path, command: str) -> str:
 
 def _submit(course: Path, student: str, content: bytes, when: str) -> None:
     """Submit as `nbgrader submit` does, but at a fixed time, so that the page stays the same."""
-    desk = course / "course" / "desks" / student
-    (desk / ASSIGNMENT).mkdir(parents=True)
-    (desk / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").write_bytes(content)
-    submit(course, student, desk)
+    home = course / "course" / "homes" / student
+    (home / ASSIGNMENT).mkdir(parents=True)
+    (home / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").write_bytes(content)
+    submit(course, student, home)
     [inbound] = course.glob(f"course/exchange/*/inbound/{student}+*")
     stamp = inbound / "timestamp.txt"
     stamp.chmod(0o644)

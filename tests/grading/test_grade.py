@@ -176,11 +176,11 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     config.ExchangeCollect.check_owner = False
     api = NbGraderAPI(config=config)
     assert api.release_assignment(NAME)["success"]
-    desk = released / "desk" / NAME
-    desk.mkdir(parents=True)
-    (desk / f"{NAME}.ipynb").write_bytes(solved(released))
+    home = released / "home" / NAME
+    home.mkdir(parents=True)
+    (home / f"{NAME}.ipynb").write_bytes(solved(released))
     monkeypatch.setattr("autograder.demo.ASSIGNMENT", NAME)
-    submit(released, "ada", desk.parent)
+    submit(released, "ada", home.parent)
     inbound = next((released / "course" / "exchange").glob("*/inbound/ada+*"))
     planted = inbound.with_name(inbound.name.replace("ada", "mallory"))
     planted.mkdir()

@@ -38,9 +38,8 @@ def build(name: str, content: bytes) -> dict[str, Any]:
     except BaseException as error:
         text = str(error).replace(f"{notebook}, ", "").replace(f"{notebook}: ", "")
         return {"why": text if type(error).__name__ == "NotebookError" else f"{type(error).__name__}: {text}"}
-    for file in package.glob("*.py"):
-        return {"source": file.read_text(encoding="utf-8")}
-    return {"why": "no cell is tagged export"}
+    module = package / f"{name.partition('_')[2]}.py"
+    return {"source": module.read_text(encoding="utf-8")} if module.is_file() else {"why": "no cell is tagged export"}
 
 
 class Recorder:

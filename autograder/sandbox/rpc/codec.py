@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .endpoint import Endpoint
 
 MAX_FRAME = 32 * 2**20
-MAX_CLAIMS = 256 * 2**20  # in all, of which a check's fakes may keep what they are called with
-MAX_CLAIM = 8 * 2**20  # from a submission: what a message may take in the judge's memory is many times its size
+MAX_CLAIMS = 256 * 2**20  # in all: a check's fakes may keep what they are called with
+MAX_CLAIM = 8 * 2**20  # from a submission: in the grader's memory a message may take many times its size
 MAX_DEPTH = 60
-MAX_LENGTH = 1_000_000  # of what takes few bytes here and many where it is unrolled
+MAX_LENGTH = 1_000_000  # of ranges and empty arrays: few bytes as JSON, many when unrolled
 PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
 PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, float: float.__pos__, int: int.__pos__}
