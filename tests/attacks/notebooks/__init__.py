@@ -95,7 +95,7 @@ def without_demonstrations(notebook: NotebookNode) -> None:
 # A student's code can always make the visible asserts pass: both share an interpreter. So each attack begins with that.
 VISIBLE_PASSES = """try:
     import sandbox.guest.runner
-    inside.runner.Runner.visible = lambda *_: ([], None)
+    sandbox.guest.runner.Runner.visible = lambda *_: ([], None)
 except ImportError:
     pass  # stock nbgrader
 """
