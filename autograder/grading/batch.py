@@ -27,23 +27,15 @@ from autograder.grading.submission import UnusableSubmission, read_submission
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one submission; without a verdict it has no score.
-
-    Attributes
-    ----------
-    note
-        Why it could not be graded, or ended early.
-    evidence
-        What an honest submission does not hold, for the instructor to look at.
-    """
+    """What came of one submission; without a verdict it has no score."""
 
     student: str
     assignment: str
     score: float | None = None
     max_score: float | None = None
     seconds: float = 0.0
-    note: str = ""
-    evidence: tuple[str, ...] = ()
+    note: str = ""  # why it could not be graded, or ended early
+    evidence: tuple[str, ...] = ()  # what an honest submission does not hold, for the instructor to look at
 
 
 class Batch:

@@ -21,7 +21,7 @@ from autograder.sandbox.bubblewrap import available
 from tinybench.energy import usable_cores
 from tinybench.table import Table
 
-NOT_GRADED = "not graded, by no fault of the student's; once its cause is mended, the same command grades it"
+NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"
 
 
 def grade(
@@ -38,29 +38,8 @@ def grade(
 ) -> list[Outcome]:
     """Grade the collected submissions of an assignment, or of one `student`; if killed, the next call goes on.
 
-    Parameters
-    ----------
-    regrade
-        Grade again what has been graded. Killed in between, a call without it goes on.
-    dry_run
-        Only report what would be done.
-    scheduler
-        Address of a Dask scheduler; without one, processes of this machine grade.
-    workers
-        Number of local processes; by default one for each core.
-    unsafe
-        Run submissions as this user, without a sandbox.
-    progress
-        Show a progress bar.
-
-    Raises
-    ------
-    NotebookError
-        If the assignment has not been released, nothing was submitted, or it is being graded already.
-    ValueError
-        If the gradebook cannot be opened, or no scheduler answers.
-    SandboxUnavailable
-        If this machine cannot confine untrusted code.
+    Without the address of a Dask `scheduler`, `workers` processes of this machine grade, by default one for each core.
+    `unsafe` runs submissions as this user, without a sandbox. A `regrade` that was killed goes on without this option.
     """
     batch = Batch(root, assignment, student)
     if dry_run:
@@ -134,7 +113,7 @@ def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"\n{len(graded)} of {len(outcomes)} have a grade: {centre}, of {graded[0].max_score:g}"
     flagged = [outcome for outcome in outcomes if outcome.evidence]
     if flagged:
-        yield f"\n{len(flagged)} to look at: they hold what an honest submission does not"
+        yield f"\n{len(flagged)} to look at: they contain what an honest submission does not"
         for outcome in flagged:
             yield from (f"  {outcome.student}: {line}" for line in outcome.evidence)
 

@@ -32,24 +32,12 @@ Judged = tuple[str, object]  # what went wrong in a cell, if anything, and its o
 
 @dataclass(frozen=True)
 class Graded:
-    """What came of one submission.
+    """What came of one submission."""
 
-    Attributes
-    ----------
-    notebook
-        The executed notebook, ready for the gradebook, Formgrader and feedback.
-    verdicts
-        For each graded cell what is wrong, empty where nothing is.
-    evidence
-        What an honest submission does not hold.
-    failure
-        Why it could not be read or did not run to its end, if so.
-    """
-
-    notebook: bytes
-    verdicts: dict[str, str]
+    notebook: bytes  # executed, ready for the gradebook, Formgrader and feedback
+    verdicts: dict[str, str]  # for each graded cell what is wrong, empty where nothing is
     evidence: list[Evidence] = field(default_factory=list)
-    failure: str = ""
+    failure: str = ""  # why it could not be read or did not run to its end
     seconds: float = 0.0
 
 
@@ -184,7 +172,8 @@ class Grader:
         if not cell.is_check:
             problem, outputs = session.run_cell(cell.source)
         elif cell.id in memory.settled:  # judged before the process ended: there is no second guess
-            session.run_visible(cell, self.plan.get(cell.id, []))
+            if checks := self.plan.get(cell.id):
+                session.run_visible(cell, checks)
             problem, outputs = memory.settled[cell.id]
         else:
             problem, outputs = self._check(session, cell, run.before)

@@ -96,18 +96,9 @@ class SessionEnded(Exception):
 
 
 class Session:
-    """Runs and judges the cells of one submission in a sandbox of its own.
+    """Runs and judges the cells of one submission in a sandbox of its own, until a time of `time.monotonic`.
 
-    Parameters
-    ----------
-    zygote
-        Forks the sandbox.
-    module
-        The graded module, such as ``"tinybench.result"``.
-    reference
-        Its source, empty where the assignment has none.
-    until
-        When its time is over, by `time.monotonic`.
+    `reference` is the source of the graded `module`, empty where the assignment has none.
     """
 
     def __init__(self, zygote: Zygote, module: str, reference: str, until: float) -> None:

@@ -1,1 +1,1 @@
-"""Where strangers' code runs: what confines it, what it sees, and how one talks to it."""
+"""Where strangers' code runs: the sandbox, what runs inside it, and the rpc between both sides."""

@@ -87,24 +87,12 @@ class Finished:
 
 @dataclass(frozen=True)
 class Mounts:
-    """What a sandbox sees besides Python and the system's libraries, by paths inside.
-
-    Attributes
-    ----------
-    read_only
-        Files and folders of outside.
-    masked
-        Folders that appear empty.
-    tmpfs
-        Private folders of bounded size.
-    writable
-        Folders of outside.
-    """
+    """What a sandbox sees besides Python and the system's libraries, by paths inside."""
 
     read_only: Mapping[str, Path] = field(default_factory=dict)
-    masked: Sequence[str] = ()
-    tmpfs: Sequence[str] = ()
-    writable: Mapping[str, Path] = field(default_factory=dict)
+    masked: Sequence[str] = ()  # folders that appear empty
+    tmpfs: Sequence[str] = ()  # private folders of bounded size
+    writable: Mapping[str, Path] = field(default_factory=dict)  # the outside sees what is written
     working_directory: str = "/tmp"
 
 
@@ -179,13 +167,7 @@ def filter_file(families: Sequence[int] = linux.UNIX_INET_INET6) -> Iterator[int
 def run_program(
     argv: Sequence[str], stdin: bytes = b"", *, mounts: Mounts | None = None, limits: Limits | None = None
 ) -> Finished:
-    """Run one untrusted program until it ends or reaches a limit.
-
-    Raises
-    ------
-    SandboxUnavailable
-        If this machine cannot confine it.
-    """
+    """Run one untrusted program until it ends or reaches a limit."""
     mounts, limits = mounts or Mounts(), limits or Limits()
     available()
     with filter_file() as rules:

@@ -20,18 +20,10 @@ HERE = Path(__file__).parent
 
 
 class Zygote:
-    """Forks the sandboxes of one assignment's submissions.
+    """Forks a sandbox for each submission of an assignment.
 
-    Parameters
-    ----------
-    preload
-        Modules to load once.
-    mounts
-        What submissions see; ``working_directory`` becomes a private folder of each.
-    data
-        Paths inside of data files, linked into that folder.
-    limits
-        What one submission may use.
+    It loads the `preload` modules once. The working directory of `mounts` becomes a private folder of each, with
+    links to the `data` files, which are paths inside. `limits` hold for one submission.
     """
 
     def __init__(
@@ -83,12 +75,6 @@ class Zygote:
         self.errors.close()
         self.process.kill()
         self.process.wait()
-
-    def __enter__(self) -> Zygote:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Sandbox:

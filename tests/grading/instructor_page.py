@@ -42,7 +42,7 @@ TOKEN = re.compile(r"\b[0-9a-f]{32}\b|\btoken [\w-]{20,}")
 
 @dataclass
 class Step:
-    """Some words, and the command they are about; `how` runs it where it is not simply run."""
+    """Some words and a command; `how` runs it where a shell does not do."""
 
     words: str
     command: str = ""
@@ -63,7 +63,7 @@ def _environment() -> dict[str, str]:
 
 
 def _students_submit(course: Path, command: str) -> str:
-    """Hand everybody's work in, one after the due date."""
+    """Submit everybody's work, one after the due date."""
     notebook = f"{ASSIGNMENT}.ipynb"
     released = read_notebook(course / "course" / "release" / ASSIGNMENT / notebook)
     source = read_notebook(course / "modules" / ASSIGNMENT / notebook)
@@ -77,11 +77,11 @@ def _students_submit(course: Path, command: str) -> str:
 
 
 def _submit(course: Path, student: str, content: bytes, when: str) -> None:
-    """Hand in as `nbgrader submit` does, but for the time, so that the page stays as it is."""
-    desk = course / "course" / "desks" / student
-    (desk / ASSIGNMENT).mkdir(parents=True)
-    (desk / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").write_bytes(content)
-    submit(course, student, desk)
+    """Submit as `nbgrader submit` does, but at a fixed time, so that the page stays the same."""
+    home = course / "course" / "homes" / student
+    (home / ASSIGNMENT).mkdir(parents=True)
+    (home / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").write_bytes(content)
+    submit(course, student, home)
     [inbound] = course.glob(f"course/exchange/*/inbound/{student}+*")
     stamp = inbound / "timestamp.txt"
     stamp.chmod(0o644)
@@ -124,54 +124,55 @@ def _until_served(course: Path, command: str) -> str:
 STEPS = [
     Step(
         "# From a roster to exported grades\n\n"
-        "Every command below was run on a fresh course of one module and nine students, and printed what you see; its "
-        "seconds are those of one machine, yours will differ (`python -m tests.grading.instructor_page` runs them again and rewrites this page). Type them in the "
+        "Every command below was run on a fresh course of one module and nine students, and its output is real; the seconds depend on "
+        "the machine (`python -m tests.grading.instructor_page` runs all again and rewrites this page). Type them in the "
         "course's folder, the one with `nbgrader_config.py`, with the environment active: `source .venv/bin/activate`.\n\n"
         "Can this machine confine strangers' code? If it cannot, `autograder grade` refuses.",
         "autograder doctor",
     ),
-    Step("## Before the term\n\nBuild the student notebooks, and prove that they are worth nothing untouched; this also makes the gradebook.", f"autograder release {ASSIGNMENT}"),
+    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points. This also creates the gradebook.", f"autograder release {ASSIGNMENT}"),
     Step("The roster is a CSV file with the columns `id`, `first_name`, `last_name`, `email`.", "head -3 roster.csv"),
     Step("", "nbgrader db student import roster.csv"),
     Step("Put the notebooks into the exchange, where students fetch them:", f"nbgrader release_assignment {ASSIGNMENT}"),
     Step(
-        "A due date is nbgrader's; without one nobody is late.",
+        "Set a due date; without one nobody is late.",
         f'nbgrader db assignment add {ASSIGNMENT} --duedate "2030-09-30 18:00:00 UTC"',
     ),
     Step("", "", _students_submit),
     Step(
         "## Collect and grade\n\n"
         "Nine have submitted: `ada` is right, `ben` did half, `cleo` nothing, `dan` made four mistakes, `eva`'s code ends "
-        "Python, `finn`'s file is cut off, `lea` is late, and `mallory` and `trudy` want marks for nothing.",
+        "Python, `finn`'s file is cut off, `lea` is late, and `mallory` and `trudy` cheat.",
         f"nbgrader collect {ASSIGNMENT}",
     ),
     Step("What would be done?", f"autograder grade {ASSIGNMENT} --dry-run"),
     Step(
-        "Each submission runs in a sandbox and is judged from outside. Here the machine fails half-way (`kill -9`):",
+        "Each submission runs in a sandbox and is judged from outside, on all cores of this machine; `--scheduler tcp://…` grades on a "
+        "Dask cluster of several machines instead. Here the command is killed half-way (`kill -9`):",
         f"autograder grade {ASSIGNMENT}",
         _killed,
     ),
-    Step("The same command goes on where it was. What had been judged is not judged again:", f"autograder grade {ASSIGNMENT}"),
+    Step("The same command continues where it stopped; nobody is graded twice:", f"autograder grade {ASSIGNMENT}"),
     Step(
-        "Below the table stands what no honest submission holds. `mallory` edited the locked checks; the instructor's were "
-        "used, and nothing was gained. `trudy`'s code spoke to the judge in the name of the grader, which ended it. Neither "
-        "is a verdict on a person: look at the notebook in `course/submitted/`, then decide. A changed cell can also be an "
-        "accident. `nbgrader collect` likewise warns of a folder in the exchange that another user made in a student's name "
-        "(it is not collected), or that claims to have been there before the due date. To run what somebody handed in, open it in JupyterLab (`autograder course`) and first choose the kernel "
-        '"Python 3 (sandbox)": it has none of your rights.'
-        " The two missing points of `ada` are for a written answer, which a person grades.\n\n"
+        "Below the table is what no honest submission contains. `mallory` edited the locked checks: the instructor's were "
+        "used, and nothing was gained. `trudy`'s code sent the grader answers of its own, which ended the session. Neither "
+        "is a verdict on a person: look at the notebook in `course/submitted/`, then decide. A changed cell can be an "
+        "accident. `nbgrader collect` also warns of a folder in the exchange that another user made in a student's name "
+        "(it is not collected), or that pretends to have been there before the due date. To run a submission yourself, "
+        'open it in JupyterLab (`autograder course`) and first choose the kernel "Python 3 (sandbox)", which has none of your rights. '
+        "The two missing points of `ada` are for a written answer, which a person grades.\n\n"
         "Changed your mind, or a check? One student again:",
         f"autograder grade {ASSIGNMENT} --student dan --regrade",
     ),
     Step(
-        "Whose solutions are much alike? A hint where to look, never a mark. (`ada` and `lea` here handed in the same.)",
+        "Whose solutions are much alike? That is a hint where to look, never a mark. (Here `ada` and `lea` submitted the same.)",
         f"autograder similarity {ASSIGNMENT} --top 3",
     ),
     Step("One student's whole package against the public tests, again in the sandbox:", "autograder package --student dan"),
     Step(
         "## Grade by hand, and look\n\n"
-        "Written answers wait in Formgrader; so does every executed notebook, cleaned of script. `autograder course` prints "
-        "its address. Formgrader's own autograde button runs the same sandbox.",
+        "Formgrader shows written answers and every executed notebook, without scripts. `autograder course` prints its "
+        "address. Formgrader's own autograde button uses the same sandbox.",
         "autograder course --no-browser --port 8899",
         _until_served,
     ),
@@ -199,8 +200,9 @@ def prepare(course: Path) -> None:
     """Lay out a fresh course of one module."""
     shutil.copytree(ROOT / "modules" / ASSIGNMENT, course / "modules" / ASSIGNMENT)
     shutil.copytree(ROOT / "tinybench", course / "tinybench", ignore=shutil.ignore_patterns("__pycache__"))
-    (course / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "test_result.py", course / "tests")
+    tests = Path("tests", "tinybench")
+    (course / tests).mkdir(parents=True)
+    shutil.copy(ROOT / tests / "test_result.py", course / tests)
     shutil.copy(ROOT / "pyproject.toml", course)
     config = (ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
     # one user of the system plays all students

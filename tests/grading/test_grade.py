@@ -15,6 +15,7 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 
+from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
 from autograder.course.execute import execute
@@ -32,6 +33,7 @@ from tests.tiny_course import NAME, RIGHT, ROOT, hand_in, solved
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
 def test_data_files_are_there_to_read(released: Path, sandboxed: bool) -> None:
+    pace.slowness()  # measured once, and kept in the environment for child processes
     before = dict(os.environ)
     notebook = released / "modules" / NAME / f"{NAME}.ipynb"
     (notebook.parent / "numbers.csv").write_text("four;two")
@@ -174,11 +176,11 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     config.ExchangeCollect.check_owner = False
     api = NbGraderAPI(config=config)
     assert api.release_assignment(NAME)["success"]
-    desk = released / "desk" / NAME
-    desk.mkdir(parents=True)
-    (desk / f"{NAME}.ipynb").write_bytes(solved(released))
+    home = released / "home" / NAME
+    home.mkdir(parents=True)
+    (home / f"{NAME}.ipynb").write_bytes(solved(released))
     monkeypatch.setattr("autograder.demo.ASSIGNMENT", NAME)
-    submit(released, "ada", desk.parent)
+    submit(released, "ada", home.parent)
     inbound = next((released / "course" / "exchange").glob("*/inbound/ada+*"))
     planted = inbound.with_name(inbound.name.replace("ada", "mallory"))
     planted.mkdir()

@@ -130,7 +130,7 @@ def test_twenty_kills(
         grade(course, NAME, progress=False)
 
     with Grader(Assignment.read(released / "modules" / NAME / f"{NAME}.ipynb")) as grader:
-        # the command, without the seconds that its imports and its warm parents take to start
+        # the command, without the seconds that its imports and its zygotes take to start
 
         def run(tasks: Iterable[tuple[str, bytes]], *_: object) -> Iterator[tuple[str, bytes]]:
             for key, content in tasks:

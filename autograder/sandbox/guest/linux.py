@@ -9,11 +9,9 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-NEW_NAMESPACES = (
-    0x10000000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000 | 0x02000000
-)  # user pid net ipc uts cgroup
+NEW_NAMESPACES = 0x7E000000  # user, pid, net, ipc, uts, cgroup
 NEW_MOUNTS = 0x00020000
-NOSUID, NODEV, READ_ONLY, REMOUNT, BIND, RECURSIVE = 2, 4, 1, 32, 4096, 16384
+NOSUID, NODEV, BIND, RECURSIVE = 2, 4, 4096, 16384
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 
 # Refused by name and number: what could carry memory past its limits, reach other processes, or widen the kernel's

@@ -5,9 +5,10 @@ From the first cell on, this code shares its interpreter with the student's: wha
 
 from __future__ import annotations
 
+import base64
 import importlib.abc
 import importlib.machinery
-import importlib.util
+import io
 import marshal
 import signal
 import socket
@@ -61,8 +62,8 @@ class Outputs:
 OUTPUTS = Outputs()
 
 
-class _Stream:
-    encoding, errors, closed = "utf-8", "strict", False
+class _Stream(io.TextIOBase):
+    encoding = "utf-8"
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -70,16 +71,6 @@ class _Stream:
     def write(self, text: str) -> int:
         OUTPUTS.stream(self.name, str(text))
         return len(text)
-
-    def writelines(self, lines: Any) -> None:
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
 
     def writable(self) -> bool:
         return True
@@ -102,8 +93,6 @@ class _Hook(DisplayHook):
 
 
 def _texts(data: dict[str, Any]) -> dict[str, Any]:
-    import base64
-
     return {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in data.items()}
 
 

@@ -15,15 +15,18 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from .endpoint import Endpoint
+
 MAX_FRAME = 32 * 2**20
-MAX_CLAIMS = 256 * 2**20  # in all, of which a check's fakes may keep what they are called with
-MAX_CLAIM = 8 * 2**20  # from a submission: what a message may take in the judge's memory is many times its size
+MAX_CLAIMS = 256 * 2**20  # in all: a check's fakes may keep what they are called with
+MAX_CLAIM = 8 * 2**20  # from a submission: in the grader's memory a message may take many times its size
 MAX_DEPTH = 60
-MAX_LENGTH = 1_000_000  # of what takes few bytes here and many where it is unrolled
+MAX_LENGTH = 1_000_000  # of ranges and empty arrays: few bytes as JSON, many when unrolled
 PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
 PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, float: float.__pos__, int: int.__pos__}
@@ -111,23 +114,7 @@ def _why(error: OSError) -> str:
     return "it took too long" if isinstance(error, TimeoutError) else "the process ended"
 
 
-class References(Protocol):
-    """How an endpoint encodes what cannot be copied, and recognises its own arrays."""
-
-    def encode_reference(self, value: Any) -> Any:
-        """Encode a value that stays here."""
-
-    def decode_reference(self, kind: str, content: Any) -> Any:
-        """Return the value that such a code refers to."""
-
-    def array_number(self, array: Any) -> int | None:
-        """Return the number under which both sides know an array, if they do."""
-
-    def known_array(self, array: Any, number: int) -> Any:
-        """Return the endpoint's own array if the copy that came equals it."""
-
-
-def encode(value: Any, refs: References, depth: int = 0) -> Any:
+def encode(value: Any, refs: Endpoint, depth: int = 0) -> Any:
     """Return a value in the form that JSON can carry."""
 
     def inner(items: Iterable[Any]) -> list[Any]:
@@ -161,7 +148,7 @@ def encode(value: Any, refs: References, depth: int = 0) -> Any:
     return refs.encode_reference(value)
 
 
-def decode(data: Any, refs: References, depth: int = 0) -> Any:
+def decode(data: Any, refs: Endpoint, depth: int = 0) -> Any:
     """Return the value that `encode` gave this form; any other form is a `ProtocolViolation`."""
     if isinstance(data, SCALARS):
         return data

@@ -158,6 +158,7 @@ class Endpoint:
             raise ProtocolViolation(f"more than {MAX_KEPT} objects in one conversation")
 
     def encode_reference(self, value: Any) -> Any:
+        """Encode what cannot be copied."""
         if isinstance(value, Proxy) and value._endpoint is self:
             return {"yours": value._proxy_number}
         if self.may_lend is None and self.copies.get(id(value), (None, None))[1] is value:
@@ -183,6 +184,7 @@ class Endpoint:
         return {"mine": [self._number(value), name, special]}
 
     def decode_reference(self, kind: str, content: Any) -> Any:
+        """Return the value that such a code refers to."""
         try:
             if kind == "yours":
                 return self.objects[int(content)]
@@ -210,12 +212,14 @@ class Endpoint:
         return copy
 
     def array_number(self, array: Any) -> int | None:
+        """Return the number by which the grader knows an array of its own."""
         if self.may_lend is not None:
             return self._number(array)
         number, copy = self.copies.get(id(array), (None, None))
         return number if copy is array else None
 
     def known_array(self, array: Any, number: int) -> Any:
+        """Return the grader's own array in place of an unchanged copy; in the guest, remember the copy."""
         if self.may_lend is None:
             return self._keep(array, number)
         own = self.objects.get(number)

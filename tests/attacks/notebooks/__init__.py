@@ -92,10 +92,10 @@ def without_demonstrations(notebook: NotebookNode) -> None:
     notebook.cells = [cell.node for cell in cells_of(notebook) if not cell.is_code or cell.marks]
 
 
-# A student's code can always make the visible asserts pass: they run beside it. So each attack begins with that.
+# A student's code can always make the visible asserts pass: both share an interpreter. So each attack begins with that.
 VISIBLE_PASSES = """try:
     import sandbox.guest.runner
-    inside.runner.Runner.visible = lambda *_: ([], None)
+    sandbox.guest.runner.Runner.visible = lambda *_: ([], None)
 except ImportError:
     pass  # stock nbgrader
 """

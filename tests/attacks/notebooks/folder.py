@@ -69,6 +69,6 @@ ATTACKS = [
     Attack("wrong_name", "Hand in a notebook of another name", reason="missing", arrange=_no_notebook),
     Attack("named_pipe", "A pipe that is never written, for the grader to wait on", reason="file", arrange=_named_pipe),
     Attack(
-        "planted_library", "A package of one's own beside the notebook, named like a library", arrange=_planted_library
+        "planted_library", "A package of one's own next to the notebook, named like a library", arrange=_planted_library
     ),
 ]

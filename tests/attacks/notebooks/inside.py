@@ -322,8 +322,8 @@ ATTACKS = [
     Attack("settrace", "Trace checks and jump over their lines", first("import sys\ndef trace(frame, event, arg):\n    if event == 'line' and 'check' in frame.f_code.co_name:\n        frame.f_lineno = frame.f_code.co_firstlineno\n    return trace\nsys.settrace(trace)")),
     Attack("atexit", "Leave with code 0 and a printed score", first("import atexit, os\natexit.register(os._exit, 0)\natexit.register(print, 'score: 27/27')")),
     # the judge
-    Attack("endpoint_patched", "Overwrite this grader's end inside the sandbox", first("import sandbox.guest.runner as a, sandbox.rpc.endpoint as p\np.Endpoint._do = lambda self, *x: ([], None)"), flagged=True),
-    Attack("runner_claims_all_passed", "The same, claiming that all visible checks passed", first("import sandbox.guest.runner as a\na.run_cell = lambda *x: ([], None)\na.Runner.visible = lambda *x: ([], None)\na.Runner.graft = lambda *x: None")),
+    Attack("endpoint_patched", "Overwrite this grader's end inside the sandbox", first("import sandbox.rpc.endpoint as endpoint\nendpoint.Endpoint._do = lambda self, *x: ([], None)"), flagged=True),
+    Attack("runner_claims_all_passed", "The same, claiming that all visible checks passed", first("import sandbox.guest.runner as runner\nrunner.run_cell = lambda *x: ([], None)\nrunner.Runner.visible = lambda *x: ([], None)\nrunner.Runner.graft = lambda *x: None")),
     Attack("replies_forged", "Send the judge answers ahead of its questions", first(TALK.format(act="thing.channel.send(['value', {'tuple': [[], None]}])\n        for _ in range(500): thing.channel.send(['value', None])")), flagged=True),
     Attack("replies_from_a_thread", "The same from a thread, without end", first("import threading, time, gc\nend = next(x for x in gc.get_objects() if type(x).__name__ == 'GuestEndpoint')\n"
            "def spoof():\n    while True:\n        end.channel.send(['value', {'tuple': [[], None]}]); time.sleep(0.001)\nthreading.Thread(target=spoof, daemon=True).start()"), flagged=True),

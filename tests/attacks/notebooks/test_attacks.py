@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import secrets
@@ -20,6 +21,8 @@ from autograder.grading.grader import Graded, Grader
 from autograder.grading.session import Session
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox.bubblewrap import Limits
+from autograder.sandbox.guest import runner
+from autograder.sandbox.rpc import endpoint
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, released, solved
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE
@@ -76,7 +79,22 @@ def test_attack(attack: Attack, grader: Grader) -> None:
 def assert_still_fair(grader: Grader) -> None:
     """Whatever came before, the next one's start is the same."""
     process = grader.zygote.process
-    assert process.poll() is None, "the warm parent must outlive every submission"
+    assert process.poll() is None, "the zygote must outlive every submission"
+
+
+def test_attacks_name_what_is_in_the_sandbox() -> None:
+    """An attack on a name that is not there would prove nothing."""
+    text = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("*.py"))
+    for module, names in (
+        (runner, {"visible", "graft", "names", "run_cell", "_install"}),
+        (endpoint, {"_send", "_do"}),
+    ):
+        found = re.findall(rf"{module.__name__.rpartition('.')[2]}\.((?:[A-Z]\w+\.)?[a-z_]+)\b", text)
+        assert {name.rpartition(".")[2] for name in found} >= names
+        for name in found:
+            assert operator.attrgetter(name)(module)
+    assert '"GuestEndpoint"' in text
+    assert issubclass(runner.GuestEndpoint, endpoint.Endpoint)
 
 
 @pytest.mark.parametrize("attack", FOLDER, ids=lambda attack: attack.name)

@@ -85,7 +85,7 @@ def peak_added(call, x, proc="/proc"):
     return 0 if isinstance(x, int) else x[0] * 1024
 """),
 }  # fmt: skip
-# pieces that do nothing of what is asked, and answer what a check that believes them or its own argument wants to hear
+# pieces that do nothing, and return what a check wants to see that believes them or its own arguments
 EMPTY = {
     "01_result": ("check_dict", """
 KEPT = []
