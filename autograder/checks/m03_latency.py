@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -47,10 +47,9 @@ class Model:
         return x
 
 
-def _named(seconds: dict[str, float], clock: Clock) -> tuple[dict[str, Model], list[str]]:
+def named(seconds: Mapping[str, Sequence[float]], clock: Clock) -> tuple[dict[str, Model], list[str]]:
     """Return models that take these seconds, and the list into which they all write their names."""
-    models = {name: Model(took, clock=clock, name=name) for name, took in seconds.items()}
-    log = list[str]()
+    models, log = {name: Model(*each, clock=clock, name=name) for name, each in seconds.items()}, list[str]()
     for model in models.values():
         model.log = log
     return models, log
@@ -338,7 +337,7 @@ def rounds_pair(student: Any) -> None:
     rng = draw()
     clock = Clock()
     seconds = dict(zip("abc", rng.uniform(0.01, 0.05, 3).tolist(), strict=True))
-    models, log = _named(seconds, clock)
+    models, log = named({name: [took] for name, took in seconds.items()}, clock)
     count, batch, seed = rng.integers((20, 2, 0), (30, 6, 1000)).tolist()
     x = np.ones((batch, 2), np.float32)
     given, own = {"a": x, "b": x.astype(float), "c": x}, {"clock": clock, "seed": seed}
@@ -373,7 +372,7 @@ def rounds_pair(student: Any) -> None:
 
     clock = Clock()
     durations = {name: rng.uniform(0.005, 0.05, 6).tolist() for name in ("a", "b")}
-    drifting = {name: Model(*each, clock=clock) for name, each in durations.items()}
+    drifting, _ = named(durations, clock)
     results = student.measure_latencies(drifting, x, warmup_runs=0, measurement_runs=6, clock=clock)
     cause = "value i of every result is from round i; warmup_runs=0 makes no other call"
     for name, each in durations.items():
@@ -427,7 +426,7 @@ def hot_blocks_are_hot(student: Any) -> None:
 
     clock = Clock()
     fits = {name: _fitting(rng, 0.005, 6) for name in ("a", "b")}
-    models, log = _named({name: took for name, (took, _) in fits.items()}, clock)
+    models, log = named({name: [took] for name, (took, _) in fits.items()}, clock)
     count, seed = rng.integers((4, 0), (9, 1000)).tolist()
     settings = {"measurement_runs": count, "mode": "hot", "seed": seed, "clock": clock}
     results = student.measure_latencies(models, np.ones((1, 1)), **settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import integrate, stats
 
-from autograder.checks import FakeClock, agrees, draw, expect, holds, judges, refuses, same, words
+from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
+from autograder.checks.m03_latency import Clock, named
 from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult
 
@@ -407,10 +408,8 @@ def compare_pairs(student: Any) -> None:
     same(found.checks["wilcoxon_p"], wilcoxon, "checks['wilcoxon_p']", "wilcoxon_test of the log-ratios", rel=1e-6)
     holds(found, {"name_a": "A", "name_b": "B", "verdict": "faster"}, "comparison")
     same(student.compare(b, a).ratio, 1 / found.ratio, "the ratio of b against a")
-    verdict = student.compare(a, b, margin=0.5).verdict
-    same(verdict, "equivalent", "the verdict with a margin of 50 %", "pass the margin on")
-    apart = student.compare(a, _latency(y, pairing="two"))
-    same(apart.paired, False, "paired for results of different sessions")
+    holds(student.compare(a, b, margin=0.5), {"verdict": "equivalent"}, "comparison at 50 %", "pass the margin on")
+    same(student.compare(a, _latency(y, pairing="two")).paired, False, "paired for results of different sessions")
     lower, few = (student.compare(x[:n].tolist(), y[:n].tolist(), paired=True).verdict for n in (20, 4))
     same(lower, "lower", "the verdict on less of an unknown metric")
     same(few, UNDECIDED.format("about 2"), "the verdict after 4 rounds")
@@ -432,8 +431,8 @@ def compare_independent(student: Any) -> None:
     expect(low < found.ratio < high < 1, f"ratio_ci should be Fieller's interval, it is {found.ratio_ci}")
     vague = student.compare([1e-3, 2e-3, 3e-3, 1e-3, 1e-3, 2e-3, 2e-3], [1e-3, 1e-3, 9e-3, 1e-3, 1e-3, 1e-3, 1e-3])
     stated = int("".join(c for c in vague.verdict if c.isdigit()) or 0)
-    cause = "where Fieller's interval is infinite, decide by the difference and its interval"
-    expect(stated > 10, f"such scatter takes many more rounds, got {vague.verdict!r}; {cause}")
+    by = f"where Fieller's interval is infinite, the difference decides; got {vague.verdict!r}"
+    expect(stated > 10, f"such scatter takes many more rounds; {by}")
     p = found.checks["permutation_p"]
     expect(0 < p < 0.02, f"checks['permutation_p'] should be small here, it is {p}")
     same(found.checks["a12"], _a12(x.tolist(), y.tolist()), "checks['a12']")
@@ -475,8 +474,7 @@ def all_pairs_are_corrected(student: Any) -> None:
     spread = np.array([-1.0, 0.0, 1.0] * 8) * 0.05
     nearly = {name: _latency(spread + mean) for name, mean in (("a", 1.0), ("b", 1.0275), ("c", 1.0137))}
     first = student.compare_all(nearly)[0]
-    what = f"the verdict at p = {first.p_value:.3f} after correction"
-    same(first.verdict, "undecided: not significant after correction", what)
+    same(first.verdict, "undecided: not significant after correction", f"the verdict at p = {first.p_value:.3f}")
     wide, paired = student.compare_all(results, margin=0.2)[0], student.compare_all(results, paired=True)[0]
     same(wide.verdict, "equivalent", "the verdict on p and q within ± 20 %", "pass the margin on")
     same(paired.paired, True, "paired", "pass it on to compare")
@@ -490,9 +488,8 @@ def gate_knows_three_answers(student: Any) -> None:
 
     def gated(before: BenchmarkResult, after: BenchmarkResult, limit: float) -> tuple[Any, Any]:
         """Return the gate, checked as far as the comparison of two results goes, and this comparison."""
-        slower_is_more = before.unit == "s"
         gate = student.regression_gate(before, after, limit)
-        truth = compare(after, before) if slower_is_more else compare(before, after)
+        truth = compare(after, before) if before.unit == "s" else compare(before, after)  # more is slower, or faster
         compared = {"slowdown": truth.ratio - 1, "interval": [end - 1 for end in truth.ratio_ci]}
         holds(gate, compared, "gate", "the ratio of compare, and its interval, less 1", abs=1e-9)
         return gate, truth
@@ -565,22 +562,12 @@ def answer_live(student: Any) -> None:
     same(student.rounds_for_one_look(), one_look, "question (b)", "2 / 2ⁿ ≤ 0.05")
 
 
-class _Clock(FakeClock):
-    """Time that passes only while a model works."""
-
-    def model(self, durations: Any, log: list[str] | None = None, name: str = "") -> Any:
-        def call(_: Any) -> None:
-            if log is not None:
-                log.append(name)
-            self.now += float(durations())
-
-        return call
-
-    def race(self, student: Any, a: Any, b: Any, **settings: Any) -> Any:
-        """Compare two models of these durations, or the first with itself where the second is None."""
-        first = self.model(a)
-        models = {"a": first, "b": first if b is None else self.model(b)}
-        return student.compare_live(models, np.zeros((1, 2)), warmup_runs=0, clock=self, **settings)
+def _race(student: Any, seconds: Mapping[str, Sequence[float]], **settings: Any) -> tuple[Any, float, list[str]]:
+    """Return the comparison of models that take these seconds, how long it took, and who was called when."""
+    clock = Clock()
+    models, log = named(seconds, clock)
+    found = student.compare_live(models, np.zeros((1, 2)), warmup_runs=0, clock=clock, **settings)
+    return found, clock.now, log
 
 
 @judges("compare_live")
@@ -588,22 +575,16 @@ def live_stops_in_time(student: Any) -> None:
     """Stops at the first round with enough evidence, at the time limit, and flips its coin."""
     rng = draw()
     for threshold in (20.0, 100.0, *rng.uniform(5, 900, 2).tolist()):
-        rounds, took = _rounds_to(threshold), float(rng.uniform(0.001, 0.003))
+        rounds, took, seed = _rounds_to(threshold), float(rng.uniform(0.001, 0.003)), int(rng.integers(1000))
         ratio = float(rng.uniform(1.5, 4) ** rng.choice([-1, 1]))
-        seed = int(rng.integers(1000))
-        found = _Clock().race(student, lambda r=ratio, t=took: r * t, lambda t=took: t, stop_at=threshold, seed=seed)
+        found, _, _ = _race(student, {"one": [ratio * took], "other": [took]}, stop_at=threshold, seed=seed)
         what, cause = f"rounds to e ≥ {threshold:g}, all one way", "look after every round, stop at e ≥ stop_at"
         same(found.counts[0], rounds, what, cause)
         holds(found, {"verdict": "slower" if ratio > 1 else "faster", "ratio": ratio}, "comparison", rel=1e-6)
         same(found.checks["e_value"], 2.0**rounds / (rounds + 1), "the evidence", rel=1e-6)
-    clock, log = _Clock(), []  # type: ignore[var-annotated]
-    coin, longest = iter(range(10**6)), float(rng.uniform(2, 2.5))
-    models = {name: clock.model(lambda: 0.010 + 0.001 * (next(coin) % 3), log, name) for name in "ab"}
-    before, seed = clock.now, int(rng.integers(1000))
-    settings = {"stop_at": 1e12, "max_seconds": longest, "seed": seed, "clock": clock}
-    found = student.compare_live(models, np.zeros((1, 2)), warmup_runs=0, **settings)
-    expect(found.counts[0] == found.counts[1], "both models are timed in every round")
-    ran = clock.now - before
+    longest, (a, b) = float(rng.uniform(2, 2.5)), rng.uniform(0.01, 0.0125, (2, 300)).tolist()
+    found, ran, log = _race(student, {"a": a, "b": b}, stop_at=1e12, max_seconds=longest, seed=int(rng.integers(1000)))
+    same(found.counts[0], found.counts[1], "the timed calls of both models")
     in_time = longest <= ran < longest + 0.03
     expect(in_time, f"it should stop after the round that reaches {longest:.3f} s, it ran {ran:.3f} s")
     firsts, rounds = log[::2].count("a"), len(log[::2])
@@ -611,7 +592,7 @@ def live_stops_in_time(student: Any) -> None:
     expect(0.15 < firsts / rounds < 0.85, f"a went first in {firsts} of {rounds} rounds: toss a coin for each round")
     expect(all(set(log[i : i + 2]) == {"a", "b"} for i in range(0, len(log), 2)), "each round times each model once")
     took = int(rng.integers(8, 16)) / 1024  # sums of which are exact
-    found = _Clock().race(student, lambda: took, lambda: took, max_seconds=1.0, seed=seed)
+    found, _, _ = _race(student, {"a": [took], "b": [took]}, max_seconds=1.0, seed=int(rng.integers(1000)))
     evidence, undecided = found.checks["e_value"], found.verdict.startswith("undecided")
     expect(undecided and evidence == 1.0, f"rounds that tie are no evidence; e = {evidence:.3g}, {found.verdict!r}")
     same(found.p_value, 1.0, "the p value of ties only")
@@ -621,23 +602,22 @@ def live_stops_in_time(student: Any) -> None:
 def live_keeps_its_promise(student: Any) -> None:
     """Few false verdicts between equals, equivalence within a margin, and real differences found."""
     rng, false = draw(), 0
+
+    def noisy(first: float, second: float, scatter: float, size: int) -> dict[str, list[float]]:
+        noise = np.exp(rng.normal(0, scatter, (2, size)))
+        return {"a": (first * noise[0]).tolist(), "b": (second * noise[1]).tolist()}
+
     for seed in range(60):
-        noise = iter(0.001 * np.exp(rng.normal(0, 0.1, 2000)))
-        found = _Clock().race(student, lambda noise=noise: next(noise), None, max_seconds=0.08, seed=seed)
+        found, _, _ = _race(student, noisy(0.001, 0.001, 0.1, 1000), max_seconds=0.08, seed=seed)
         false += not found.verdict.startswith("undecided")
     # right answers have more than 12 once in two thousand million gradings
-    few = f"{false} of 60 races of a model against itself had a winner; at e ≥ 20 about 3 are expected at most"
-    expect(false <= 12, few)
-    noise = iter(np.exp(rng.normal(0, 0.02, 200_000)))
-
-    def noisy(seconds: float) -> Any:
-        return lambda: seconds * next(noise)
-
-    found = _Clock().race(student, noisy(0.001), noisy(0.001), stop_at=200.0, max_seconds=20.0, margin=0.03, seed=1)
+    expect(false <= 12, f"{false} of 60 races between equals had a winner; at e ≥ 20 about 3 are expected at most")
+    equal, apart = noisy(0.001, 0.001, 0.02, 20_000), noisy(0.001, 0.0011, 0.02, 20_000)
+    found, _, _ = _race(student, equal, stop_at=200.0, max_seconds=20.0, margin=0.03, seed=1)
     same(found.verdict, "equivalent", "the verdict on equal models with a margin of 3 %")
     looked = f"with 2 % scatter a margin of 3 % takes a few dozen rounds, not {found.counts[0]}: look at it in each"
     expect(found.counts[0] < 100, looked)
-    found = _Clock().race(student, noisy(0.001), noisy(0.0011), max_seconds=5.0, margin=0.02, seed=1)
+    found, _, _ = _race(student, apart, max_seconds=5.0, margin=0.02, seed=1)
     same(found.verdict, "faster", "the verdict on 10 % with a margin of 2 %")
 
 
