@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from autograder.config import project_root
+from autograder.course.config import project_root
+from autograder.course.notebook import NotebookError
 from autograder.leaderboard.commands import add_commands
-from autograder.notebook import NotebookError
-from autograder.sandbox import SandboxUnavailable
+from autograder.sandbox.bubblewrap import SandboxUnavailable
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -159,7 +159,7 @@ def _assignment(command: argparse.ArgumentParser) -> None:
 
 
 def _export(root: Path, options: argparse.Namespace) -> int:
-    from autograder.export import changed_files, export_course, write_atomically
+    from autograder.course.export import changed_files, export_course, write_atomically
 
     files = export_course(root, options.notebooks)
     changed = changed_files(files)
@@ -176,8 +176,8 @@ def _export(root: Path, options: argparse.Namespace) -> int:
 
 
 def _lint(root: Path, options: argparse.Namespace) -> int:
-    from autograder.lint import lint
-    from autograder.notebook import course_notebooks
+    from autograder.course.lint import lint
+    from autograder.course.notebook import course_notebooks
 
     notebooks = list(course_notebooks(root))
     found = [line for path in notebooks for line in lint(path, fix=options.fix)]
@@ -186,7 +186,7 @@ def _lint(root: Path, options: argparse.Namespace) -> int:
 
 
 def _release(root: Path, options: argparse.Namespace) -> int:
-    from autograder.release import release_all
+    from autograder.course.release import release_all
 
     done = release_all(root, options.assignments, force=options.force, verify=not options.no_verify)
     print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
@@ -194,7 +194,7 @@ def _release(root: Path, options: argparse.Namespace) -> int:
 
 
 def _build(root: Path, options: argparse.Namespace) -> int:
-    from autograder.build import build
+    from autograder.course.build import build
 
     name = options.assignment
     here = Path.cwd()
@@ -209,7 +209,7 @@ def _build(root: Path, options: argparse.Namespace) -> int:
 
 
 def _status(root: Path, options: argparse.Namespace) -> int:
-    from autograder.build import status
+    from autograder.course.build import status
 
     for name, whose in status(root):
         print(f"{name:<16} {whose}")
@@ -223,7 +223,7 @@ def _course(root: Path, options: argparse.Namespace) -> int:
 
 
 def _grade(root: Path, options: argparse.Namespace) -> int:
-    from autograder.grade import grade, print_grades
+    from autograder.grading.grade import grade, print_grades
 
     if options.unsafe:
         print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
@@ -247,7 +247,7 @@ def _grade(root: Path, options: argparse.Namespace) -> int:
 
 
 def _package(root: Path, options: argparse.Namespace) -> int:
-    from autograder.package import package, table
+    from autograder.grading.package_report import package, table
 
     modules = package(root, options.student, progress=not options.json)
     if options.json:
@@ -258,7 +258,7 @@ def _package(root: Path, options: argparse.Namespace) -> int:
 
 
 def _similarity(root: Path, options: argparse.Namespace) -> int:
-    from autograder.similarity import as_csv, similarity, table
+    from autograder.grading.similarity import as_csv, similarity, table
 
     report = similarity(root, options.assignment or options.named, options.top)
     if options.json:
@@ -271,7 +271,7 @@ def _similarity(root: Path, options: argparse.Namespace) -> int:
 
 
 def _doctor(root: Path, options: argparse.Namespace) -> int:
-    from autograder.sandbox import available, doctor
+    from autograder.sandbox.bubblewrap import available, doctor
 
     for name, works, line in doctor():
         print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
@@ -285,7 +285,7 @@ def _doctor(root: Path, options: argparse.Namespace) -> int:
 
 
 def _feedback(root: Path, options: argparse.Namespace) -> int:
-    from autograder.grade import feedback
+    from autograder.grading.grade import feedback
 
     pages = feedback(root, options.assignment or options.named, student=options.student)
     print(f"{len(pages)} pages under {root / 'course' / 'feedback'}")

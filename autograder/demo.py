@@ -12,9 +12,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.config import MODULES, configure
-from autograder.notebook import is_solution, label, read_notebook, without_solution_markers
-from autograder.sandbox import unavailable
+from autograder.course.config import MODULES, configure
+from autograder.course.notebook import is_solution, label, read_notebook, without_solution_markers
+from autograder.sandbox.bubblewrap import unavailable
 
 ASSIGNMENT = "01_result"
 
@@ -111,8 +111,8 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
     from nbgrader.apps.api import NbGraderAPI
     from traitlets.config import Config
 
-    from autograder.grade import feedback, grade, print_grades
-    from autograder.release import release_all
+    from autograder.course.release import release_all
+    from autograder.grading.grade import feedback, grade, print_grades
     from autograder.serve import publish
 
     course = root / "course"
@@ -242,19 +242,19 @@ def as_onnx_session(model: object, sample: object) -> object:
 
 def hold_olympics(out: Path) -> None:
     """Start a leaderboard of its own, enter four models to one event, and print its standings."""
-    from autograder.leaderboard import client, task
-    from autograder.leaderboard.beside import database, running
-    from autograder.leaderboard.events import Baseline, load
-    from autograder.leaderboard.show import interval_of, percent, times
-    from autograder.leaderboard.store import Store
+    from autograder.leaderboard import client, digits
+    from autograder.leaderboard.formatting import interval_of, percent, times
+    from autograder.leaderboard.settings import Baseline, load
+    from autograder.leaderboard.store.store import Store
+    from autograder.leaderboard.web.local_server import database, running
 
     rules = out / "events.toml"
     rules.write_text(with_little_effort(), encoding="utf-8")
     olympics = load(rules)
     store = Store(database(out))
     with _step("Olympics: a baseline to measure beside, and models that are to be faster"):
-        baseline = store.setting("baseline", lambda: task.train_baseline(olympics.baseline))
-        narrow = task.train_baseline(Baseline((32,), 12))
+        baseline = store.setting("baseline", lambda: digits.train_baseline(olympics.baseline))
+        narrow = digits.train_baseline(Baseline((32,), 12))
         entries = {
             ("ada", "the baseline itself"): baseline,
             ("ben", "in 8 bits"): as_int8(baseline, out),

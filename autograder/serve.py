@@ -10,9 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from autograder.config import KERNELS, MODULES, STUDENT, configure
-from autograder.notebook import NotebookError, course_notebooks
-from autograder.sandbox import unavailable
+from autograder.course.config import KERNELS, MODULES, STUDENT, configure
+from autograder.course.notebook import NotebookError, course_notebooks
+from autograder.sandbox.bubblewrap import unavailable
 
 EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")
 
@@ -58,7 +58,7 @@ def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
     use_configuration(root)
     outdated = [name for name in names if is_outdated(root, name)]
     if outdated:
-        from autograder.release import release_all
+        from autograder.course.release import release_all
 
         print("Building the student release ...", flush=True)
         release_all(root, outdated, verify=False)  # `autograder release` proves it; a newcomer need not wait
@@ -79,9 +79,9 @@ def start_leaderboard(root: Path, beside: ExitStack) -> str:
         Where it is, for people; or why there is none: the course goes on without.
     """
     try:
-        from autograder.leaderboard.beside import database, running
-        from autograder.leaderboard.events import load
-        from autograder.leaderboard.store import Store
+        from autograder.leaderboard.settings import load
+        from autograder.leaderboard.store.store import Store
+        from autograder.leaderboard.web.local_server import database, running
 
         address = beside.enter_context(running(root))
         student = _user()

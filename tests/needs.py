@@ -67,7 +67,7 @@ def missing(name: str) -> str:
     if not need.here():
         return f"{need.title} cannot be used here: {need.how}"
     if name == "sandbox":  # it can be here and not work
-        from autograder.sandbox import unavailable
+        from autograder.sandbox.bubblewrap import unavailable
 
         return unavailable()
     return ""

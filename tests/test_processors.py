@@ -47,8 +47,8 @@ def test_products_of_the_runtime(left: type, right: type) -> None:
 @pytest.mark.processor
 @pytest.mark.parametrize("module", ["11_onnx", "12_quantize", "13_compress"])
 def test_the_reference_passes_its_checks(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from autograder.build import run_checks
-    from autograder.notebook import read_notebook
+    from autograder.course.build import run_checks
+    from autograder.course.notebook import read_notebook
 
     path = ROOT / "modules" / module / f"{module}.ipynb"
     monkeypatch.chdir(path.parent)
@@ -58,7 +58,7 @@ def test_the_reference_passes_its_checks(module: str, monkeypatch: pytest.Monkey
 @pytest.mark.processor
 @pytest.mark.parametrize(("kind", "operator"), [("float", "MatMul"), ("dynamic", "MatMulInteger"), ("static", "QuantizeLinear")])  # fmt: skip
 def test_entries_pass_the_entry_check(kind: str, operator: str, tmp_path: Path) -> None:
-    from autograder.leaderboard.entry import check
+    from autograder.leaderboard.entry.validate import check
     from tinybench.compress import initial_layers, save_layers
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 

@@ -6,81 +6,83 @@ Files live where the student's code runs, so checks write and read them through 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from autograder.checks import CheckFailed, FakeClock, all_close, close, draw, expect, judges, number, raises
+from autograder.checks import CheckFailed, FakeClock, draw, expect, holds, judges, number, refuses, same
+from autograder.checks.m08_benchmark import models
+
+OPSETS = {"": 21, "ai.onnx.ml": 1}
 
 
-def _model(nodes: list[Any], tensors: dict[str, np.ndarray], inputs: int, outputs: int) -> bytes:
-    """Return a graph from x of `inputs` columns to y of `outputs` as bytes."""
+def graph(nodes: Iterable[tuple[Any, ...]], tensors: Mapping[str, np.ndarray], inputs: int, outputs: int) -> bytes:
+    """Return a graph from x of `inputs` columns to y; a node is operator, inputs, output and perhaps attributes."""
     from onnx import TensorProto, helper, numpy_helper
 
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, k]) for n, k in (("x", inputs), ("y", outputs))]
     values = [numpy_helper.from_array(value, name) for name, value in tensors.items()]
-    graph = helper.make_graph(nodes, "check", ends[:1], ends[1:], values)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 1)])
-    model.ir_version = 10
-    return model.SerializeToString()  # type: ignore[no-any-return]
+    made = [helper.make_node(op, a.split(), b.split(), **dict(*more)) for op, a, b, *more in nodes]
+    whole = helper.make_graph(made, "check", ends[:1], ends[1:], values)
+    opsets = [helper.make_opsetid(*pair) for pair in OPSETS.items()]
+    return helper.make_model(whole, opset_imports=opsets, ir_version=10).SerializeToString()  # type: ignore[no-any-return]
 
 
-def _linear(W: np.ndarray, **more: np.ndarray) -> bytes:
+def evaluate(node: Any, given: dict[str, Any], opsets: Mapping[str, int]) -> list[Any]:
+    """Return what ONNX's own reference evaluator makes of one node."""
     from onnx import helper
+    from onnx.reference import ReferenceEvaluator
 
-    nodes = [
-        helper.make_node("MatMul", ["x", "W"], ["a"]),
-        helper.make_node("Identity", ["a"], ["b"]),
-        helper.make_node("Identity", ["b"], ["c"]),
-        helper.make_node("Relu", ["c"], ["y"]),
-    ]
-    return _model(nodes, {"W": W, **more}, *W.shape)
+    def ends(names: Iterable[str]) -> list[Any]:
+        return [helper.make_tensor_value_info(name, 0, None) for name in names if name]
+
+    imports = [helper.make_opsetid(*pair) for pair in opsets.items()]
+    only = helper.make_graph([node], "node", ends(given), ends(node.output))
+    alone = helper.make_model(only, opset_imports=imports, ir_version=10)
+    return list(ReferenceEvaluator(alone).run(None, given))
 
 
-def _room(student: Any, name: str, content: bytes) -> str:
+def room(student: Any, name: str, content: bytes) -> str:
     """Put a file where the student's code can read it, and return its path."""
     path = f"{student.tempfile.mkdtemp()}/{name}"
     student.Path(path).write_bytes(content)
     return path
 
 
+def _linear(W: np.ndarray, **more: np.ndarray) -> bytes:
+    nodes = [("MatMul", "x W", "a"), ("Identity", "a", "b"), ("Identity", "b", "c"), ("Relu", "c", "y")]
+    return graph(nodes, {"W": W, **more}, *W.shape)
+
+
 @judges("operators", "weights")
 def graphs_are_read(student: Any) -> None:
     """Operators in order, initializers in shape and dtype, floats of attributes, from bytes and from a file."""
-    from onnx import helper
-
     rng = draw()
     W, shape = rng.normal(size=(5, 2)).astype(np.float32), np.array([7, 9], np.int64)
     content = _linear(W, extra=shape)
-    for source in (content, _room(student, "check.onnx", content)):
-        counts = dict(student.operators(source))
-        expect(
-            list(counts.items()) == [("MatMul", 1), ("Identity", 2), ("Relu", 1)],
-            f"operators: MatMul 1, Identity 2, Relu 1 expected in the order of the graph, got {counts}",
-        )
+    for source in (content, room(student, "check.onnx", content)):
+        counts = list(dict(student.operators(source)).items())
+        same(counts, [("MatMul", 1), ("Identity", 2), ("Relu", 1)], "operators", "in the order of the graph")
     found = student.weights(content)
-    expect(set(found) == {"W", "extra"}, f"weights: the initializers are W and extra, got {sorted(map(str, found))}")
-    expect(np.shape(found["W"]) == (5, 2), f"weights: W has shape (5, 2), not {np.shape(found['W'])}")
-    all_close(np.ravel(found["W"]), W.ravel().tolist(), "weights: the values of W", rel=0)
-    expect(str(found["extra"].dtype) == "int64", "weights: an int64 tensor should stay int64")
-    coefficients = [float(x) for x in rng.normal(size=3).astype(np.float32)]
-    node = helper.make_node(
-        "LinearRegressor", ["x"], ["y"], name="regressor", domain="ai.onnx.ml", coefficients=coefficients, targets=1
-    )
-    found = student.weights(_model([node], {}, 3, 1))
+    same({str(name) for name in found}, {"W", "extra"}, "the names of weights", "the initializers")
+    same(np.asarray(found["W"]), W, "weights: the values of W", rel=0)
+    same(str(found["extra"].dtype), "int64", "weights: the dtype of what is int64")
+    coefficients = rng.normal(size=3).astype(np.float32).tolist()
+    attributes = {"name": "regressor", "domain": "ai.onnx.ml", "coefficients": coefficients, "targets": 1}
+    found = student.weights(graph([("LinearRegressor", "x", "y", attributes)], {}, 3, 1))
     cause = "linear models and trees keep numbers in the attributes of their nodes"
     expect("regressor/coefficients" in found, f"weights: 'regressor/coefficients' is missing; {cause}")
-    all_close(np.ravel(found["regressor/coefficients"]), coefficients, "weights: the coefficients", rel=1e-6)
+    same(np.ravel(found["regressor/coefficients"]), coefficients, "weights: the coefficients", rel=1e-6)
 
 
 def answer_parameters(student: Any) -> None:
     """Counted layer by layer."""
-    sizes = (64, 256, 128, 10)
-    truth = sum(a * b + b for a, b in pairwise(sizes))
-    close(student.parameters_of_the_network(), truth, "(a)", cause="inputs × units weights and units biases a layer")
-    close(student.bytes_of_the_network(), 4 * truth, "(b)", cause="four bytes a parameter")
+    truth = sum(a * b + b for a, b in pairwise((64, 256, 128, 10)))
+    same(student.parameters_of_the_network(), truth, "(a)", "inputs × units weights and units biases a layer")
+    same(student.bytes_of_the_network(), 4 * truth, "(b)", "four bytes a parameter")
 
 
 # what the export of a linear model may hold
@@ -95,22 +97,20 @@ MOST_NUMBERS = 10**6  # none of these makes more than the product of the sizes o
 
 def _safe_model(content: Any, what: str) -> Any:
     """Return a student's model, parsed; refuse what a small export does not hold, such as files, bodies or bulk."""
-    from autograder.leaderboard import entry
-    from autograder.leaderboard.events import EntryLimits
+    from autograder.leaderboard.entry import validate
+    from autograder.leaderboard.settings import EntryLimits
 
     expect(type(content) is bytes, f"{what}: an onnx.ModelProto expected, whose SerializeToString() gives bytes")
     limits = EntryLimits(size_mb=LARGEST_FILE / 2**20, nodes=MOST_NODES, weights=MOST_WEIGHTS)
     try:
-        model = entry.parse(content, limits)
+        model = validate.parse(content, limits)
         graph = model.graph
-        expect(
-            not any(output.type.HasField("sequence_type") for output in graph.output),
-            f"{what}: an output is a sequence of dictionaries, not an array: ZipMap off",
-        )
+        arrays = not any(output.type.HasField("sequence_type") for output in graph.output)
+        expect(arrays, f"{what}: an output is a sequence of dictionaries, not an array: ZipMap off")
         others = sorted({node.op_type for node in graph.node} - OPERATORS)
         expect(not others, f"{what}: the graph holds {', '.join(others)[:100]}, which no linear model needs")
-        entry.check_graph(graph, limits)
-    except entry.Refused as refused:
+        validate.check_graph(graph, limits)
+    except validate.Refused as refused:
         raise CheckFailed(f"{what}: {refused}") from None
     expect(len(graph.input) > 0 and len(graph.output) > 0, f"{what}: the graph should have an input and an output")
     return model
@@ -121,13 +121,12 @@ def _answers(model: Any, X: np.ndarray, what: str) -> np.ndarray:
 
     ONNX Runtime is not for strangers' graphs: it believes the attributes, and takes the memory they make necessary.
     """
-    from onnx import helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
+    from onnx import numpy_helper
 
     graph = model.graph
     values: dict[str, Any] = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     values[graph.input[0].name] = X
-    opsets = [helper.make_opsetid(*pair) for pair in {e.domain: e.version for e in model.opset_import}.items()]
+    opsets = {each.domain: each.version for each in model.opset_import}
     for node in graph.node:
         given = {name: values.get(name) for name in node.input if name}
         expect(all(value is not None for value in given.values()), f"{what}: a node {node.op_type} lacks its input")
@@ -135,11 +134,7 @@ def _answers(model: Any, X: np.ndarray, what: str) -> np.ndarray:
         small = math.prod(max(1, size) for size in sizes) <= MOST_NUMBERS
         expect(small, f"{what}: a node {node.op_type} is larger than a linear model needs")
         made = [name for name in node.output if name]
-        inputs, outputs = ([helper.make_tensor_value_info(n, 0, None) for n in names] for names in (given, made))
-        alone = helper.make_model(
-            helper.make_graph([node], "node", inputs, outputs), opset_imports=opsets, ir_version=10
-        )
-        values |= zip(made, ReferenceEvaluator(alone).run(None, given), strict=True)
+        values |= zip(made, evaluate(node, given, opsets), strict=True)
     last = graph.output[-1].name
     expect(last in values, f"{what}: no node makes the last output")
     return np.asarray(values[last])
@@ -158,100 +153,73 @@ def conversion_is_sound(student: Any) -> None:
     for bad in (math.nan, math.inf, -math.inf):
         broken = good.copy()
         broken[2, 1] = bad
-        content = _linear(good, broken=broken)
-        raises(
-            ValueError,
-            lambda c=content: student.refuse_bad_weights(c),
-            f"a weight that is {bad}",
-            mentions=["broken", "1"],
-        )
+        content, what = _linear(good, broken=broken), f"a weight that is {bad}"
+        refuses(student.refuse_bad_weights, content, mentions=["broken", "1"], what=what)
     X = rng.normal(size=(80, 4))
     classifier = LogisticRegression().fit(X, (X @ rng.normal(size=(4, 3))).argmax(axis=1))
     regressor = Ridge().fit(X, X @ rng.normal(size=4))
     for model, truth in ((classifier, classifier.predict_proba(X)), (regressor, regressor.predict(X))):
-        name = type(model).__name__
-        made = _safe_model(student.convert(model, X).SerializeToString(), f"convert({name})")
+        what = f"convert({type(model).__name__})"
+        made = _safe_model(student.convert(model, X).SerializeToString(), what)
         kind = made.graph.input[0].type.tensor_type.elem_type
-        expect(
-            kind == TensorProto.FLOAT,
-            f"convert({name}): the graph takes type {kind}, not {TensorProto.FLOAT}; hand skl2onnx a float32 row",
-        )
+        same(kind, TensorProto.FLOAT, f"{what}: the type of the input", "hand skl2onnx a float32 row")
         last = made.graph.output[-1].type
-        expect(
-            last.tensor_type.elem_type == TensorProto.FLOAT,
-            f"convert({name}): the last output is a {last.WhichOneof('value')}, not an array of floats: ZipMap off",
-        )
-        got = _answers(made, X.astype(np.float32), f"convert({name})")
-        all_close(np.ravel(got), np.ravel(truth).tolist(), f"convert({name}): the answers", rel=1e-3, abs=1e-4)
-    density = KernelDensity().fit(X)
-    raises(TypeError, lambda: student.convert(density, X), "a model without converter", mentions=["KernelDensity"])
+        floats, got = last.tensor_type.elem_type == TensorProto.FLOAT, last.WhichOneof("value")
+        expect(floats, f"{what}: the last output is a {got}, not an array of floats: ZipMap off")
+        answers = _answers(made, X.astype(np.float32), what)
+        same(np.ravel(answers), np.ravel(truth), f"{what}: the answers", rel=1e-3, abs=1e-4)
+    refuses(student.convert, (KernelDensity().fit(X), X), error=TypeError, mentions="KernelDensity")
 
 
 @judges("session_options", "OnnxModel.forward")
 def sessions_keep_conditions(student: Any) -> None:
     """Every option is set, and forward returns the last output in the graph's dtype."""
+    levels = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
     for threads in (1, 3):
-        for optimization, level in (
-            ("off", "ORT_DISABLE_ALL"),
-            ("basic", "ORT_ENABLE_BASIC"),
-            ("extended", "ORT_ENABLE_EXTENDED"),
-            ("all", "ORT_ENABLE_ALL"),
-        ):
-            options = student.session_options(threads, optimization)
+        for optimization, level in {**levels, "all": "ORT_ENABLE_ALL"}.items():
             what = f"session_options({threads}, {optimization!r})"
-            close(options.intra_op_num_threads, threads, f"{what}.intra_op_num_threads")
-            close(options.inter_op_num_threads, 1, f"{what}.inter_op_num_threads")
+            options = student.session_options(threads, optimization)
+            truth = {"intra_op_num_threads": threads, "inter_op_num_threads": 1, "enable_profiling": False}
+            holds(options, truth, what)
             got = str(options.graph_optimization_level)
             expect(got.endswith(level), f"{what}: {level} expected, got {got}")
-            expect(not options.enable_profiling, f"{what} should not profile")
     options = student.session_options(trace="some/where")
     expect(bool(options.enable_profiling), "session_options(trace=…) should enable profiling")
     prefix = str(options.profile_file_prefix)
     expect(prefix.endswith("some/where"), f"the trace should begin with 'some/where', not {prefix!r}")
-    raises(ValueError, lambda: student.session_options(0), "0 threads", mentions=["threads"])
-    W = draw().normal(size=(4, 2)).astype(np.float32)
-    model = student.OnnxModel(_room(student, "linear.onnx", _linear(W)))
-    X = draw().normal(size=(6, 4))
-    got = model.forward(X)
-    expect(np.shape(got) == (6, 2), f"forward: an array of shape (6, 2) expected, got {np.shape(got)}")
-    all_close(np.ravel(got), np.maximum(X @ W, 0).ravel().tolist(), "forward", rel=1e-4, abs=1e-5)
+    refuses(student.session_options, 0, mentions="threads")
+    rng = draw()
+    W, X = rng.normal(size=(4, 2)).astype(np.float32), rng.normal(size=(6, 4))
+    got = student.OnnxModel(room(student, "linear.onnx", _linear(W))).forward(X)
+    same(np.asarray(got), np.maximum(X @ W, 0), "forward", rel=1e-4, abs=1e-5)
 
 
 @judges("check_parity")
 def parity_is_checked(student: Any) -> None:
     """Differences within the tolerance pass, larger ones are located, labels must agree."""
     rng = draw()
-    a = rng.dirichlet(np.ones(4), size=30)
-    X = rng.normal(size=(30, 2))
+    a, X = rng.dirichlet(np.ones(4), size=30), rng.normal(size=(30, 2))
+
+    def parity(first: np.ndarray, second: np.ndarray, **options: Any) -> Any:
+        return student.check_parity(lambda _: first, lambda _: second, X, **options)
+
     for row in (0, 17, 29):
         b = a.copy()
         b[row, 1] += 3e-3
         b[(row + 5) % 30, 2] += 1e-3
-        raises(
-            ValueError,
-            lambda b=b: student.check_parity(lambda _: a, lambda _: b, X),
-            "a difference of 0.003",
-            mentions=[f"row {row}"],
-        )
-        found = student.check_parity(lambda _: a, lambda _, b=b: b, X, tolerance=0.01)
-        close(found.max_difference, 3e-3, "the largest difference", rel=1e-6)
-        close(found.rows, 30, "the rows compared")
-    raises(
-        ValueError,
-        lambda: student.check_parity(lambda _: a, lambda _: a - 2e-4, X),
-        "answers that are all too low by 0.0002",
-        cause="take the absolute difference",
-    )
+        refuses(parity, (a, b), mentions=f"row {row}", what="a difference of 0.003")
+        found = parity(a, b, tolerance=0.01)
+        holds(found, {"max_difference": 3e-3, "rows": 30}, "what check_parity returns", rel=1e-6)
+    what = "answers that are all too low by 0.0002"
+    refuses(parity, (a, a - 2e-4), what=what, cause="take the absolute difference")
     labels = rng.integers(0, 3, 30)
     other = labels.copy()
     other[4] = 3
-    student.check_parity(lambda _: labels, lambda _: labels.copy(), X)
-    raises(
-        ValueError, lambda: student.check_parity(lambda _: labels, lambda _: other, X), "one label of 30 that differs"
-    )
+    parity(labels, labels.copy())
+    refuses(parity, (labels, other), what="one label of 30 that differs")
     values = rng.normal(size=30)
-    flat = student.check_parity(lambda _: values, lambda _: values.reshape(30, 1) + 1e-6, X)
-    close(flat.max_difference, 1e-6, "(n,) against (n, 1)", rel=1e-3, cause="reshape before comparing")
+    flat = parity(values, values.reshape(30, 1) + 1e-6).max_difference
+    same(flat, 1e-6, "(n,) against (n, 1)", "reshape before comparing", rel=1e-3)
     seen: list[Any] = []
 
     def spy(rows: Any) -> Any:
@@ -277,51 +245,39 @@ def baseline_is_the_network(student: Any) -> None:
             truth = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
         if kind == "logistic":
             truth = np.hstack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))])
-        forward = student.numpy_baseline(network)
+        forward, what = student.numpy_baseline(network), f"numpy_baseline with {kind} output"
         got = forward(X)
-        what = f"numpy_baseline with {kind} output"
-        expect(np.shape(got) == truth.shape, f"{what}: shape {truth.shape} expected, got {np.shape(got)}")
-        expect(str(got.dtype) == "float32", f"{what}: float32 expected, got {got.dtype}")
-        all_close(
-            np.ravel(got),
-            truth.ravel().tolist(),
-            what,
-            cause="ReLU after each hidden layer, biases added",
-            rel=1e-3,
-            abs=1e-5,
-        )
+        same(str(got.dtype), "float32", f"the dtype of {what}")
+        same(got, truth, what, "ReLU after each hidden layer, biases added", rel=1e-3, abs=1e-5)
         if kind != "identity":
             with np.errstate(all="ignore"):
                 far = np.asarray(forward(X * 1e5))
             expect(bool(np.isfinite(far).all()), f"{what}: large inputs give NaN; subtract the row's maximum first")
-    raises(TypeError, lambda: student.numpy_baseline(SimpleNamespace()), "a model without coefs_")
+    refuses(student.numpy_baseline, SimpleNamespace(), error=TypeError, what="a model without coefs_")
 
 
 def answer_baseline(student: Any) -> None:
     """Ratios divide."""
     cause = "divide the two ratios: (sk/onnx) / (sk/numpy)"
-    close(student.numpy_against_onnx(), 2.6 / 1.9, "NumPy over ONNX", cause=cause, rel=0.01)
+    same(student.numpy_against_onnx(), 2.6 / 1.9, "NumPy over ONNX", cause, rel=0.01)
 
 
-def _trace(rng: np.random.Generator, runs: int) -> tuple[list[dict[str, Any]], list[list[tuple[str, int]]]]:
-    """Return a made-up trace in no particular order, and operator and time of each node in each run."""
-    events: list[dict[str, Any]] = [
-        {"cat": "Session", "name": "session_initialization", "ts": 1, "dur": 99, "args": {}}
-    ]
-    times = []
-    for run in range(runs):
-        start, now = 1000 * (run + 1), 1000 * (run + 1) + 3
-        spent: list[tuple[str, int]] = []
-        for index, op in enumerate(["Gemm", "Relu", "Gemm", "Relu", "Gemm", "Softmax"]):
-            dur = int(rng.integers(1, 120))
-            args = {"op_name": op, "provider": "CPUExecutionProvider"}
-            events.append({"cat": "Node", "name": f"node{index}_kernel_time", "ts": now, "dur": dur, "args": args})
-            events.append({"cat": "Node", "name": f"node{index}_fence_after", "ts": now + dur, "dur": 50, "args": args})
-            spent.append((op, dur))
+def _trace(rng: np.random.Generator, runs: int) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Return a made-up trace of `OPERATORS_IN_TURN` in no particular order, and the times of each run's nodes."""
+    times = rng.integers(1, 120, (runs, len(OPERATORS_IN_TURN)))
+    events = [{"cat": "Session", "name": "session_initialization", "ts": 1, "dur": 99, "args": {}}]
+    for start, spent in zip(range(1000, 1000 * (runs + 1), 1000), times.tolist(), strict=True):
+        now = start + 3
+        for index, (op, dur) in enumerate(zip(OPERATORS_IN_TURN, spent, strict=True)):
+            node: dict[str, Any] = {"cat": "Node", "args": {"op_name": op, "provider": "CPUExecutionProvider"}}
+            events.append({**node, "name": f"node{index}_kernel_time", "ts": now, "dur": dur})
+            events.append({**node, "name": f"node{index}_fence_after", "ts": now + dur, "dur": 50})
             now += dur + 1
         events.append({"cat": "Session", "name": "model_run", "ts": start, "dur": now - start, "args": {}})
-        times.append(spent)
     return [events[i] for i in rng.permutation(len(events))], times
+
+
+OPERATORS_IN_TURN = ["Gemm", "Relu", "Gemm", "Relu", "Gemm", "Softmax"]
 
 
 @judges("operator_shares")
@@ -329,35 +285,17 @@ def shares_come_from_the_trace(student: Any) -> None:
     """Kernel times alone count, from the asked run on, sorted and summing to 1."""
     events, times = _trace(draw(), 6)
     for skip in (0, 1, 4):
-        total: dict[str, float] = {}
-        for node, (op, _) in enumerate(times[0]):
-            total[op] = total.get(op, 0.0) + float(np.median([run[node][1] for run in times[skip:]]))
-        order = sorted(total, key=lambda op: -total[op])
-        got = dict(student.operator_shares(events, skip))
-        shares, what = list(got.values()), f"operator_shares, {skip} runs skipped"
-        expect(
-            sorted(got) == sorted(order) and shares == sorted(shares, reverse=True),  # equal shares have no order
-            f"{what}: {order} expected in this order, got {list(got)}",
-        )
-        truth = [total[op] / sum(total.values()) for op in order]
+        medians = np.median(times[skip:], axis=0)
+        truth = dict.fromkeys(OPERATORS_IN_TURN, 0.0)
+        for op, share in zip(OPERATORS_IN_TURN, medians / medians.sum(), strict=True):
+            truth[op] += float(share)
+        got, what = dict(student.operator_shares(events, skip)), f"operator_shares, {skip} runs skipped"
+        shares = list(got.values())
+        expect(shares == sorted(shares, reverse=True), f"{what}: the largest share first, got {got}")
         cause = "median dur of each node from the first run that counts on, added up by op_name"
-        all_close([got[op] for op in order], truth, what, cause=cause)
-    raises(ValueError, lambda: student.operator_shares(events, 6), "a trace with all its runs skipped")
-    raises(ValueError, lambda: student.operator_shares([], 0), "an empty trace")
-
-
-class _Clock(FakeClock):
-    """A clock that only stages move."""
-
-    def stage(self, seconds: float) -> Any:
-        step = {"n": 0}
-
-        def work(x: Any) -> Any:
-            step["n"] += 1
-            self.now += seconds * step["n"]
-            return [*x, seconds]
-
-        return work
+        same(got, truth, what, cause)
+    refuses(student.operator_shares, (events, 6), what="a trace with all its runs skipped")
+    refuses(student.operator_shares, ([], 0), what="an empty trace")
 
 
 @judges("pipeline_stages", "time_breakdown")
@@ -373,42 +311,40 @@ def stages_are_timed(student: Any) -> None:
     steps = [("a", StandardScaler()), ("none", "passthrough"), ("b", MinMaxScaler()), ("c", LogisticRegression())]
     for pipeline in (Pipeline(steps).fit(X, y), LogisticRegression().fit((X - 3) / 5, y)):
         stages = student.pipeline_stages(pipeline)
-        expect(list(stages) == ["preprocess", "model", "postprocess"], f"three stages expected, got {list(stages)}")
+        same(list(stages), ["preprocess", "model", "postprocess"], "the stages")
         got = stages["postprocess"](stages["model"](stages["preprocess"](X)))
         truth = [str(label) for label in pipeline.predict(X)]
         expect([str(label) for label in got] == truth, "the stages together should give the pipeline's labels")
-    raises(TypeError, lambda: student.pipeline_stages(StandardScaler().fit(X)), "a step without predict_proba")
+    no_classifier = StandardScaler().fit(X)
+    refuses(student.pipeline_stages, no_classifier, error=TypeError, what="a step without predict_proba")
+    clock, seconds = FakeClock(5.0), {"first": 0.25, "second": 1.0, "third": 0.5, "fourth": 2.0, "last": 0.0}
+
+    def act(name: str, x: list[float], made: int) -> list[float]:
+        clock.now += seconds[name] * made
+        return [*x, seconds[name]]
+
     for counted in (1, 5):
-        clock = _Clock(5.0)
-        seconds = {"first": 0.25, "second": 1.0, "third": 0.5, "fourth": 2.0}
-        outputs: list[Any] = []
-        pieces = {name: clock.stage(value) for name, value in seconds.items()}
-        pieces["last"] = lambda x, outputs=outputs: outputs.append(list(x))
+        pieces, seen = models(act, seconds)
         found = student.time_breakdown(pieces, [], runs=counted, warmup_runs=0, clock=clock)
-        expect(list(found) == [*pieces, "total"], f"results for {[*pieces, 'total']} expected, got {list(found)}")
-        for name, value in {**seconds, "last": 0.0, "total": sum(seconds.values())}.items():
-            truth_values = [value * (run + 1) for run in range(counted)]
-            all_close(found[name].values, truth_values, f"time_breakdown: {name}", rel=1e-9, abs=1e-9)
-        expect(
-            outputs == [list(seconds.values())] * counted,
-            "each stage should get what the stage before it returned, beginning with X in every run",
-        )
+        same(list(found), [*seconds, "total"], "the results of time_breakdown")
+        for name, value in {**seconds, "total": sum(seconds.values())}.items():
+            times = [value * (run + 1) for run in range(counted)]
+            same(found[name].values, times, f"time_breakdown: {name}", rel=1e-9, abs=1e-9)
+        cause = "each stage gets what the stage before it returned, beginning with X in every run"
+        same(seen["last"], [[0.25, 1.0, 0.5, 2.0]] * counted, "what reached the last stage", cause)
 
 
 def answer_amdahl(student: Any) -> None:
     """Amdahl's law at p = 0.6."""
     cause = "1 / ((1 − p) + p / s) with p = 0.6"
-    close(student.speed_up_of_the_whole(), 1 / (0.4 + 0.6 / 5), "(a)", cause=cause, rel=0.01)
-    close(student.largest_speed_up(), 2.5, "(b)", cause="with s infinite, 1 / (1 − p) is left", rel=0.01)
+    same(student.speed_up_of_the_whole(), 1 / (0.4 + 0.6 / 5), "(a)", cause, rel=0.01)
+    same(student.largest_speed_up(), 2.5, "(b)", "with s infinite, 1 / (1 − p) is left", rel=0.01)
 
 
 def answer_understanding(student: Any) -> None:
     """Parity looks at scores; a profiler's times are no latencies; threads are a condition."""
-    expect(
-        isinstance(student.may_ship(), bool) and not student.may_ship(),
-        "question 1: a score differs by 0.31 and the tolerance is 0.0001",
-    )
-    expect(str(student.number_to_quote()) == "share", "question 2: the profiler makes a run several times longer")
+    same(student.may_ship(), False, "question 1", "a score differs by 0.31 and the tolerance is 0.0001")
+    same(str(student.number_to_quote()), "share", "question 2", "the profiler makes a run several times longer")
     fair = number(student.fair_speed_up(), "question 3")
     expect(not math.isclose(fair, 2.5, rel_tol=1e-3), "question 3: 2 threads against 1 is not fair")
-    close(fair, 1.6, "question 3", cause="compare both with one thread", rel=0.01)
+    same(fair, 1.6, "question 3", "compare both with one thread", rel=0.01)

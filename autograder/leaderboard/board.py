@@ -7,9 +7,9 @@ import io
 import threading
 from dataclasses import dataclass
 
-from autograder.leaderboard.events import Event, Olympics
-from autograder.leaderboard.standings import Entry, Place, Standings, entry_of, standings
-from autograder.leaderboard.store import Store
+from autograder.leaderboard.ranking import Entry, Place, Standings, entry_of, standings
+from autograder.leaderboard.settings import Event, Olympics
+from autograder.leaderboard.store.store import Store
 
 COLUMNS = (
     "place", "shared", "student", "entry", "name", "score", "score_lower", "score_upper", "latency_ratio",

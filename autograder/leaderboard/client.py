@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from autograder.leaderboard.show import interval_of, percent, times
+from autograder.leaderboard.formatting import interval_of, percent, times
 
 FINAL = ("measured", "refused")
 

@@ -14,11 +14,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.leaderboard.beside import PORT, database
+from autograder.leaderboard.web.local_server import PORT, database
 
 if TYPE_CHECKING:
-    from autograder.leaderboard.events import Olympics
-    from autograder.leaderboard.store import Store
+    from autograder.leaderboard.settings import Olympics
+    from autograder.leaderboard.store.store import Store
 
 
 def add_commands(subparsers: Any) -> None:
@@ -96,7 +96,7 @@ def add_commands(subparsers: Any) -> None:
 
 
 def _olympics(options: argparse.Namespace) -> Olympics:
-    from autograder.leaderboard.events import load
+    from autograder.leaderboard.settings import load
 
     return load(Path(options.events) if options.events else None)
 
@@ -106,7 +106,7 @@ def _database(root: Path, options: argparse.Namespace) -> str:
 
 
 def _store(root: Path, options: argparse.Namespace) -> Store:
-    from autograder.leaderboard.store import Store
+    from autograder.leaderboard.store.store import Store
 
     return Store(_database(root, options))
 
@@ -114,11 +114,11 @@ def _store(root: Path, options: argparse.Namespace) -> Store:
 def _serve(root: Path, options: argparse.Namespace) -> int:
     import uvicorn
 
-    from autograder.leaderboard import listen
-    from autograder.leaderboard.app import create_app
-    from autograder.leaderboard.guard import PREFIX
-    from autograder.leaderboard.worker import check_baseline
-    from autograder.sandbox import available
+    from autograder.leaderboard.referee.worker import check_baseline
+    from autograder.leaderboard.web import listen
+    from autograder.leaderboard.web.app import create_app
+    from autograder.leaderboard.web.middleware import PREFIX
+    from autograder.sandbox.bubblewrap import available
 
     olympics, database, store = _olympics(options), _database(root, options), _store(root, options)
     check_baseline(store, olympics)
@@ -161,7 +161,7 @@ def _listen(options: argparse.Namespace) -> socket.socket:
 
 
 def _worker(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard.worker import run
+    from autograder.leaderboard.referee.worker import run
 
     return run(_database(root, options), _olympics(options))
 
@@ -178,7 +178,7 @@ def _token(root: Path, options: argparse.Namespace) -> int:
 
 
 def _clock(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard.show import moment
+    from autograder.leaderboard.formatting import moment
 
     store = _store(root, options)
     if options.trust:
@@ -215,7 +215,7 @@ def _enter(root: Path, options: argparse.Namespace) -> int:
 
 
 def _check(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard.entry import check
+    from autograder.leaderboard.entry.validate import check
 
     facts = check(_read(options.model), _olympics(options).limits)
     operators = ", ".join(f"{name} {count}" for name, count in facts.operators.items())
@@ -224,10 +224,11 @@ def _check(root: Path, options: argparse.Namespace) -> int:
 
 
 def _rehearse(root: Path, options: argparse.Namespace) -> int:
-    from autograder.leaderboard import referee, task
-    from autograder.leaderboard.entry import check
-    from autograder.leaderboard.show import percent, quantity, times
-    from autograder.leaderboard.standings import Score
+    from autograder.leaderboard import digits
+    from autograder.leaderboard.entry.validate import check
+    from autograder.leaderboard.formatting import percent, quantity, times
+    from autograder.leaderboard.ranking import Score
+    from autograder.leaderboard.referee import referee
     from tinybench.accuracy import wilson_interval
 
     olympics, data = _olympics(options), _read(options.model)
@@ -242,7 +243,7 @@ def _rehearse(root: Path, options: argparse.Namespace) -> int:
     if not kept.exists() and not options.baseline:
         print("training the baseline once ...", flush=True)
         kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes(task.train_baseline(recipe))
+        kept.write_bytes(digits.train_baseline(recipe))
     run = referee.unconfined if options.unconfined else referee.confined
     umpire = referee.Referee(olympics, _read(kept), None, run)
     scores, _ = umpire.measure(data, lambda text: print(f"  {text}", flush=True))
@@ -263,10 +264,10 @@ def _rehearse(root: Path, options: argparse.Namespace) -> int:
 def _data(root: Path, options: argparse.Namespace) -> int:
     import numpy as np
 
-    from autograder.leaderboard import task
+    from autograder.leaderboard import digits
 
-    images, labels = task.training_split()
-    test_images, test_labels = task.public_split(_olympics(options).task.public_rows)
+    images, labels = digits.training_split()
+    test_images, test_labels = digits.public_split(_olympics(options).task.public_rows)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("wb") as file:
         np.savez(file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels)

@@ -21,28 +21,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import nbformat
 
-from autograder.assignment import Assignment
-from autograder.config import MODULES
-from autograder.confined import Grader
+from autograder.course.assignment import Assignment
+from autograder.course.config import MODULES
+from autograder.course.notebook import read_notebook
+from autograder.course.release import release_all
 from autograder.demo import solve
-from autograder.grade import Outcome, grade
-from autograder.notebook import read_notebook
-from autograder.release import release_all
+from autograder.grading.grade import Outcome, grade
+from autograder.grading.grader import Grader
 from tests.benchmarks.comparison import on_this_machine
 from tests.benchmarks.timing import table
+from tests.mutants import mutants
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "benchmarks" / "results" / "grading.md"
 OUT = ROOT / "bench"
 STOCK = """
-from autograder.config import configure
+from autograder.course.config import configure
 from pathlib import Path
 c = get_config()
 configure(c, Path(__file__).parent)
@@ -60,12 +60,11 @@ def make_course(root: Path, module: str, students: int) -> None:
     release_all(root, [module], verify=False)
     released = read_notebook(root / "course" / "release" / module / f"{module}.ipynb")
     source = read_notebook(root / MODULES / module / f"{module}.ipynb")
-    mutants = import_module(f"tests.mutants.m{module}").MUTANTS
     rng = random.Random(0)
     for number in range(students):
         wrong = nbformat.from_dict(source)
         if number % 2:
-            rng.choice(mutants).apply(wrong)
+            rng.choice(mutants(module)).apply(wrong)
         notebook = solve(released, wrong)
         notebook.cells.append(nbformat.v4.new_markdown_cell(f"Handed in as number {number}.", id="number"))
         folder = root / "course" / "submitted" / f"student_{number:02}" / module

@@ -19,10 +19,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from autograder.leaderboard import task
-from autograder.leaderboard.entry import check
-from autograder.leaderboard.events import Baseline, Olympics, load
-from autograder.leaderboard.referee import Referee
+from autograder.leaderboard import digits
+from autograder.leaderboard.entry.validate import check
+from autograder.leaderboard.referee.referee import Referee
+from autograder.leaderboard.settings import Baseline, Olympics, load
 from tests.benchmarks.comparison import busy_cores
 from tests.leaderboard.boards import small_olympics
 from tinybench.quantize import quantize_dynamic_int8
@@ -53,13 +53,13 @@ def measure(olympics: Olympics, repeats: int) -> dict[str, dict[str, list[Ratio]
     dict
         By entry and measure, the ratios with their intervals.
     """
-    baseline = task.train_baseline(olympics.baseline)
+    baseline = digits.train_baseline(olympics.baseline)
     with TemporaryDirectory() as folder:
         path = Path(folder, "baseline.onnx")
         path.write_bytes(baseline)
         entries = {
             "INT8": quantize_dynamic_int8(path).read_bytes(),
-            "32 hidden units": task.train_baseline(Baseline((32,), 8)),
+            "32 hidden units": digits.train_baseline(Baseline((32,), 8)),
         }
     referee = Referee(olympics, baseline, seed=1)
     found: dict[str, dict[str, list[Ratio]]] = {name: {each: [] for each in MEASURES} for name in entries}

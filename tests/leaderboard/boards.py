@@ -18,11 +18,13 @@ import numpy as np
 import uvicorn
 from onnx import TensorProto, helper, numpy_helper
 
-from autograder.leaderboard import jobs, listen, task
-from autograder.leaderboard.app import create_app
-from autograder.leaderboard.entry import check
-from autograder.leaderboard.events import Baseline, Effort, Olympics, Quota, Task, load
-from autograder.leaderboard.store import Store
+from autograder.leaderboard import digits
+from autograder.leaderboard.entry.validate import check
+from autograder.leaderboard.settings import Baseline, Effort, Olympics, Quota, Task, load
+from autograder.leaderboard.store import jobs
+from autograder.leaderboard.store.store import Store
+from autograder.leaderboard.web import listen
+from autograder.leaderboard.web.app import create_app
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
@@ -42,8 +44,8 @@ def small_olympics(**changes: Any) -> Olympics:
 def dense(hidden: int = 8, seed: int = 0) -> bytes:
     """A valid entry of one hidden layer with random weights: each seed is another file."""
     rng = np.random.default_rng(seed)
-    first = rng.normal(0, 0.05, (task.FEATURES, hidden)).astype(np.float32)
-    last = rng.normal(0, 0.5, (hidden, task.CLASSES)).astype(np.float32)
+    first = rng.normal(0, 0.05, (digits.FEATURES, hidden)).astype(np.float32)
+    last = rng.normal(0, 0.5, (hidden, digits.CLASSES)).astype(np.float32)
     return model(
         [
             helper.make_node("MatMul", ["digits", "first"], ["sums"]),
@@ -60,8 +62,8 @@ def model(nodes: Any, constants: Any = (), **changes: Any) -> Any:
     graph = helper.make_graph(
         list(nodes),
         "entry",
-        changes.pop("inputs", [helper.make_tensor_value_info("digits", TensorProto.FLOAT, [None, task.FEATURES])]),
-        changes.pop("outputs", [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, task.CLASSES])]),
+        changes.pop("inputs", [helper.make_tensor_value_info("digits", TensorProto.FLOAT, [None, digits.FEATURES])]),
+        changes.pop("outputs", [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, digits.CLASSES])]),
         list(constants),
     )
     options: dict[str, Any] = {"opset_imports": [helper.make_opsetid("", 21)], "ir_version": 10, **changes}
@@ -71,7 +73,7 @@ def model(nodes: Any, constants: Any = (), **changes: Any) -> Any:
 @cache
 def trained(hidden: int = 16) -> bytes:
     """A small network that really reads digits."""
-    return task.train_baseline(Baseline((hidden,), 8))
+    return digits.train_baseline(Baseline((hidden,), 8))
 
 
 def made_up_scores(rng: random.Random, size: int = 100_000) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.leaderboard.store import Store
+from autograder.leaderboard.store.store import Store
 
 
 @pytest.fixture

@@ -15,11 +15,13 @@ from unittest.mock import patch
 
 import uvicorn
 
-from autograder.leaderboard import jobs, listen, measure, worker
-from autograder.leaderboard.app import create_app
-from autograder.leaderboard.referee import Referee
-from autograder.leaderboard.store import Store
-from autograder.sandbox import Finished, Limits
+from autograder.leaderboard.referee import measure, worker
+from autograder.leaderboard.referee.referee import Referee
+from autograder.leaderboard.store import jobs
+from autograder.leaderboard.store.store import Store
+from autograder.leaderboard.web import listen
+from autograder.leaderboard.web.app import create_app
+from autograder.sandbox.bubblewrap import Finished, Limits
 from tests.leaderboard.boards import small_olympics, trained
 from tinybench import latency
 

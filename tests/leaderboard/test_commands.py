@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from autograder.cli import main
-from autograder.leaderboard.events import Baseline
-from autograder.leaderboard.store import Store
-from autograder.leaderboard.worker import RECIPE, check_baseline, make_referee
+from autograder.leaderboard.referee.worker import RECIPE, check_baseline, make_referee
+from autograder.leaderboard.settings import Baseline
+from autograder.leaderboard.store.store import Store
 from tests.leaderboard.boards import dense, small_olympics
 
 

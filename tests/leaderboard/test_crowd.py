@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import func, select
 
 from autograder import pace
-from autograder.leaderboard.store import Store
-from autograder.leaderboard.tables import MEASURED, REFUSED, entries, history, jobs, results
+from autograder.leaderboard.store.store import Store
+from autograder.leaderboard.store.tables import MEASURED, REFUSED, entries, history, jobs, results
 from tests.attacks.onnx.hostile import FILES, not_a_number, wrong_shape
 from tests.leaderboard.boards import dense
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from autograder import pace
-from autograder.leaderboard.app import create_app
-from autograder.leaderboard.store import Store
+from autograder.leaderboard.store.store import Store
+from autograder.leaderboard.web.app import create_app
 from tests.leaderboard.boards import dense, serving, small_olympics
 from tests.leaderboard.test_crowd import free_port
 

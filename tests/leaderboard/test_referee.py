@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from autograder import pace, sandbox
-from autograder.leaderboard import task
-from autograder.leaderboard.alone import host_lock
-from autograder.leaderboard.entry import Refused, check
-from autograder.leaderboard.events import Effort
-from autograder.leaderboard.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
+from autograder import pace
+from autograder.leaderboard import digits
+from autograder.leaderboard.entry.validate import Refused, check
+from autograder.leaderboard.referee.host_lock import host_lock
+from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
+from autograder.leaderboard.settings import Effort
+from autograder.sandbox import bubblewrap
 from tests.leaderboard.boards import dense, model, small_olympics, trained
 
 OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5, widest=1000))
@@ -74,7 +75,7 @@ def lookup_table(images: np.ndarray, labels: np.ndarray) -> bytes:
 
 @pytest.mark.needs("sandbox")
 def test_a_lookup_table_of_the_public_digits_is_seen_through(referee: Referee) -> None:
-    data = lookup_table(*task.public_split(OLYMPICS.task.public_rows))
+    data = lookup_table(*digits.public_split(OLYMPICS.task.public_rows))
     check(data)
     scores, _ = referee.measure(data)
     (public, rows), (private, _) = scores["accuracy"]["public"], scores["accuracy"]["private"]
@@ -84,17 +85,17 @@ def test_a_lookup_table_of_the_public_digits_is_seen_through(referee: Referee) -
 
 def test_splits_share_no_picture_and_seeds_make_fresh_ones() -> None:
     public, private, other = (
-        split[0] for split in (task.public_split(50), task.private_split(50, 1), task.private_split(50, 2))
+        split[0] for split in (digits.public_split(50), digits.private_split(50, 1), digits.private_split(50, 2))
     )
     pictures = {row.tobytes() for row in np.concatenate([public, private, other])}
     assert len(pictures) == 150
-    assert np.array_equal(private, task.distorted(np.arange(1258, 1797, 2), 50, 1)[0])
+    assert np.array_equal(private, digits.distorted(np.arange(1258, 1797, 2), 50, 1)[0])
 
 
 def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> None:
     asked: list[bytes] = []
 
-    def listening(stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
+    def listening(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
         asked.append(stdin)
         raise Refused("enough")
 
@@ -109,15 +110,15 @@ def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> Non
 @pytest.mark.parametrize(
     ("finished", "reason"),
     [
-        (sandbox.Finished(0, b"not json", b""), "broke down"),
-        (sandbox.Finished(0, b"[1]", b""), "broke down"),
-        (sandbox.Finished(0, b'{"labels": [1], "agreement": 1}', b""), "no sound answer"),
-        (sandbox.Finished(139, b"", b""), "exit code 139"),
-        (sandbox.Finished(134, b"", b"std::bad_alloc"), "more memory"),
-        (sandbox.Finished(-9, b"", b"", "it ran longer than 5 s"), "stopped: it ran longer"),
+        (bubblewrap.Finished(0, b"not json", b""), "broke down"),
+        (bubblewrap.Finished(0, b"[1]", b""), "broke down"),
+        (bubblewrap.Finished(0, b'{"labels": [1], "agreement": 1}', b""), "no sound answer"),
+        (bubblewrap.Finished(139, b"", b""), "exit code 139"),
+        (bubblewrap.Finished(134, b"", b"std::bad_alloc"), "more memory"),
+        (bubblewrap.Finished(-9, b"", b"", "it ran longer than 5 s"), "stopped: it ran longer"),
     ],
 )
-def test_whatever_the_sandbox_says_becomes_a_reason(finished: sandbox.Finished, reason: str) -> None:
+def test_whatever_the_sandbox_says_becomes_a_reason(finished: bubblewrap.Finished, reason: str) -> None:
     broken = Referee(OLYMPICS, trained(64), 1, lambda stdin, limits: finished)
     with pytest.raises(Refused, match=reason):
         broken.measure(trained(8))
@@ -134,7 +135,7 @@ class Program:
     def __init__(self, **says: Any) -> None:
         self.says, self.asked = says, []  # type: ignore[var-annotated]
 
-    def __call__(self, stdin: bytes, limits: sandbox.Limits) -> sandbox.Finished:
+    def __call__(self, stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
         packed = dict(np.load(io.BytesIO(stdin)))
         stage = json.loads(packed["question"].tobytes())["stage"]
         self.asked.append((stage, packed))
@@ -144,7 +145,7 @@ class Program:
             "memory": {"load": 10**6},
         }
         said = self.says.get(stage, lambda number: usual[stage])(sum(each == stage for each, _ in self.asked))
-        return sandbox.Finished(0, json.dumps(said).encode(), b"")
+        return bubblewrap.Finished(0, json.dumps(said).encode(), b"")
 
 
 def test_no_entry_can_know_the_digits_it_is_timed_and_weighed_with() -> None:

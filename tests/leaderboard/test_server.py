@@ -17,11 +17,12 @@ import httpx
 import pytest
 
 from autograder import pace
-from autograder.leaderboard import app, door, jobs, listen
-from autograder.leaderboard.app import create_app
-from autograder.leaderboard.cache import CHECK_EVERY
-from autograder.leaderboard.events import Olympics, Quota
-from autograder.leaderboard.store import Store
+from autograder.leaderboard.settings import Olympics, Quota
+from autograder.leaderboard.store import jobs
+from autograder.leaderboard.store.store import Store
+from autograder.leaderboard.web import app, listen, uploads
+from autograder.leaderboard.web.app import create_app
+from autograder.leaderboard.web.cache import CHECK_EVERY
 from tests.leaderboard.boards import dense, fill, made_up_scores, serving, small_olympics
 
 API = "/api/events/latency/entries"
@@ -152,7 +153,7 @@ def half_sent(
 
 def test_slow_uploads_hold_up_nobody_else(client: httpx.Client, light_store: Store, token: str) -> None:
     with ExitStack() as stack:
-        for number in range(2 * door.AT_ONCE):
+        for number in range(2 * uploads.AT_ONCE):
             slow = light_store.add_token(f"slow {number}", 1)
             stack.enter_context(half_sent(client, API, f"Authorization: Bearer {slow}", body=b"x"))
         second = 0
@@ -161,11 +162,11 @@ def test_slow_uploads_hold_up_nobody_else(client: httpx.Client, light_store: Sto
             assert second in (201, 429)
         start = time.monotonic()
         assert client.post(API, content=dense(), headers=bearer(token)).status_code == 201
-        assert time.monotonic() - start < min(pace.wall(5), door.UPLOAD_SECONDS / 2)
+        assert time.monotonic() - start < min(pace.wall(5), uploads.UPLOAD_SECONDS / 2)
 
 
 def test_an_upload_that_never_ends_is_ended(client: httpx.Client, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "UPLOAD_SECONDS", 0.3)
+    monkeypatch.setattr(uploads, "UPLOAD_SECONDS", 0.3)
     with half_sent(client, API, f"Authorization: Bearer {token}", body=b"x") as line:
         assert line.recv(100).startswith(b"HTTP/1.1 408 ")
     monkeypatch.undo()  # a whole upload may take its time
@@ -224,7 +225,7 @@ def test_an_error_of_ours_is_no_missing_page(client: httpx.Client, token: str, m
     def fail(*_: object) -> None:
         raise ValueError("ours")
 
-    monkeypatch.setattr(door, "check_apart", fail)
+    monkeypatch.setattr(uploads, "check_apart", fail)
     assert client.post(API, content=dense(), headers=bearer(token)).status_code == 500
 
 

@@ -11,14 +11,24 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from autograder.leaderboard import jobs, worker
-from autograder.leaderboard.clock import SteadyClock
-from autograder.leaderboard.entry import check
-from autograder.leaderboard.events import Quota
-from autograder.leaderboard.jobs import ATTEMPTS, LEASE
-from autograder.leaderboard.referee import PRIVATE, RefusedOnPrivate
-from autograder.leaderboard.store import DAY, Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken, Waiting
-from autograder.leaderboard.tables import MEASURED, REFUSED
+from autograder.leaderboard.entry.validate import check
+from autograder.leaderboard.referee import worker
+from autograder.leaderboard.referee.referee import PRIVATE, RefusedOnPrivate
+from autograder.leaderboard.settings import Quota
+from autograder.leaderboard.store import jobs
+from autograder.leaderboard.store.clock import SteadyClock
+from autograder.leaderboard.store.jobs import ATTEMPTS, LEASE
+from autograder.leaderboard.store.store import (
+    DAY,
+    Conflict,
+    Exhausted,
+    NotAllowed,
+    Store,
+    Student,
+    UnknownToken,
+    Waiting,
+)
+from autograder.leaderboard.store.tables import MEASURED, REFUSED
 from tests.leaderboard.boards import dense
 
 QUOTA = Quota(per_day=3)
@@ -209,7 +219,7 @@ def test_an_upload_that_began_in_time_enters(store: Store, clock: Clock, ada: St
 def test_a_clock_that_was_ahead_once_does_not_end_the_contest(
     store: Store, clock: Clock, ada: Student, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autograder.leaderboard.clock._said", {})
+    monkeypatch.setattr("autograder.leaderboard.store.clock._said", {})
     right = clock.now
     deadline = datetime.fromtimestamp(right + 30 * DAY, UTC)
     data = dense(2, 1)
@@ -226,7 +236,7 @@ def test_a_clock_that_was_ahead_once_does_not_end_the_contest(
 
 
 def test_a_clock_that_jumps_is_not_followed(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autograder.leaderboard.clock._said", {})
+    monkeypatch.setattr("autograder.leaderboard.store.clock._said", {})
     wall, steady = Clock(1_800_000_000.0), Clock(50.0)
     clock = SteadyClock(wall, steady)
     wall.now += 5.0  # kept right by a few seconds, again and again

@@ -1,12 +1,17 @@
-"""Seeded wrong solutions: what students get wrong, and what the checks must catch."""
+"""Seeded wrong solutions: what students get wrong, and what the checks must catch.
+
+A module's `MUTANTS` are tables of (name, old, new) under the id of the solution cell in which `old` becomes `new`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 
 from nbformat import NotebookNode
 
-from autograder.notebook import is_check, label
+from autograder.course.notebook import is_check, label
 
 
 @dataclass(frozen=True)
@@ -26,3 +31,10 @@ class Mutant:
         assert cell.source.count(self.old) == 1, f"{self.name}: {self.old!r} is not exactly once in {self.cell}"
         cell.source = cell.source.replace(self.old, self.new)
         return next(ids[i] for i in range(position, len(ids)) if is_check(notebook.cells[i]))
+
+
+def mutants(module: str) -> list[Mutant]:
+    """Return the mutants of a module such as ``"03_latency"``, none where none are written."""
+    name = f"tests.mutants.m{module}"
+    tables = import_module(name).MUTANTS if find_spec(name) else {}
+    return [Mutant(name, cell, old, new) for cell, rows in tables.items() for name, old, new in rows]

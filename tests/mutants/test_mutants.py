@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import pkgutil
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-import tests.mutants
-from autograder.build import run_checks
-from autograder.notebook import course_notebooks, is_check, label, module_name, read_notebook
+from autograder.course.build import run_checks
+from autograder.course.notebook import course_notebooks, is_check, label, module_name, read_notebook
+from tests.mutants import mutants
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = {f"m{path.stem[:2]}_{module_name(path)}": path for path in course_notebooks(ROOT)}
-LISTS = [module.name for module in pkgutil.iter_modules(tests.mutants.__path__) if module.name in NOTEBOOKS]
+NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
+LISTS = [module for module in NOTEBOOKS if mutants(module)]
 KILL_RATE = 0.95
 
 
@@ -25,10 +23,10 @@ def test_checks_kill_mutants(module: str, monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.chdir(path.parent)
     reference = read_notebook(path)
     assert not any(run_checks(reference, path).values()), "the reference must pass its own checks"
-    mutants = import_module(f"tests.mutants.{module}").MUTANTS
-    assert len(mutants) >= 15
+    wrong = mutants(module)
+    assert len(wrong) >= 15
     survivors, blamed, cells = [], [], set()
-    for mutant in mutants:
+    for mutant in wrong:
         notebook = copy.deepcopy(reference)
         check = mutant.apply(notebook)
         if mutant.cell in cells:  # who else is blamed depends on the cell: once for each is enough
@@ -38,10 +36,10 @@ def test_checks_kill_mutants(module: str, monkeypatch: pytest.MonkeyPatch, capsy
         if check not in failed:
             survivors.append(mutant.name)
         blamed += [f"{mutant.name}: {name}" for name in failed if name != check]
-    rate = 1 - len(survivors) / len(mutants)
+    rate = 1 - len(survivors) / len(wrong)
     with capsys.disabled():
         print(
-            f"\n{module}: {len(mutants) - len(survivors)} of {len(mutants)} mutants killed; survivors: {survivors or 'none'}"
+            f"\n{module}: {len(wrong) - len(survivors)} of {len(wrong)} mutants killed; survivors: {survivors or 'none'}"
         )
     assert rate >= KILL_RATE, f"survivors: {survivors}"
     assert not blamed, f"a wrong solution costs points elsewhere: {blamed}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograder import pace
-from autograder.notebook import course_notebooks
+from autograder.course.notebook import course_notebooks
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 180  # a module may take 60 s on two free cores

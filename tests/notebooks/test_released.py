@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.notebook import course_notebooks, read_notebook
-from autograder.release import release_all
+from autograder.course.notebook import course_notebooks, read_notebook
+from autograder.course.release import release_all
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.notebook import grading, is_check, is_solution, label, read_notebook, without_hidden
-from autograder.release import stub_solutions
+from autograder.course.notebook import grading, is_check, is_solution, label, read_notebook, without_hidden
+from autograder.course.release import stub_solutions
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "modules" / "01_result" / "01_result.ipynb"

@@ -18,8 +18,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 
-from autograder.inside import linux
-from autograder.sandbox import Limits, Room, command
+from autograder.sandbox.bubblewrap import Limits, Room, command
+from autograder.sandbox.guest import linux
 from tests.attacks.notebooks import ROOT
 
 CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "stock"\n'

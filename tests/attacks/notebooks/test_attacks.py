@@ -14,12 +14,12 @@ import nbformat
 import pytest
 
 from autograder import pace
-from autograder.assignment import Assignment
-from autograder.confined import Graded, Grader
-from autograder.judge import Bench
-from autograder.notebook import grading, is_check
-from autograder.sandbox import Limits
-from autograder.submission import Refused, read_submission
+from autograder.course.assignment import Assignment
+from autograder.course.notebook import grading, is_check
+from autograder.grading.grader import Graded, Grader
+from autograder.grading.session import Bench
+from autograder.grading.submission import Refused, read_submission
+from autograder.sandbox.bubblewrap import Limits
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, released, solved
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE

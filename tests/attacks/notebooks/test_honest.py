@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import copy
 import os
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from autograder.assignment import Assignment
-from autograder.build import run_checks
-from autograder.confined import Grader
-from autograder.notebook import course_notebooks, module_name, read_notebook
+from autograder.course.assignment import Assignment
+from autograder.course.build import run_checks
+from autograder.course.notebook import course_notebooks, read_notebook
+from autograder.grading.grader import Grader
 from tests.attacks.notebooks import ROOT, released, solved
+from tests.mutants import mutants
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -31,10 +30,9 @@ def test_same_verdicts_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(path.parent)
     reference = read_notebook(path)
     submissions = {"reference": reference}
-    module = f"tests.mutants.m{path.stem[:2]}_{module_name(path)}"
-    mutants = import_module(module).MUTANTS if find_spec(module) else []
-    step = 1 if os.environ.get("TINYBENCH_ALL_MUTANTS") else max(1, len(mutants) // SLOW.get(name, SOME))
-    for mutant in mutants[::step]:
+    wrong = mutants(name)
+    step = 1 if os.environ.get("TINYBENCH_ALL_MUTANTS") else max(1, len(wrong) // SLOW.get(name, SOME))
+    for mutant in wrong[::step]:
         submissions[mutant.name] = copy.deepcopy(reference)
         mutant.apply(submissions[mutant.name])
     different, flagged = [], []

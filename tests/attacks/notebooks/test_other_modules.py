@@ -8,10 +8,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.assignment import Assignment
-from autograder.confined import Grader
-from autograder.notebook import course_notebooks, grading, is_solution
-from autograder.sandbox import Limits
+from autograder.course.assignment import Assignment
+from autograder.course.notebook import course_notebooks, grading, is_solution
+from autograder.grading.grader import Grader
+from autograder.sandbox.bubblewrap import Limits
 from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved
 
 pytestmark = pytest.mark.needs("sandbox")

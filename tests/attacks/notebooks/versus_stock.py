@@ -24,9 +24,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.notebook import grading, read_notebook
-from autograder.release import release_all
-from autograder.sandbox import Limits
+from autograder.course.notebook import grading, read_notebook
+from autograder.course.release import release_all
+from autograder.sandbox.bubblewrap import Limits
 from tests.attacks.notebooks import ROOT, SOURCE, Attack, cell_of, solved
 from tests.attacks.notebooks.evidence import leaks
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER

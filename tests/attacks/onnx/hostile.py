@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from autograder.leaderboard.task import CLASSES, FEATURES
+from autograder.leaderboard.digits import CLASSES, FEATURES
 from tests.leaderboard.boards import dense, model
 
 Build = Callable[[], bytes]

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import pytest
 
 from autograder import pace
-from autograder.leaderboard import apart, entry
-from autograder.leaderboard.entry import Facts, Refused, check
-from autograder.leaderboard.events import EntryLimits
-from autograder.leaderboard.referee import Referee
+from autograder.leaderboard.entry import check_process, validate
+from autograder.leaderboard.entry.validate import Facts, Refused, check
+from autograder.leaderboard.referee.referee import Referee
+from autograder.leaderboard.settings import EntryLimits
 from tests.attacks.onnx.hostile import FILES, MEASURED
 from tests.leaderboard.boards import dense, small_olympics, trained
 
@@ -38,7 +38,7 @@ def test_refused_at_the_door(name: str) -> None:
 def test_a_file_that_the_check_itself_fails_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(entry, "_check_signature", lambda graph: 1 / 0)
+    monkeypatch.setattr(validate, "_check_signature", lambda graph: 1 / 0)
     with caplog.at_level(logging.ERROR), pytest.raises(Refused, match="tell your instructor"):
         check(dense())
     assert "ZeroDivisionError" in caplog.text
@@ -61,30 +61,30 @@ def hoard(data: bytes, limits: EntryLimits) -> Facts:
 def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
     reader: Callable[[bytes, EntryLimits], Facts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = f"from tests.attacks.onnx import test_hostile as t; t.apart.serve(t.{reader.__name__})"
-    monkeypatch.setattr(apart, "COMMAND", [sys.executable, "-c", words])
-    monkeypatch.setattr(apart, "_idle", [])
+    words = f"from tests.attacks.onnx import test_hostile as t; t.check_process.serve(t.{reader.__name__})"
+    monkeypatch.setattr(check_process, "COMMAND", [sys.executable, "-c", words])
+    monkeypatch.setattr(check_process, "_idle", [])
     mine, start = time.process_time(), time.monotonic()
     with pytest.raises(Refused, match="breaks the reader"):
-        apart.check_apart(dense(), EntryLimits())
+        check_process.check_apart(dense(), EntryLimits())
     assert time.monotonic() - start < pace.wall(30)
     assert time.process_time() - mine < pace.cpu(1)
-    assert not apart._idle
+    assert not check_process._idle
 
 
 def test_in_a_process_of_its_own_the_check_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_idle", [])
+    monkeypatch.setattr(check_process, "_idle", [])
     for _ in range(2):  # the second time by the same process
-        assert apart.check_apart(dense(), EntryLimits()) == check(dense())
+        assert check_process.check_apart(dense(), EntryLimits()) == check(dense())
         with pytest.raises(Refused, match="file is empty"):
-            apart.check_apart(b"", EntryLimits())
-        assert len(apart._idle) == 1
-    apart._idle[0].end()
+            check_process.check_apart(b"", EntryLimits())
+        assert len(check_process._idle) == 1
+    check_process._idle[0].end()
 
 
 PEAK = """
 import resource
-from autograder.leaderboard.entry import Refused, check
+from autograder.leaderboard.entry.validate import Refused, check
 from tests.attacks.onnx.hostile import FILES
 
 def peak():

@@ -1,0 +1,1 @@
+"""The trip of a notebook: read, checked, exported, released, built by students."""

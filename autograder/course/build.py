@@ -1,0 +1,115 @@
+"""The student's package grows: their notebook → their file in student/tinybench/."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from autograder.course.export import export_source, write_atomically
+from autograder.course.notebook import (
+    NotebookError,
+    is_check,
+    is_export,
+    is_solution,
+    label,
+    module_name,
+    read_notebook,
+)
+from tinybench.course import BUILT_BY_STUDENT
+
+
+def is_built_by_student(path: Path) -> bool:
+    """Whether a file of ``student/tinybench/`` is the student's own export."""
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8") as file:
+        return file.readline().startswith(BUILT_BY_STUDENT)
+
+
+def needed_cells(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
+    """Yield what a graded cell may rely on: the set-up cell, export and solution cells, and the checks themselves."""
+    first = True
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        if first or is_export(cell) or is_solution(cell) or is_check(cell):
+            yield index, cell
+        first = False
+
+
+def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
+    """Run the checks of a notebook in this process, as the student who owns the code would.
+
+    Returns
+    -------
+    dict of str to str
+        For each graded cell its failure, empty where it passed.
+
+    Raises
+    ------
+    NotebookError
+        If a cell other than a check fails.
+    """
+    space: dict[str, object] = {"__name__": "__main__"}
+    failures = {}
+    for index, cell in needed_cells(notebook):
+        name = label(cell, index)
+        try:
+            exec(compile(cell.source, f"<{name}>", "exec"), space)
+            if is_check(cell):
+                failures[name] = ""
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            if not is_check(cell):
+                raise NotebookError(where, name, reason) from error
+            failures[name] = reason
+    return failures
+
+
+def build(notebook: Path, package: Path) -> str:
+    """Export a student's notebook into the student's package if its visible checks pass.
+
+    Returns
+    -------
+    str
+        What happened, for people.
+
+    Raises
+    ------
+    NotebookError
+        If a check fails or the notebook cannot be exported; the file in the package stays as it was.
+    """
+    cells = read_notebook(notebook)
+    failures = {name: why for name, why in run_checks(cells, notebook).items() if why}
+    if failures:
+        listed = "\n".join(f"  {name}: {why}" for name, why in failures.items())
+        raise NotebookError(notebook, None, f"{len(failures)} checks do not pass yet, nothing was built\n{listed}")
+    if not any(map(is_export, cells.cells)):
+        return f"every visible check of {notebook.stem} passes; it adds no file to {package.name}/"
+    name = module_name(notebook)
+    stamp = time.strftime("%Y-%m-%d %H:%M")
+    source = export_source(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")
+    write_atomically(package / f"{name}.py", source)
+    saved = (time.time() - notebook.stat().st_mtime) / 60
+    old = (
+        f" The notebook was last saved {saved:.0f} minutes ago: save and build again for later changes."
+        if saved > 5
+        else ""
+    )
+    return f"tinybench.{name} is now your own code ({package.name}/{name}.py).{old}"
+
+
+def status(root: Path) -> list[tuple[str, str]]:
+    """Return each module of the student's package and whose code it is."""
+    package = root / "student" / "tinybench"
+    if not package.is_dir():
+        raise FileNotFoundError(f"{package} is not there yet; run `autograder release`")
+    rows = []
+    for path in sorted((root / "modules").glob("[0-9][0-9]_*/*.ipynb")):
+        file = package / f"{module_name(path)}.py"
+        if file.is_file():
+            rows.append((path.stem, "yours" if is_built_by_student(file) else "reference"))
+    return rows

@@ -1,0 +1,122 @@
+"""Where things lie, and the nbgrader configuration: one place for both.
+
+The instructor's data (gradebook, releases, submissions, feedback, exchange) stay together in `course/`, the student's
+working copy is `student/`; git ignores both. Only the gradebook may lie elsewhere: the environment variable
+``TINYBENCH_GRADEBOOK`` names its database, such as ``postgresql+psycopg://grader@db.example/tinybench``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
+
+COURSE_ID = "tinybench"
+GRADEBOOK = "TINYBENCH_GRADEBOOK"
+CONFIG_FILE = "nbgrader_config.py"
+MODULES = "modules"
+STUDENT = "student"
+KERNELS = Path(__file__).parent  # for JUPYTER_PATH: a Python kernel in the sandbox
+
+
+def project_root(start: Path | None = None) -> Path:
+    """Return the nearest folder at or above `start` that holds the course's `modules/`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / MODULES).is_dir() and (folder / CONFIG_FILE).is_file():
+            return folder
+    raise FileNotFoundError(
+        f"{here} is not inside a TinyBench course: no folder above it holds modules/ and nbgrader_config.py. "
+        "Change into the course folder, or name it with --root."
+    )
+
+
+def configure(config: Config, root: Path) -> Config:
+    """Fill a traitlets configuration for the course at `root`."""
+    _put_environment_on_path()
+    root = root.resolve()
+    directory = config.CourseDirectory
+    directory.course_id = COURSE_ID
+    directory.root = str(root)
+    directory.source_directory = MODULES
+    directory.release_directory = "course/release"
+    directory.submitted_directory = "course/submitted"
+    directory.autograded_directory = "course/autograded"
+    directory.feedback_directory = "course/feedback"
+    directory.solution_directory = "course/solution"
+    directory.source_with_tests_directory = "course/source_with_tests"
+    directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb"]
+    directory.db_url = gradebook_url(root)
+    with suppress(OSError):  # nbgrader opens the gradebook without making its folder
+        (root / "course").mkdir(exist_ok=True)
+    config.Exchange.root = str(root / "course" / "exchange")
+    config.Exchange.path_includes_course = False
+    config.ExchangeFactory.collect = "autograder.grading.collect.Collect"
+    config.Exchange.assignment_dir = str(root / STUDENT)
+    config.GenerateAssignment.preprocessors = [
+        "nbgrader.preprocessors.LockCells",
+        "autograder.course.release.StubSolutions",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.CheckCellMetadata",
+        "nbgrader.preprocessors.ComputeChecksums",
+        "nbgrader.preprocessors.SaveCells",
+        "nbgrader.preprocessors.ClearHiddenTests",
+        "nbgrader.preprocessors.ComputeChecksums",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.Autograde.autograde_preprocessors = [
+        "autograder.grading.grade.ExecuteSubmission",
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.GenerateFeedback.preprocessors = [
+        "nbgrader.preprocessors.GetGrades",
+        "nbgrader.preprocessors.ClearHiddenTests",
+        "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    ]
+    return config
+
+
+def course_config(root: Path) -> Config:
+    """Return the configuration of the course at `root`, with what its instructor added to ``nbgrader_config.py``."""
+    from traitlets.config import Config
+    from traitlets.config.loader import PyFileConfigLoader
+
+    if not (root / CONFIG_FILE).is_file():
+        return configure(Config(), root)
+    return PyFileConfigLoader(CONFIG_FILE, path=str(root.resolve())).load_config()
+
+
+def gradebook_url(root: Path) -> str:
+    """Return the address of the gradebook's database: SQLite in the course, unless the environment names another.
+
+    Raises
+    ------
+    ValueError
+        If what it names is no address.
+    """
+    url = os.environ.get(GRADEBOOK) or f"sqlite:///{root / 'course' / 'gradebook.db'}"
+    if "://" not in url:
+        raise ValueError(f"{GRADEBOOK} is {url!r}; it should be an address such as postgresql+psycopg://user@host/name")
+    return url
+
+
+def _put_environment_on_path() -> None:
+    """Let nbgrader find `alembic`, which it calls by name, also where the environment is not activated."""
+    programs = str(Path(sys.executable).parent)
+    path = os.environ.get("PATH", "")
+    if programs not in path.split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([programs, path])

@@ -1,0 +1,114 @@
+"""A Jupyter kernel in the sandbox: open what a stranger handed in and run it, without lending it your rights.
+
+The entry point ``jupyter_client.kernel_provisioners`` names the provisioner, the kernel specification in
+`autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab. Grading has
+no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+import autograder
+import tinybench
+from autograder.course.assignment import data_files
+from autograder.course.config import MODULES, project_root
+from autograder.sandbox.bubblewrap import NOBODY, Limits, Room, available, command, filter_file, within_python
+from autograder.sandbox.guest import linux
+
+MOST_BESIDE_SOCKETS = 2**20
+LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # of somebody who looks at a notebook
+WORK = "/course/work"
+# libzmq asks for the names of interfaces, of which there are none but the loopback
+FAMILIES = (*linux.UNIX_INET_INET6, socket.AF_NETLINK)
+
+
+class ConfinedProvisioner(LocalProvisioner):
+    """Starts a kernel under bubblewrap, and speaks to it over sockets in a private folder.
+
+    It begins in an empty folder of bounded size; if its working directory is called like an assignment of the course
+    around it, it finds that one's data files there. Interrupts go by message: a signal would stop at bubblewrap.
+
+    Raises
+    ------
+    SandboxUnavailable
+        If this machine cannot confine untrusted code.
+    """
+
+    @property
+    def _manager(self) -> Any:
+        return self.parent
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Lay out the folder of the sockets, unless the kernel only restarts and its clients know them already."""
+        available()
+        manager = self._manager
+        if manager.transport != "ipc":
+            # What the kernel can write holds nothing but its sockets: a link in there would otherwise be followed, with
+            # the rights of whoever restarts it.
+            sockets = Path(tempfile.mkdtemp(prefix="kernel-"), "sockets")
+            sockets.mkdir()
+            manager.transport, manager.ip, manager.cache_ports = "ipc", f"{sockets}/s", False
+            manager.connection_file = str(sockets.with_name("connection.json"))
+        self.kernel_spec.interrupt_mode = "message"
+        prepared: dict[str, Any] = await super().pre_launch(**kwargs)
+        if os.geteuid() == 0:  # the sandbox is another user, to whom only these two are shown
+            os.chown(self._sockets, NOBODY, NOBODY)
+            Path(manager.connection_file).chmod(0o644)
+        return prepared
+
+    @property
+    def _sockets(self) -> Path:
+        return Path(self._manager.ip).parent
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
+        """Start the kernel."""
+        hidden = within_python([Path(str(autograder.__file__)).parent])
+        connection = Path(self._manager.connection_file)
+        shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
+        shown |= _data(Path(kwargs.get("cwd") or os.curdir))
+        room = Room(shown, hidden, [WORK], WORK, {str(self._sockets): self._sockets})
+        with filter_file(FAMILIES) as rules:
+            confined = command(cmd, room, LIMITS, filter_fd=rules)
+            return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
+
+    async def poll(self) -> int | None:
+        """Tell whether it has ended, and end it where it takes too much memory or writes where its sockets are."""
+        process: Any = self.process
+        running = process is not None and process.poll() is None
+        if running and (_size(self._sockets) > MOST_BESIDE_SOCKETS or linux.tree_memory(process.pid) > LIMITS.memory):
+            await self.kill()
+        ended: int | None = await super().poll()
+        return ended
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """Remove the sockets."""
+        await super().cleanup(restart)
+        if not restart:
+            shutil.rmtree(self._sockets.parent, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # it is gone already
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
+
+def _data(folder: Path) -> dict[str, Path]:
+    """Return the data files of the assignment that a folder is named after, by their places inside."""
+    try:
+        source = project_root(folder) / MODULES / folder.name
+    except FileNotFoundError:
+        return {}
+    return {f"{WORK}/{path.relative_to(source)}": path for path in data_files(source)}

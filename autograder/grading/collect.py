@@ -1,0 +1,124 @@
+"""Collecting without following or believing what a student may have planted.
+
+nbgrader's copies links as the instructor. And a folder in the exchange says by its name alone whose it is and of when:
+whoever may hand in may make one of any name.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.utils import ignore_patterns, parse_utc
+
+from autograder.course.notebook import MAX_BYTES
+from autograder.grading.submission import FOREIGN, HARD_LINK, LINK, NOT_COLLECTED, NOT_PLAIN, TOO_LARGE
+
+try:
+    import pwd
+except ImportError:  # Windows, where owners are not checked
+    pwd = None  # type: ignore[assignment]
+
+CLOCKS_DIFFER = timedelta(minutes=10)
+
+
+class Collect(ExchangeCollect):
+    """nbgrader's `collect`, which leaves out links, pipes and oversize files and says so, also to the grader."""
+
+    duedate: datetime | None = None
+
+    def _path_to_record(self, path: str) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = super()._path_to_record(path)
+        except Exception:  # of the parser of times, which has many; one name must not end the collecting
+            self.log.error("%s names no time; taken as handed in when it was made", path)
+            name = Path(path).name
+            record = {"username": name.rsplit("+", 3)[0], "filename": name, "timestamp": _made(Path(path))}
+        return record
+
+    def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        own = [record for record in records if self._is_of(record["username"], record["filename"])]
+        # another user's folder must not stand in for a student's own, however new it claims to be
+        latest: list[dict[str, Any]] = super()._sort_by_timestamp(own or records)
+        return latest
+
+    def _is_of(self, student: str, name: str) -> bool:
+        if not self.check_owner or pwd is None:
+            return True
+        return self._owner(Path(self.inbound_path, name)) == student
+
+    def _owner(self, folder: Path) -> str:
+        with suppress(KeyError):
+            return pwd.getpwuid(folder.lstat().st_uid).pw_name
+        return ""
+
+    def do_copy(self, src: str, dest: str, log: Any = None) -> None:
+        """Copy what one student handed in."""
+        foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
+        if foreign or Path(src).is_symlink():
+            why = FOREIGN if foreign else LINK
+            self.log.error("%s was not collected: %s", src, why)
+            Path(dest).mkdir(parents=True)
+            _note(Path(dest), f"{self.coursedir.assignment_id}.ipynb", why)
+            return
+        directory = self.coursedir
+        unwanted = ignore_patterns(directory.ignore, directory.include, directory.max_file_size, self.log)
+
+        def left_out(folder: str, names: list[str]) -> set[str]:
+            odd = {name: why for name in names if (why := _odd(Path(folder) / name))}
+            for name, why in odd.items():
+                self.log.warning("%s was not collected: %s", Path(folder) / name, why)
+            if folder == src:
+                beside.update(odd)
+            return {*unwanted(folder, names), *odd, *(name for name in names if name.endswith(NOT_COLLECTED))}
+
+        beside: dict[str, str] = {}
+        shutil.copytree(src, dest, symlinks=True, ignore=left_out)  # a link put there meanwhile stays a link
+        for name, why in beside.items():
+            _note(Path(dest), name, why)
+        # lateness goes by this file: it is to say what the folder was chosen by
+        handed_in, made, file = self._path_to_record(src)["timestamp"], _made(Path(src)), Path(dest) / "timestamp.txt"
+        if self.duedate and handed_in <= self.duedate < made - CLOCKS_DIFFER:
+            when = f"{made:%Y-%m-%d %H:%M:%S} UTC"
+            self.log.warning("%s says it was handed in on time, and was made or moved at %s: look at it", src, when)
+        if time_of(file) != handed_in:
+            file.unlink(missing_ok=True)
+            file.write_text(f"{handed_in:%Y-%m-%d %H:%M:%S.%f} UTC", encoding="utf-8")
+
+
+def _note(folder: Path, name: str, why: str) -> None:
+    with suppress(OSError):  # such as a name that leaves no room for more
+        folder.joinpath(name + NOT_COLLECTED).write_text(why, encoding="utf-8")
+
+
+def time_of(file: Path) -> datetime | None:
+    """Return the time, in UTC, that the file beside a submission holds; None if it holds none."""
+    try:
+        with file.open(encoding="utf-8") as opened:
+            found: datetime = parse_utc(opened.read(200).strip())
+    except Exception:  # of the file, and of the parser of times, which has many
+        return None
+    return found
+
+
+def _made(path: Path) -> datetime:
+    """Return when a folder was made, moved, or given its rights; that is not its owner's to choose."""
+    return datetime.fromtimestamp(path.lstat().st_ctime, UTC).replace(tzinfo=None)
+
+
+def _odd(path: Path) -> str:
+    facts = path.lstat()
+    if stat.S_ISDIR(facts.st_mode):
+        return ""
+    if stat.S_ISLNK(facts.st_mode):
+        return LINK
+    if not stat.S_ISREG(facts.st_mode):
+        return NOT_PLAIN
+    if facts.st_nlink != 1:
+        return HARD_LINK
+    return TOO_LARGE if facts.st_size > MAX_BYTES else ""

@@ -1,0 +1,66 @@
+"""How numbers look on the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from autograder.leaderboard.ranking import Score
+from autograder.leaderboard.settings import Event
+from tinybench.result import scale_unit
+
+SPACE = "\N{NO-BREAK SPACE}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """Return a number with a unit that people read, such as ``1.89 ms``."""
+    factor, name = scale_unit(value, unit)
+    return f"{value / factor:.3g}{SPACE}{name}"
+
+
+def times(value: float) -> str:
+    """Return a ratio to the baseline, such as ``0.43 ×``."""
+    return f"{value:#.3g}{SPACE}×" if value < 100 else f"{value:.0f}{SPACE}×"
+
+
+def percent(value: float) -> str:
+    """Return a fraction as a percentage with one digit after the point."""
+    return f"{100 * value:.1f}{SPACE}%"
+
+
+def scored(value: float, event: Event) -> str:
+    """Return a score in the terms of its event."""
+    if event.measure in ("latency", "memory"):
+        return times(value)
+    return percent(value) if event.measure == "accuracy" else f"{value:.3f}"
+
+
+def interval_of(score: Mapping[str, float], form: Callable[[float], str]) -> str:
+    """Return the ends of an interval that came as JSON, the unit once."""
+    return f"{form(score['lower']).split(SPACE)[0]} – {form(score['upper'])}"
+
+
+def interval(score: Score, event: Event) -> str:
+    """Return the ends of a score's interval."""
+    return f"{scored(score.lower, event).split(SPACE)[0]} – {scored(score.upper, event)}"
+
+
+def moment(stamp: float) -> str:
+    """Return a time as people write it, in UTC."""
+    return f"{datetime.fromtimestamp(stamp, UTC):%d %b %Y, %H:%M} UTC"
+
+
+def machine_time(stamp: float) -> str:
+    """Return a time for the attribute ``datetime``."""
+    return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
+
+
+FILTERS = {
+    "quantity": quantity,
+    "times": times,
+    "percent": percent,
+    "scored": scored,
+    "interval": interval,
+    "moment": moment,
+    "machine_time": machine_time,
+}

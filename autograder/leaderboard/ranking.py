@@ -1,0 +1,201 @@
+"""Who leads: entries become scores with intervals, scores become places; overlapping intervals share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from autograder.leaderboard.settings import Event
+from tinybench.accuracy import wilson_interval
+from tinybench.pareto import hypervolume_2d, pareto_frontier
+
+
+class Score(NamedTuple):
+    """A number with its 95 % interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A measured entry."""
+
+    id: int
+    event: str
+    student: str
+    name: str
+    stamp: float
+    size: int
+    seconds: float
+    bytes: float
+    latency: Score
+    memory: Score
+    size_ratio: float
+    public: Score
+    private: Score
+
+    def accuracy(self, private: bool) -> Score:
+        """Return the accuracy that counts: on the private digits or on the public ones."""
+        return self.private if private else self.public
+
+    def point(self) -> tuple[float, float]:
+        """Return the point of the Pareto picture: latency as a ratio, and public accuracy."""
+        return self.latency.value, self.public.value
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the standings."""
+
+    place: int
+    shared: bool
+    score: Score
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class Standings:
+    """An event's standings: who has a place, and whose best try fails a bar, with the reason."""
+
+    event: Event
+    private: bool
+    places: list[Place]
+    outside: list[tuple[Entry, str]]
+
+
+@lru_cache(maxsize=50_000)
+def _accuracy(correct: int, total: int) -> Score:
+    return Score(correct / total, *wilson_interval(correct, total))
+
+
+def entry_of(row: Any) -> Entry:
+    """Read a measured entry as the store has it."""
+    scores = row.scores
+    return Entry(
+        id=row.id,
+        event=row.event,
+        student=row.student,
+        name=row.name,
+        stamp=row.stamp,
+        size=row.size,
+        seconds=scores["latency"]["seconds"],
+        bytes=scores["memory"]["bytes"],
+        latency=Score(*scores["latency"]["ratio"]),
+        memory=Score(*scores["memory"]["ratio"]),
+        size_ratio=scores["size"]["ratio"],
+        public=_accuracy(*scores["accuracy"]["public"]),
+        private=_accuracy(*scores["accuracy"]["private"]),
+    )
+
+
+def score(event: Event, entry: Entry, private: bool) -> Score:
+    """Return what ranks an entry in an event."""
+    if event.measure == "latency":
+        return entry.latency
+    if event.measure == "memory":
+        return entry.memory
+    if event.measure == "accuracy":
+        return entry.accuracy(private)
+    return _area(entry.latency, entry.memory, entry.size_ratio, entry.accuracy(private), event.accuracy_min)
+
+
+@lru_cache(maxsize=50_000)
+def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: float) -> Score:
+    """Return the mean area an entry gains over the baseline, of accuracy against each cost, between 0 and 1."""
+
+    def mean_area(costs: Iterable[float], correct: float) -> float:
+        areas = [hypervolume_2d([(cost, correct)], (1.0, begins)) for cost in costs]
+        return sum(areas) / len(areas) / (1 - begins)
+
+    return Score(
+        mean_area((latency.value, memory.value, size), accuracy.value),
+        mean_area((latency.upper, memory.upper, size), accuracy.lower),
+        mean_area((latency.lower, memory.lower, size), accuracy.upper),
+    )
+
+
+def smaller_is_better(event: Event) -> bool:
+    """Tell whether the smallest score leads."""
+    return event.measure in ("latency", "memory")
+
+
+def missed_bars(event: Event, entry: Entry, private: bool) -> str:
+    """Return which bars an entry misses, as text; empty if none."""
+    accuracy = entry.accuracy(private).value
+    missed = []
+    if accuracy < event.accuracy_min:
+        missed.append(f"accuracy {100 * accuracy:.2f} % is below {100 * event.accuracy_min:g} %")
+    if entry.latency.value > event.latency_max:
+        missed.append(f"latency {entry.latency.value:.3g} × baseline is above {event.latency_max:g} ×")
+    if entry.size_ratio > event.size_max:
+        missed.append(f"size {entry.size_ratio:.3g} × baseline is above {event.size_max:g} ×")
+    return "; ".join(missed)
+
+
+def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standings:
+    """Rank an event.
+
+    Parameters
+    ----------
+    event
+        The event.
+    entries
+        Measured entries, of any event.
+    private
+        Whether the deadline has passed, so that the private digits count.
+
+    Returns
+    -------
+    Standings
+        The best entry of each student. A student shares the place of the first one above whose interval overlaps the
+        interval of that place's leader; within a place the earliest entry comes first.
+    """
+    sign = 1.0 if smaller_is_better(event) else -1.0
+    best: dict[str, tuple[tuple[float, int], Entry]] = {}
+    outside: dict[str, tuple[Entry, str]] = {}
+    for entry in entries:
+        if entry.event != event.id:
+            continue
+        missed = missed_bars(event, entry, private)
+        if missed:
+            outside[entry.student] = (entry, missed)
+            continue
+        # Numbers of entries tell who was earlier, whatever a clock says.
+        key = (sign * score(event, entry, private).value, entry.id)
+        if entry.student not in best or key < best[entry.student][0]:
+            best[entry.student] = (key, entry)
+    ordered = [entry for _, entry in sorted(best.values(), key=lambda pair: pair[0])]
+    groups = share_places([score(event, entry, private) for entry in ordered])
+    places = [
+        Place(start + 1, end - start > 1, score(event, entry, private), entry)
+        for start, end in groups
+        for entry in sorted(ordered[start:end], key=lambda entry: entry.id)
+    ]
+    return Standings(event, private, places, [pair for name, pair in outside.items() if name not in best])
+
+
+def share_places(scores: Sequence[Score]) -> list[tuple[int, int]]:
+    """Return the ranges of sorted scores that share a place: all that overlap the first of their range."""
+    groups: list[tuple[int, int]] = []
+    start = 0
+    for index, current in enumerate(scores):
+        leader = scores[start]
+        if current.lower > leader.upper or current.upper < leader.lower:
+            groups.append((start, index))
+            start = index
+    if scores:
+        groups.append((start, len(scores)))
+    return groups
+
+
+def on_frontier(entries: Sequence[Entry]) -> set[int]:
+    """Return the ids of entries that no other entry beats in both latency and public accuracy."""
+    points = [(*entry.point(), entry.id) for entry in entries]
+    if not points:
+        return set()
+    best = set(pareto_frontier([point[:2] for point in points]))
+    return {number for *point, number in points if tuple(point) in best}

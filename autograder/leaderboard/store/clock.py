@@ -1,0 +1,52 @@
+"""The time that deadlines and quotas go by: a clock that is set to another time is noticed, and does not decide."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from autograder.leaderboard.formatting import moment
+
+JUMP = 3600.0  # seconds; less is what keeping a clock right takes
+
+_said: dict[str, float] = {}
+
+
+class SteadyClock:
+    """The system's clock, but for jumps: it goes on as it went before, and says so, until the program starts again.
+
+    Parameters
+    ----------
+    wall
+        Returns seconds since 1970.
+    steady
+        Returns seconds from any moment on, those in which the machine slept among them.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+    ) -> None:
+        self.wall, self.steady = wall, steady
+        self.apart = wall() - steady()
+
+    def __call__(self) -> float:
+        """Return seconds since 1970."""
+        wall, expected = self.wall(), self.steady() + self.apart
+        if abs(wall - expected) > JUMP:
+            alarm(
+                f"the clock jumped to {moment(wall)}; going on with {moment(expected)} until this program starts again"
+            )
+            return expected
+        self.apart += wall - expected
+        return wall
+
+
+def alarm(text: str) -> None:
+    """Log an error, the same one once a minute."""
+    now, kind = time.monotonic(), text[:20]  # what follows are times, which differ
+    if now - _said.get(kind, float("-inf")) > 60:
+        _said[kind] = now
+        logging.getLogger(__name__).error("%s", text)

@@ -1,0 +1,1 @@
+"""The server: pages, the API, uploads."""

@@ -1,0 +1,248 @@
+"""The leaderboard's server: pages for people, and the same as an API."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from fastapi.templating import Jinja2Templates
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.types import ASGIApp
+
+from autograder.leaderboard.board import Board, export_csv
+from autograder.leaderboard.entry import validate
+from autograder.leaderboard.formatting import FILTERS
+from autograder.leaderboard.ranking import missed_bars, smaller_is_better
+from autograder.leaderboard.settings import Olympics
+from autograder.leaderboard.store import jobs
+from autograder.leaderboard.store.store import NotAllowed, Store, Student
+from autograder.leaderboard.store.tables import MEASURED, QUEUED, REFUSED, RUNNING
+from autograder.leaderboard.web import api
+from autograder.leaderboard.web.cache import Cache
+from autograder.leaderboard.web.middleware import Guard, check_same_site
+from autograder.leaderboard.web.pareto_chart import draw
+from autograder.leaderboard.web.uploads import COOKIE, OVERHEAD, Door, EntryId
+
+HERE = Path(__file__).parent
+PAGE = re.compile(r"[0-9]{1,6}")
+ROWS = 100  # of a page of the standings
+
+
+def create_app(store: Store, olympics: Olympics, prefix: str = "") -> ASGIApp:
+    """Return the server.
+
+    Parameters
+    ----------
+    store
+        The database.
+    olympics
+        Events, limits, deadline.
+    prefix
+        Path under which a proxy shows it, such as ``/user/ada/proxy/8001``; a proxy that names it in
+        ``X-Forwarded-Prefix`` or as jupyter-server-proxy does needs none here.
+    """
+    app = FastAPI(
+        title=olympics.title,
+        description="Enter a model, follow its measurement, read the standings. Tokens come from the instructor.",
+        docs_url=None,  # these two pages load scripts from elsewhere
+        redoc_url=None,
+    )
+    board, door = Board(store, olympics), Door(store, olympics)
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    _add_pages(app, store, board, door)
+    api.add_routes(app, store, board, door)
+    return Guard(Cache(app, board.state), olympics.limits.size + OVERHEAD, prefix)
+
+
+def _templates(olympics: Olympics) -> Jinja2Templates:
+    version = hashlib.sha256()
+    for path in sorted((HERE / "static").iterdir()):
+        version.update(path.read_bytes())
+
+    def for_all(request: Request) -> dict[str, Any]:
+        def url(name: str, **parts: Any) -> str:
+            # Without scheme and host: a proxy may know both by other names.
+            return request.url_for(name, **parts).path
+
+        return {"url": url, "olympics": olympics, "static_version": version.hexdigest()[:12]}
+
+    templates = Jinja2Templates(directory=HERE / "templates", context_processors=[for_all])
+    templates.env.filters.update(FILTERS)
+    templates.env.trim_blocks = templates.env.lstrip_blocks = True
+    return templates
+
+
+def _add_pages(app: FastAPI, store: Store, board: Board, door: Door) -> None:
+    olympics = board.olympics
+    templates = _templates(olympics)
+    titles = {event.id: event.title for event in olympics.events}
+
+    def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
+        return templates.TemplateResponse(request, name, context, status_code=status)
+
+    def is_api(request: Request) -> bool:
+        return request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/")
+
+    @app.exception_handler(RequestValidationError)
+    async def no_such_address(request: Request, error: RequestValidationError) -> Response:
+        if is_api(request):
+            return await request_validation_exception_handler(request, error)
+        return page(request, "message.html", 404, detail="There is no such page.")
+
+    @app.exception_handler(AnyHTTPException)
+    async def explain(request: Request, error: AnyHTTPException) -> Response:
+        if is_api(request):
+            return await http_exception_handler(request, error)
+        detail = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
+        answer = page(request, "message.html", error.status_code, detail=detail)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    @app.get("/", name="home", include_in_schema=False)
+    def home(request: Request) -> Response:
+        return page(request, "home.html", snapshot=board.snapshot())
+
+    @app.get("/events/{event}", name="event", include_in_schema=False)
+    def event_page(request: Request, event: str) -> Response:
+        found = _event(olympics, event.removesuffix(".csv"))
+        ranked = board.snapshot().standings[found.id]
+        if event.endswith(".csv"):
+            headers = {"content-disposition": f'attachment; filename="{found.id}.csv"'}
+            return Response(export_csv(found, ranked), media_type="text/csv; charset=utf-8", headers=headers)
+        number = request.query_params.get("page", "1")
+        current = max(1, int(number)) if PAGE.fullmatch(number) else 1
+        pages = max(1, -(-len(ranked.places) // ROWS))
+        if current > pages:
+            raise HTTPException(404, f"These standings have {pages} pages.")
+        rows = ranked.places[(current - 1) * ROWS : current * ROWS]
+        ratio = smaller_is_better(found)
+        high = max((place.score.upper for place in rows), default=1.0)
+        low = 0.0 if ratio else min((place.score.lower for place in rows), default=0.0)
+        scale: dict[str, Any] = {"ratio": ratio, "low": low, "high": high}
+        return page(request, "event.html", event=found, ranked=ranked, rows=rows, current=current, pages=pages, **scale)
+
+    @app.get("/pareto", name="pareto", include_in_schema=False)
+    def pareto(request: Request) -> Response:
+        entries = board.snapshot().entries
+        picture = draw(entries)
+        ordered = sorted(picture.points, key=lambda point: (not point.best, point.entry.latency)) if picture else []
+        return page(request, "pareto.html", picture=picture, rows=ordered[: 2 * ROWS], total=len(entries))
+
+    @app.get("/rules", name="rules", include_in_schema=False)
+    def rules(request: Request) -> Response:
+        return page(request, "rules.html", allowed=validate.ALLOWED)
+
+    def entry_context(entry_id: int) -> dict[str, Any]:
+        found = store.entry(entry_id)
+        if found is None:
+            raise HTTPException(404, f"There is no entry {entry_id}.")
+        snapshot = board.snapshot()
+        measured = next((each for each in snapshot.entries if each.id == entry_id), None)
+        event = _event(olympics, found.event)
+        return {
+            "entry": found,
+            "event": event,
+            "measured": measured,
+            "private": snapshot.private,
+            "place": snapshot.place_of(entry_id),
+            "missed": missed_bars(event, measured, snapshot.private) if measured else "",
+            "history": store.history(entry_id),
+            "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
+            "waiting": found.state in (QUEUED, RUNNING),
+            "refused": found.state == REFUSED,
+            "done": found.state == MEASURED,
+        }
+
+    @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
+    def entry_page(request: Request, entry_id: EntryId) -> Response:
+        return page(request, "entry.html", **entry_context(entry_id))
+
+    @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
+    def entry_now(request: Request, entry_id: EntryId) -> Response:
+        """Return the changing part of an entry's page, if it has changed: asked for every second while it waits."""
+        context = entry_context(entry_id)
+        found = context["entry"]
+        if request.query_params.get("seen") == f"{found.state}-{found.progress}-{context['ahead']}":
+            return Response(status_code=204)
+        return page(request, "_entry.html", **context)
+
+    def entering(request: Request, student: Student, chosen: str, status: int = 200, error: str = "") -> Response:
+        context: dict[str, Any] = {
+            "student": student,
+            "chosen": chosen if chosen in titles else olympics.events[0].id,
+            "closed": board.state()[1],
+            "left": {event: store.left(student, event, olympics.quota) for event in titles},
+            "own": store.entries_of(student),
+            "titles": titles,
+        }
+        return page(request, "enter.html", status, error=error, **context)
+
+    @app.get("/enter", name="enter", include_in_schema=False)
+    def enter_form(request: Request) -> Response:
+        try:
+            student = store.student(request.cookies.get(COOKIE, ""))
+        except NotAllowed:
+            return page(request, "sign_in.html")
+        return entering(request, student, request.query_params.get("event", ""))
+
+    @app.post("/enter", name="enter_file", include_in_schema=False)
+    async def enter_file(request: Request) -> Response:
+        check_same_site(request)
+        student = await door.student(request)
+        try:
+            entry_id = await door.take_form(request, student)
+        except HTTPException as error:
+            chosen = getattr(request.state, "event", "")
+            answer = await run_in_threadpool(entering, request, student, chosen, error.status_code, error.detail)
+            answer.headers.update(error.headers or {})
+            return answer
+        return _see_other(request, "entry", entry_id=entry_id)
+
+    @app.post("/sign-in", name="sign_in", include_in_schema=False)
+    async def sign_in(request: Request) -> Response:
+        check_same_site(request)
+        token = await door.token_of_form(request)
+        try:
+            await door.student(request, token)
+        except HTTPException as error:
+            return page(request, "sign_in.html", error.status_code, error=error.detail)
+        answer = _see_other(request, "enter")
+        secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").partition(",")[0].strip())
+        options: dict[str, Any] = {"httponly": True, "samesite": "strict", "secure": secure}
+        answer.set_cookie(COOKIE, token, max_age=43_200, path=_root(request), **options)
+        return answer
+
+    @app.post("/sign-out", name="sign_out", include_in_schema=False)
+    async def sign_out(request: Request) -> Response:
+        check_same_site(request)
+        answer = _see_other(request, "home")
+        answer.delete_cookie(COOKIE, path=_root(request))
+        return answer
+
+
+def _root(request: Request) -> str:
+    """Return the path of the first page: what else a proxy shows on this host gets no cookie."""
+    return request.url_for("home").path
+
+
+def _see_other(request: Request, name: str, **parts: Any) -> RedirectResponse:
+    """Redirect by a relative address: to an absolute one some proxies add their prefix, others do not."""
+    target = request.url_for(name, **parts).path
+    address = posixpath.relpath(target, posixpath.dirname(request.url.path)) + "/" * target.endswith("/")
+    return RedirectResponse(address, status_code=303)
+
+
+def _event(olympics: Olympics, name: str) -> Any:
+    try:
+        return olympics.event(name)
+    except ValueError as error:
+        raise HTTPException(404, f"{error}.".capitalize()) from None

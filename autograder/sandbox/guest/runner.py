@@ -1,0 +1,245 @@
+"""Runs one submission's cells, and answers the judge's questions about what they defined.
+
+From a student's first cell on, this code shares its interpreter with theirs: what it answers is a claim, not a fact.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import marshal
+import signal
+import socket
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+from tinybench import course
+
+from ..rpc.codec import MAX_CLAIM, Wire
+from ..rpc.endpoint import Peer
+
+MAX_TEXT = 100_000
+MAX_PICTURES = 4_000_000  # of a cell, with which a message is still small enough
+COMPILED = course._compiled
+
+
+class Outputs:
+    """The outputs of the cell that runs, and no more of them than may be kept."""
+
+    def __init__(self) -> None:
+        self.items: list[dict[str, Any]] = []
+        self.room, self.wall = MAX_TEXT, MAX_PICTURES
+
+    def stream(self, name: str, text: str) -> None:
+        """Keep what was printed."""
+        text = text[: max(0, self.room)]
+        self.room -= len(text)
+        if self.items and self.items[-1].get("name") == name:
+            self.items[-1]["text"] += text
+        elif text:
+            self.items.append({"output_type": "stream", "name": name, "text": text})
+
+    def display(self, data: dict[str, Any]) -> None:
+        """Keep what was displayed; a picture may be larger than text."""
+        texts = {kind: str(value) for kind, value in data.items()}
+        size = sum(map(len, texts.values()))
+        if len(self.items) < 100 and size <= self.wall:
+            self.wall -= size
+            self.items.append({"output_type": "display_data", "data": texts, "metadata": {}})
+
+
+OUTPUTS = Outputs()
+
+
+class _Stream:
+    encoding, errors, closed = "utf-8", "strict", False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def write(self, text: str) -> int:
+        OUTPUTS.stream(self.name, str(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Publisher(DisplayPublisher):
+    def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
+        OUTPUTS.display(_texts(data))
+
+    def clear_output(self, wait: bool = False) -> None:
+        OUTPUTS.items.clear()
+
+
+class _Hook(DisplayHook):
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
+        OUTPUTS.display(_texts(format_dict))
+
+
+def _texts(data: dict[str, Any]) -> dict[str, Any]:
+    import base64
+
+    return {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in data.items()}
+
+
+class _Shell(InteractiveShell):
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+
+    def showtraceback(self, *_: Any, **__: Any) -> None:
+        pass  # the error is in the result
+
+    def enable_gui(self, gui: Any = None) -> None:
+        pass  # `%matplotlib inline` asks for it; there is no window to serve
+
+
+def make_shell() -> InteractiveShell:
+    """Return a shell in which nothing has run yet."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.HistoryManager.hist_file = ":memory:"
+    shell = _Shell.instance(config=config)
+    shell.run_cell("", silent=True)  # type: ignore[no-untyped-call]
+    return shell
+
+
+class TooSlow(Exception):
+    """A cell or check ran longer than it may."""
+
+
+@contextmanager
+def time_limit(seconds: float, wire: Wire) -> Iterator[None]:
+    """Interrupt honest code after so much computing, not amid a message; what ignores it is killed from outside."""
+
+    def stop(*_: Any) -> None:
+        if wire.busy:
+            signal.setitimer(signal.ITIMER_PROF, 0.004)
+        else:
+            raise TooSlow(f"it computed longer than {seconds:.3g} s")
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
+    """Run a cell; return its outputs and, where it failed, the name and text of the error."""
+    OUTPUTS.__init__()  # type: ignore[misc]
+    sys.stdout, sys.stderr = _Stream("stdout"), _Stream("stderr")
+    error: BaseException | None = None
+    try:
+        result = shell.run_cell(source, store_history=True)
+        error = result.error_before_exec or result.error_in_exec
+    except BaseException as raised:
+        error = raised
+    if error is None:
+        return OUTPUTS.items, None
+    try:
+        text = str.__getitem__(str(error), slice(2000))  # of a subclass of str, too
+    except Exception:
+        text = ""
+    return OUTPUTS.items, [type(error).__name__[:100], text]
+
+
+class Student(Peer):
+    """The submission's end of the conversation."""
+
+    def __init__(self, wire: Wire, seconds: float) -> None:
+        super().__init__(wire)
+        self._seconds = seconds
+
+    def _do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.nesting > 1:
+            return super()._do(what, args, kwargs)
+        with time_limit(self._seconds, self.wire):
+            return super()._do(what, args, kwargs)
+
+
+class Desk:
+    """What the judge may ask of a submission."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def run(self, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
+        """Run a cell."""
+        return run_cell(self._shell, source)
+
+    def visible(self, source: str, module: str, reference: bytes, pieces: list[str]) -> Any:
+        """Run the visible part of a check cell, with the judged and the named pieces of the student."""
+        original = course.graft
+        _install(module, reference)
+
+        def graft(module: str, names: Any, *named: str) -> Any:
+            return original(module, names, *dict.fromkeys([*pieces, *named]))
+
+        course.graft = self._shell.user_ns["graft"] = graft
+        try:
+            return run_cell(self._shell, source)
+        finally:
+            course.graft = self._shell.user_ns["graft"] = original
+
+    def names(self) -> Any:
+        """Return the submission's names."""
+        return types.SimpleNamespace(**self._shell.user_ns)
+
+    def graft(self, module: str, reference: bytes, pieces: list[str]) -> Any:
+        """Return the reference with these pieces from the submission."""
+        _install(module, reference)
+        return course.graft(module, self._shell.user_ns, *pieces)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Makes a module known whose code came from the judge."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return importlib.machinery.ModuleSpec(name, None, origin=f"<{name}>") if name == self.module else None
+
+
+def _install(module: str, reference: bytes) -> None:
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(module))
+    code = marshal.loads(reference)
+
+    def compiled(origin: str) -> types.CodeType:
+        return code if origin == f"<{module}>" else COMPILED(origin)
+
+    course._compiled = compiled  # type: ignore[assignment]
+
+
+def serve(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:
+    """Do what the judge says until it hangs up."""
+    student = Student(Wire(sock, sends=MAX_CLAIM), seconds)
+    student.share(Desk(shell))
+    student.serve()

@@ -1,0 +1,125 @@
+"""The warm parent: libraries loaded once, a fork into fresh namespaces for each submission.
+
+It runs inside an outer bubblewrap sandbox, keeps capabilities there to make inner ones, and never runs or reads
+anything of a student's: it only passes sockets on to its children.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import linux
+from .runner import make_shell, serve
+
+NOBODY = 65534
+WATCH_SECONDS = 0.05
+
+
+def main(options: dict[str, Any]) -> None:
+    """Preload, say so, then fork for each pair of sockets that arrives."""
+    control = socket.socket(fileno=options["control"])
+    for name in options["preload"]:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # the notebook will say it better
+            print(f"warm: {name}: {error}", file=sys.stderr)
+    shell = make_shell()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    control.sendall(b"r")
+    while True:
+        message, files, _, _ = socket.recv_fds(control, 1, 2)
+        if not message:
+            return
+        if os.fork() == 0:
+            control.close()
+            _supervise(shell, options, *files)
+        for file in files:
+            os.close(file)
+
+
+def _supervise(shell: Any, options: dict[str, Any], life: int, talk: int) -> None:
+    """Start the submission in namespaces of its own; end it with its time, its memory, or its judge."""
+    reason = "the sandbox could not be set up"
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        user, group = os.getuid(), os.getgid()
+        linux.unshare(linux.NEW_NAMESPACES)
+        linux.map_user(NOBODY, user, group)
+        linux.die_with_parent()  # after the change of user, which forgets it
+        first = os.fork()
+        if first == 0:
+            os.close(life)
+            _confined(shell, options, talk)
+        os.close(talk)
+        reason = _watch(first, life, options)
+        os.kill(first, signal.SIGKILL)  # the first process of a pid namespace takes all others with it
+        os.waitpid(first, 0)
+    finally:
+        try:
+            os.write(life, reason.encode())
+        finally:
+            os._exit(0)
+
+
+def _watch(first: int, life: int, options: dict[str, Any]) -> str:
+    deadline = time.monotonic() + options["wall_seconds"]
+    ended = os.pidfd_open(first)
+    while True:
+        ready, _, _ = select.select([life, ended], [], [], WATCH_SECONDS)
+        if life in ready:
+            return "done"
+        if ended in ready:
+            return "the process ended"
+        if linux.tree_memory(first) > options["memory"]:
+            return f"it used more than {options['memory'] / 2**20:.0f} MB of memory"
+        if time.monotonic() > deadline:
+            return f"it ran longer than {options['wall_seconds']:.0f} s in all"
+
+
+def _confined(shell: Any, options: dict[str, Any], talk: int) -> None:
+    """Run the submission as the first process of its own namespaces."""
+    try:
+        linux.die_with_parent()
+        linux.unshare(linux.NEW_MOUNTS)
+        size = f"size={options['tmp_bytes']},nr_inodes=4096,mode=1777"
+        folder = Path(options["folder"])
+        kept = {place: os.open(place, os.O_PATH) for place in options["kept"]}
+        for target in ("/tmp", "/dev/shm", str(folder)):
+            linux.mount("tmpfs", target, "tmpfs", linux.NOSUID | linux.NODEV, size)
+        for place, descriptor in kept.items():  # a Python under /tmp would be hidden by the new one
+            os.makedirs(place)
+            linux.mount(f"/proc/self/fd/{descriptor}", place, "", linux.BIND | linux.RECURSIVE)
+            os.close(descriptor)
+        linux.mount("devpts", "/dev/pts", "devpts", linux.NOSUID, "newinstance,ptmxmode=0666,mode=600")
+        linux.mount("proc", "/proc", "proc", linux.NOSUID | linux.NODEV)
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        for data in options["data"]:
+            (folder / Path(data).name).symlink_to(data)
+        os.chdir(folder)
+        os.setsid()
+        linux.set_limits(options["limits"])
+        linux.drop_privileges()
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 2)  # the parent's is one file for all submissions, which each could read and write
+        os.close(nothing)
+        serve(shell, socket.socket(fileno=talk), options["call_seconds"])
+    except BaseException as error:
+        print(f"warm: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,33 @@
+"""A process that dies or fails takes nobody's verdict along, and is charged to nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from autograder.course.assignment import Assignment
+from autograder.grading import executors
+from autograder.grading.executors import Lost, run_local
+
+
+def work(assignment: Assignment, content: bytes, seed: int, confine: bool) -> bytes:
+    """In place of grading: do what the submission says."""
+    if content == b"die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if content == b"raise":
+        raise RuntimeError("a mistake of the grader's own")
+    return content.upper()
+
+
+@pytest.mark.slow
+def test_processes_that_die_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "grade_bytes", work)
+    tasks = {"a": b"a", "killer": b"die", "b": b"b", "wrong": b"raise", "c": b"c", "another": b"die", "d": b"d"}
+    yielded = list(run_local(tasks.items(), Assignment("name", b"notebook"), 0, workers=2))
+    results = dict(yielded)
+    assert len(yielded) == len(results) == len(tasks)
+    assert [results[key] for key in "abcd"] == [b"A", b"B", b"C", b"D"]
+    assert results["wrong"] == Lost("RuntimeError: a mistake of the grader's own")
+    assert results["killer"] == results["another"] == Lost("the process that graded it died twice")

@@ -1,0 +1,365 @@
+"""What the two sides of a grading may hand each other, and what not."""
+
+from __future__ import annotations
+
+import enum
+import gc
+import math
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autograder.checks import FakeClock
+from autograder.grading.session import stays_here
+from autograder.sandbox.rpc.codec import Foul, Wire, WireError
+from autograder.sandbox.rpc.endpoint import MAX_CLOCKS, Peer
+
+
+class Clock:
+    """A fake of a check."""
+
+    def __init__(self) -> None:
+        self.now, self._secret, self.calls = 0.0, "secret", 0
+
+    def __call__(self) -> float:
+        self.calls += 1
+        self.now += 1.0
+        return self.now
+
+    def fail(self) -> None:
+        raise ZeroDivisionError("by the fake")
+
+
+class Standing(FakeClock):
+    """A clock whose readings are counted."""
+
+    readings, known = 0, True
+
+    def __call__(self) -> float:
+        self.readings += 1
+        return super().__call__()
+
+    @property
+    def standing(self) -> float | None:
+        return self.now if self.known else None
+
+
+class Box:
+    """An object of a student."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.entered = False
+
+    @property
+    def double(self) -> Any:
+        return 2 * self.value
+
+    def __enter__(self) -> Box:
+        self.entered = True
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        return isinstance(error, KeyError)
+
+    @classmethod
+    def make(cls, value: Any, *, twice: bool = False) -> Box:
+        return cls(2 * value if twice else value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.value] * 3)
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> Any:
+        return [self.value] * 3
+
+
+class Late(ValueError):
+    """An error of a student's."""
+
+
+class Work:
+    """The names of a student."""
+
+    Box = Box
+    Late = Late
+    kept: Any = None
+
+    @staticmethod
+    def echo(value: Any) -> Any:
+        return value
+
+    @staticmethod
+    def time(clock: Any, times: int) -> list[float]:
+        return [clock() for _ in range(times)]
+
+    @staticmethod
+    def around(clock: Any, work: Any) -> list[float]:
+        return [clock(), clock(), work(), clock(), clock()]
+
+    @staticmethod
+    def call(function: Any, *args: Any) -> Any:
+        return function(*args)
+
+    @staticmethod
+    def read(thing: Any, name: str) -> Any:
+        return thing._peer.ask("get", thing, name)  # as one who does without the likeness on his side
+
+    @staticmethod
+    def read_back(array: Any, name: str) -> Any:
+        # the copy knows its number, and so goes home as the judge's own
+        end = next(p for p in gc.get_objects() if isinstance(p, Peer) and p.guard is None and id(array) in p.copies)
+        return end.ask("get", array, name)
+
+    @staticmethod
+    def draw(generator: Any) -> float:
+        return float(generator.random())
+
+    @staticmethod
+    def scale(array: Any) -> Any:
+        array *= 2
+        return array
+
+    @staticmethod
+    def late() -> None:
+        raise Late("too late")
+
+    @staticmethod
+    def leave() -> None:
+        raise SystemExit(3)
+
+    @staticmethod
+    def count() -> Iterator[int]:
+        yield from range(3)
+
+
+@pytest.fixture
+def student() -> Iterator[Any]:
+    here, there = socket.socketpair()
+    theirs = Peer(Wire(there))
+    theirs.share(Work())
+    thread = threading.Thread(target=theirs.serve, daemon=True)
+    thread.start()
+    with here, there:
+        judge = Peer(Wire(here), guard=stays_here)
+        yield judge.root()
+        here.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+VALUES = [
+    None, True, 0, 1.5, float("inf"), "ü", b"\x00\xff", 1 + 2j, [1, [2.0]], (1, "a"), {"a": (1,), 2: None}, {1, 2},
+    frozenset({"x"}), range(3), slice(1, None, 2), np.float64(0.1), np.int8(3), np.bool_(True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_plain_values_keep_value_and_type(student: Any, value: Any) -> None:
+    back = student.echo(value)
+    assert type(back) is type(value)
+    assert back == value
+
+
+def test_arrays_travel(student: Any) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    back = student.echo(array)
+    assert back.dtype == array.dtype
+    assert (back == array).all()
+    assert np.isnan(student.echo(float("nan")))
+
+
+def test_objects_stay_and_answer(student: Any) -> None:
+    box = student.Box(4)
+    assert box.value == 4
+    assert box.double == 8
+    assert list(box) == [4, 4, 4]
+    assert len(box) == 3
+    assert student.Box.make(3, twice=True).value == 6
+    assert isinstance(box, student.Box)
+    assert not isinstance(1, student.Box)
+    assert list(student.count()) == [0, 1, 2]
+    with student.Box(1) as inner:
+        assert inner.entered
+        raise KeyError("swallowed by the box")
+    box.value = 5
+    assert box.double == 10
+    assert type(box).__name__ == "Box"
+
+
+def test_fakes_stay_with_the_judge(student: Any) -> None:
+    clock = Clock()
+    assert student.time(clock, 4) == [1.0, 2.0, 3.0, 4.0]
+    assert clock.calls == 4
+    seen: list[Any] = []
+    assert student.call(lambda x: seen.append(x) or 7, [1]) == 7
+    assert seen == [[1]]
+    assert student.echo(clock) is clock
+    assert student.call(np.mean, [1.0, 3.0]) == 2.0
+
+
+def test_a_clock_that_stands_is_read_without_a_message(student: Any) -> None:
+    clock = Standing(3.0)
+
+    def work() -> float:
+        clock.now += 1.5
+        return 0.0
+
+    assert student.around(clock, work) == [3.0, 3.0, 0.0, 4.5, 4.5]
+    assert clock.readings == 0
+    clock.known = False
+    assert student.around(clock, work) == [4.5, 4.5, 0.0, 6.0, 6.0]
+    assert clock.readings == 4
+    clocks = [Standing(float(i)) for i in range(2 * MAX_CLOCKS)]
+    assert [student.call(each) for each in (*clocks, *clocks)] == [each.now for each in (*clocks, *clocks)]
+    assert [clock.readings for clock in clocks] == [0] * 2 * MAX_CLOCKS
+    assert student.echo(clocks)[0] is clocks[0]
+    clocks[0].now = 9.0
+    assert student.call(clocks[0]) == 9.0
+
+
+def test_errors_keep_their_kind(student: Any) -> None:
+    with pytest.raises(ValueError, match="too late") as raised:
+        student.late()
+    assert type(raised.value).__name__ == "Late"
+    with pytest.raises(student.Late):
+        student.late()
+    with pytest.raises(AttributeError):
+        _ = student.missing
+    with pytest.raises(RuntimeError, match="3"):
+        student.leave()
+    with pytest.raises(ZeroDivisionError, match="by the fake"):
+        student.call(Clock().fail)
+
+
+@pytest.mark.parametrize(
+    "name", ["__globals__", "__class__", "__code__", "__init__", "_secret", "__dict__", "__reduce__"]
+)
+def test_insides_of_fakes_are_closed(student: Any, name: str) -> None:
+    for fake in (Clock(), Clock().fail, lambda: 1):
+        with pytest.raises(AttributeError):
+            student.read(fake, name)
+
+
+def test_libraries_objects_are_copied_not_lent(student: Any) -> None:
+    generator, marker, array = np.random.default_rng(1), object(), np.ones(3)
+    for thing in (generator, marker, array, abs, np.mean):
+        assert student.echo(thing) is thing, "what comes back unchanged is the original"
+    before = generator.bit_generator.state
+    student.draw(generator)
+    assert generator.bit_generator.state == before
+    changed = student.scale(array)
+    assert changed is not array
+    assert list(changed) == [2.0, 2.0, 2.0]
+    seen: list[int] = []
+    student.call(seen.append, 3)
+    student.call(iter([1, 2]).__next__)
+    assert seen == [3]
+    with pytest.raises(Exception, match="pickle"):
+        student.echo(socket)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ["value", {"pickle": "gASVHAAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjARleGl0lIWUUpQu"}],
+        ["value", {"named": "os:system"}],
+        ["value", {"yours": 99}],
+        ["value", {"mine": "x"}],
+        ["value", {"array": ["|O", [1], "AAAAAAAAAAA="]}],
+        ["value", {"array": ["<f8", [10**12], "AAAAAAAAAAA="]}],
+        ["value", {"array": ["<f8", [-1, -1], "AAAAAAAAAAA="]}],
+        ["value", {"dict": [[{"dict": []}, 1]]}],
+        ["value", {"range": [0, 1, 0]}],
+        ["value", {"range": [0, 10**11, 1]}],
+        ["value", {"array": ["<f8", [200_000_000, 0], ""]}],
+        ["value", {"objects": [[2], [1]]}],
+        ["value", {"nonsense": 1}],
+        ["ask", "get", ["text", "format"], {"dict": []}],
+        ["ask", "format", [1, "3000000000d"], {"dict": []}],
+        ["ask", "special", [{"range": [0, 9, 1]}, "__contains__", 0.5], {"dict": []}],
+        ["value", {"dict": [], "tuple": []}],
+        ["error", "text", 1, 2, 3],
+        ["ask", "set", [{"yours": 0}, "now", 5], {"dict": []}],
+        ["ask", "special", [{"yours": 0}, "__reduce__"], {"dict": []}],
+        ["ask", "isinstance", [{"yours": 0}, 1], {"dict": []}],
+        ["ask", "get", [], {"dict": []}],
+        ["ask", "get", 5, 6],
+        {"value": 1},
+        [],
+        7,
+    ],
+    ids=repr,
+)
+def test_garbage_harms_nobody(reply: Any) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        judge = Peer(Wire(here), guard=stays_here)
+        judge.wire.allow(2)
+        judge.share(Clock())
+        Wire(there).send(reply)
+        there.shutdown(socket.SHUT_WR)
+        with pytest.raises((WireError, RuntimeError)):
+            judge.ask("get", judge.root(), "x")
+        assert judge.mine[0].now == 0.0
+
+
+def test_only_what_was_lent_answers(student: Any) -> None:
+    """Else a student could have the judge call any method of what they sent: `tofile` of an array, `format` of a text."""
+    array, clock = np.ones(2), Clock()
+    assert student.read(clock, "fail") is not None
+    with pytest.raises(Foul, match="not lent"):
+        student.read_back(array, "tofile")
+
+
+def test_a_conversation_has_an_end() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        wire, other = Wire(here, in_all=99), Wire(there)
+        for _ in range(9):
+            other.send("x" * 8)
+        for _ in range(9):
+            wire.receive()
+        other.send("x" * 8)
+        with pytest.raises(Foul, match="more than one conversation"):
+            wire.receive()
+
+
+class Verdict(enum.StrEnum):
+    """Text of a student's own class."""
+
+    FASTER = "faster"
+
+
+class Level(enum.IntEnum):
+    """A number of a student's own class."""
+
+    THREE = 3
+
+
+class Length(float):
+    """Another."""
+
+
+def test_text_and_numbers_of_own_classes_are_text_and_numbers(student: Any) -> None:
+    for value, plain in ((Verdict.FASTER, "faster"), (Level.THREE, 3), (Length(-0.0), -0.0), (Length("nan"), math.nan)):
+        Work.kept = value
+        found = student.kept
+        assert type(found) is type(plain)
+        assert repr(found) == repr(plain)
+    labels = np.array([["a", 1], [None, 2.5]], dtype=object)
+    Work.kept = labels
+    assert student.kept.tolist() == labels.tolist()
+
+
+def test_a_hash_bomb_of_frames_is_refused() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"\xff\xff\xff\xff")
+        with pytest.raises(Foul, match="limit"):
+            Wire(here).receive()

@@ -1,0 +1,394 @@
+"""A whole study on real models: killed and resumed, its tables, figures and report, read in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import Browser, Page
+
+from tinybench import suite
+from tinybench.energy import CpuTimeMeter
+from tinybench.pareto import DIRECTIONS, Requirements
+from tinybench.result import BenchmarkResult
+from tinybench.suite import BenchmarkSuite
+
+NAMES = ["logistic", "logistic ONNX", "forest", "forest ONNX", "bayes", "<b>&bold"]
+TABLES = {
+    "benchmark_runs.csv": ["metric", "model", "run", "value", "unit", "measured"],
+    "benchmark_summary.csv": [
+        "metric",
+        "model",
+        "unit",
+        "measured",
+        "count",
+        "mean",
+        "std",
+        "median",
+        "min_val",
+        "max_val",
+        "value",
+        "lower",
+        "upper",
+        "interval",
+    ],
+    "comparisons.csv": [
+        "metric",
+        "model_a",
+        "model_b",
+        "unit",
+        "ratio",
+        "ratio_lower",
+        "ratio_upper",
+        "difference",
+        "difference_lower",
+        "difference_upper",
+        "p",
+        "cohens_d",
+        "paired",
+        "test",
+        "verdict",
+        "p_holm",
+    ],
+    "benchmark_dashboard.csv": [
+        "model",
+        "latency_ms",
+        "latency_p95_ms",
+        "throughput_qps",
+        "accuracy",
+        "memory_mb",
+        "energy_mj",
+        "energy_measured",
+    ],
+}
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return (X / 16).astype(np.float32), y
+
+
+def real_models() -> dict[str, Any]:
+    """Three scikit-learn models, two of them in ONNX as well, and one under an awkward name."""
+    import onnxruntime
+    from skl2onnx import to_onnx
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = digits()
+    logistic = LogisticRegression(max_iter=200).fit(X[:1200], y[:1200])
+    forest = RandomForestClassifier(10, random_state=0).fit(X[:1200], y[:1200])
+    bayes = GaussianNB().fit(X[:1200], y[:1200])
+
+    def session(model: Any) -> Any:
+        converted = to_onnx(model, X[:1], options={"zipmap": False})
+        return onnxruntime.InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
+
+    return dict(zip(NAMES, [logistic, session(logistic), forest, session(forest), bayes, bayes], strict=True))
+
+
+def make(folder: Path | str, **options: Any) -> BenchmarkSuite:
+    X, y = digits()
+    given = {"measurement_runs": 12, "batch_sizes": (1, 16), "meter": CpuTimeMeter(10.0), "progress": None}
+    return BenchmarkSuite(real_models(), (X[1200:], y[1200:]), folder, **{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> BenchmarkSuite:
+    """A study of six models, with its report."""
+    done = make(tmp_path_factory.mktemp("study"))
+    done.run_full_benchmark()
+    done.generate_report(Requirements(latency_p95_ms=60_000, accuracy_min=0.9))  # no machine is that busy
+    return done
+
+
+def rows_of(study: BenchmarkSuite, name: str) -> list[dict[str, str]]:
+    with (study.output_dir / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_everything_is_measured(study: BenchmarkSuite) -> None:
+    assert list(study.results) == ["latency", "throughput", "accuracy", "memory", "energy"]
+    for by_model in study.results.values():
+        assert list(by_model) == NAMES
+    X, y = digits()
+    for name in ("logistic", "forest", "bayes"):
+        found = study.results["accuracy"][name].metadata["accuracy"]
+        assert found == pytest.approx(study.models[name].score(X[1200:], y[1200:]))
+    assert study.results["latency"]["bayes"].count == 12
+    assert not study.results["energy"]["bayes"].measured
+
+
+def test_tables_have_their_documented_columns(study: BenchmarkSuite) -> None:
+    functions = {
+        "benchmark_runs.csv": suite.run_rows,
+        "benchmark_summary.csv": suite.summary_rows,
+        "benchmark_dashboard.csv": suite.dashboard_rows,
+    }
+    for name, columns in TABLES.items():
+        rows = rows_of(study, name)
+        assert list(rows[0]) == columns, name
+        assert name in (BenchmarkSuite.write_tables.__doc__ or "")
+        if name in functions:
+            for column in columns:
+                assert f"``{column}``" in (functions[name].__doc__ or ""), f"{column} of {name} is not documented"
+    for column in TABLES["comparisons.csv"]:
+        documented = f"{suite.compare_pair.__doc__} {suite.comparison_rows.__doc__}"
+        assert f"``{re.sub('_(lower|upper)$', '', column)}``" in documented, (
+            f"{column} of comparisons.csv is not documented"
+        )
+
+
+def test_tables_agree_with_results(study: BenchmarkSuite) -> None:
+    runs = rows_of(study, "benchmark_runs.csv")
+    for metric, by_model in study.results.items():
+        for name, result in by_model.items():
+            mine = [float(row["value"]) for row in runs if (row["metric"], row["model"]) == (metric, name)]
+            assert mine == result.values
+    assert len(rows_of(study, "benchmark_summary.csv")) == 5 * len(NAMES)
+    assert len(rows_of(study, "comparisons.csv")) == 5 * 15
+    best = json.loads((study.output_dir / "benchmark_summary.json").read_text(encoding="utf-8"))
+    assert set(best) == set(study.results)
+    assert "bayes" not in [best["accuracy"]["model"], *best["accuracy"]["tied"]]
+    assert "logistic ONNX" in [best["accuracy"]["model"], *best["accuracy"]["tied"]]
+    assert json.loads((study.output_dir / "system.json").read_text(encoding="utf-8"))["cpu"]
+
+
+def test_figures(study: BenchmarkSuite, tmp_path: Path) -> None:
+    for name in [*study.results, "tradeoff"]:
+        picture = study.output_dir / f"benchmark_{name}.png"
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    before = {path.name for path in study.output_dir.iterdir()}
+    figures = study.plot_results(save_plots=False)
+    assert set(figures) == set(study.results)
+    assert "lower is better" in figures["latency"].axes[0].get_xlabel()
+    assert "estimated" in figures["energy"].axes[0].get_xlabel()
+    study.plot_pareto_frontier("memory", "throughput", save_plots=False)
+    assert {path.name for path in study.output_dir.iterdir()} == before
+
+
+def test_frontier(study: BenchmarkSuite) -> None:
+    points = study.generate_pareto_frontier()
+    assert [point["model"] for point in points] == NAMES
+    assert any(point["on_frontier"] for point in points)
+    for point in points:
+        assert 0 <= point["probability"] <= 1
+    with pytest.raises(ValueError, match="'speed' was not measured"):
+        study.generate_pareto_frontier("speed")
+
+
+def test_report_says_what_a_reader_needs(study: BenchmarkSuite) -> None:
+    text = (study.output_dir / "report.md").read_text(encoding="utf-8")
+    for heading in (
+        "Requirements",
+        "The models",
+        "Best in each dimension",
+        "Latency",
+        "Energy (estimate)",
+        "Comparisons",
+        "Conditions",
+    ):
+        assert f"\n## {heading}\n" in text
+    assert "bayes | no | accuracy_min is 0.9, the model has 0.8" in text
+    assert "<b>&bold" in text
+    for picture in re.findall(r"\]\((\S+)\)", text):
+        assert (study.output_dir / picture).is_file()
+
+
+def test_report_claims_only_what_it_has() -> None:
+    """Nobody is beaten where all are on the frontier, one value is no dot, and 0 bytes on top are not 0 bytes."""
+    times = {
+        "slow": BenchmarkResult("latency", [2.0] * 9, unit="s"),
+        "quick": BenchmarkResult("latency", [1.0] * 9, unit="s"),
+    }
+    right = {"slow": 90, "quick": 80}
+    results = {
+        "latency": times,
+        "accuracy": {
+            name: BenchmarkResult("accuracy", [n / 100], {"correct": n, "total": 100}) for name, n in right.items()
+        },
+        "memory": {name: BenchmarkResult("memory", [0.0] * 9, unit="B") for name in right},
+    }
+    sections = {section.title: section for section in suite.report_sections(results)}
+    assert "On the frontier of latency and accuracy: quick; slow." in sections["The models"].text
+    assert "beaten" not in sections["The models"].text
+    assert "each dot is one measurement" in sections["Latency"].text
+    assert "dot" not in sections["Accuracy"].text
+    assert sections["Memory"].rows[0]["value"] == "none added"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_report_in_a_browser(
+    study: BenchmarkSuite, browser: Browser, barriers: Callable[[Page], list[str]], scheme: Any
+) -> None:
+    page_file = study.output_dir / "report.html"
+    text = page_file.read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), "the page must need no network"
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 900, "height": 900})
+    asked: list[str] = []
+    problems: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: problems.append(message.text))
+    page.goto(page_file.as_uri())
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert problems == []
+    assert page.locator("th[scope=row]", has_text="<b>&bold").first.inner_text() == "<b>&bold"
+    assert page.locator("img").count() == 6
+    assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 300 && i.alt.length > 20)")
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "tables scroll, the page does not"
+    page.locator("details").evaluate_all("all => all.forEach(d => d.open = true)")
+    assert barriers(page) == []
+    page.close()
+
+
+KILLED = """
+import sys
+from tests.tinybench.test_suite import make
+print("ready", flush=True)
+make(sys.argv[1]).run_full_benchmark(resume=len(sys.argv) > 2)
+"""
+
+
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    pieces = tmp_path / "measurements"
+    with subprocess.Popen(command, env=environment, cwd=root) as process:
+        deadline = time.monotonic() + 1200  # against hanging only
+        while not (pieces / "latency-1.json").is_file():
+            assert process.poll() is None, "the study ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+    left = {path.name: path.read_bytes() for path in pieces.glob("[!.]*.json")}
+    assert "energy.json" not in left
+    for content in left.values():
+        json.loads(content)
+    half = make(tmp_path)
+    found = half.load()
+    assert found["latency"]["bayes"].count >= 3
+    assert half.write_tables(), "what is there can be read and reported"
+    half.generate_report()
+    subprocess.run([*command, "resume"], env=environment, cwd=root, check=True)
+    for name, content in left.items():
+        assert (pieces / name).read_bytes() == content, f"{name} was measured again"
+    whole = make(tmp_path).load()
+    assert list(whole) == ["latency", "throughput", "accuracy", "memory", "energy"]
+    assert whole["latency"]["bayes"].count == 12
+    assert whole["latency"]["bayes"].values[: len(found["latency"]["bayes"].values)] == found["latency"]["bayes"].values
+
+
+def test_resume_refuses_another_study(study: BenchmarkSuite, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(study.output_dir, folder)
+    with pytest.raises(ValueError, match="seed was 0, is 3"):
+        make(folder, seed=3).run_full_benchmark(resume=True)
+    X, y = digits()
+    fitted_anew = type(study.models["bayes"])().fit(X[:300], y[:300])
+    other = BenchmarkSuite(
+        {**study.models, "bayes": fitted_anew},
+        study.datasets,
+        folder,
+        measurement_runs=12,
+        batch_sizes=(1, 16),
+        progress=None,
+    )
+    with pytest.raises(ValueError, match="model bayes was GaussianNB"):
+        other.run_full_benchmark(resume=True)
+
+
+def test_a_second_run_keeps_the_first(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "study"
+    for _ in range(3):
+        BenchmarkSuite(
+            {"double": lambda x: 2 * x},
+            (np.eye(3), np.arange(3)),
+            folder,
+            measurement_runs=6,
+            batch_sizes=(1,),
+            meter=CpuTimeMeter(10.0),
+            progress=None,
+        ).run_full_benchmark()
+    assert sorted(path.name for path in folder.glob("measurements*")) == [
+        "measurements",
+        "measurements.1",
+        "measurements.2",
+    ]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    data = (np.eye(3), np.arange(3))
+    with pytest.raises(ValueError, match="no dataset"):
+        BenchmarkSuite([abs], [], tmp_path)
+    with pytest.raises(ValueError, match=r"lengths|labels"):
+        BenchmarkSuite([abs], (np.eye(3), [0, 1]), tmp_path)
+    with pytest.raises(ValueError, match="models is empty"):
+        BenchmarkSuite([], data, tmp_path)
+    with pytest.raises(OSError, match="choose another output_dir"):
+        BenchmarkSuite([abs], data, "/proc/nowhere", progress=None).run_full_benchmark()
+    with pytest.raises(ValueError, match=r"call run_full_benchmark\(\) first"):
+        BenchmarkSuite([abs], data, tmp_path / "empty").generate_report()
+
+    def broken(x: Any) -> Any:
+        raise ZeroDivisionError("a model's own error")
+
+    with pytest.raises(ZeroDivisionError):
+        BenchmarkSuite([broken], data, tmp_path / "broken", progress=None).run_full_benchmark()
+
+
+def test_requirements_that_cannot_be_judged(study: BenchmarkSuite) -> None:
+    results = {metric: by_model for metric, by_model in study.results.items() if metric != "memory"}
+    section = suite.report_sections(results, Requirements(memory_max_mb=1.0))[0]
+    assert {row["meets them"] for row in section.rows} == {"cannot tell"}
+    assert "measure it" in section.rows[0]["why not"]
+
+
+def test_cells_are_safe_in_a_spreadsheet() -> None:
+    text = suite.csv_text([{"model": "=HYPERLINK()", "value": -1.5, "none": None, "nan": float("nan")}])
+    assert text == "model,value,none,nan\n'=HYPERLINK(),-1.5,,\n"
+    assert suite.csv_text([]) == ""
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(DIRECTIONS)),
+        st.dictionaries(
+            st.text(min_size=1, max_size=4),
+            st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=8),
+            min_size=1,
+            max_size=4,
+        ),
+        min_size=1,
+    )
+)
+@settings(deadline=None, max_examples=40)
+def test_tables_of_any_results(values: dict[str, dict[str, list[float]]]) -> None:
+    results = {m: {name: BenchmarkResult(m, v) for name, v in by_model.items()} for m, by_model in values.items()}
+    assert len(suite.run_rows(results)) == sum(len(v) for by_model in values.values() for v in by_model.values())
+    best = suite.best_by_dimension(results)
+    for metric, row in best.items():
+        medians = {name: float(np.median(v)) for name, v in values[metric].items()}
+        assert row["value"] == (max if DIRECTIONS[metric] == "max" else min)(medians.values())
+        assert row["model"] not in row["tied"]
+    for row in suite.comparison_rows(results):
+        assert row["p"] <= row["p_holm"] <= 1
