@@ -265,11 +265,3 @@ def _call(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> 
         args, keywords, function = (*function.args, *args), {**function.keywords, **keywords}, function.func
     told = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in keywords.items()]
     return f"{_name(function, 'the call')}({', '.join(told)})"
-
-
-close = all_close = same
-
-
-def raises(error: type[Exception], call: Callable[..., Any], what: str, **more: Any) -> None:
-    """Fail unless a call raises this error; see `refuses`."""
-    refuses(call, error=error, what=what, **more)
