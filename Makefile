@@ -57,16 +57,16 @@ bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autog
 	$(say)
 	python -m tests.benchmarks.grading
 
-lock: $(READY)  ## renew requirements.lock from pyproject.toml
+lock: $(READY)  ## renew requirements.lock from the two pyproject.toml
 	$(say)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements.lock
+	uv pip compile pyproject.toml autograder/pyproject.toml --extra onnx --extra dev --no-emit-package tinybench-ml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements.lock
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml autograder/pyproject.toml
 	@echo "== environment: .venv, from requirements.lock"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "TinyBench needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	@.ci/install-system venv
 	$(PYTHON) -m venv .venv
 	python -m pip install --quiet uv
 	uv pip install --python .venv --compile-bytecode --require-hashes -r requirements.lock
-	uv pip install --python .venv --no-deps --editable .
+	uv pip install --python .venv --no-deps --editable . --editable ./autograder
 	@touch $@

@@ -30,27 +30,7 @@ TinyBench is running; Ctrl+C ends it.
 
 
 def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
-    """Serve the course at `root` until it is interrupted.
-
-    Parameters
-    ----------
-    root : Path
-        The course folder, which becomes the root of JupyterLab.
-    browser : bool
-        Open a web browser on the first notebook.
-    port : int, optional
-        Port to listen on, 0 for any free one; by default JupyterLab's usual port, or a free one near it.
-
-    Returns
-    -------
-    int
-        The exit code of the command.
-
-    Raises
-    ------
-    NotebookError
-        If there is no module, or nbgrader cannot release one.
-    """
+    """Serve the course at `root` until it is interrupted, by default on JupyterLab's usual port or one near it."""
     root = root.resolve()
     names = [notebook.stem for notebook in course_notebooks(root)]
     if not names:
@@ -61,35 +41,32 @@ def serve(root: Path, *, browser: bool = True, port: int | None = None) -> int:
         from autograder.course.release import release_all
 
         print("Building the student release ...", flush=True)
-        release_all(root, outdated, verify=False)  # `autograder release` proves it; a newcomer need not wait
+        release_all(root, outdated, verify=False)  # the proof is for `autograder release`: a newcomer need not wait
     publish(root, names)
-    with ExitStack() as beside:
+    with ExitStack() as servers:
         without = unavailable()
-        leaderboard = f"left out, and so is grading: {without}" if without else start_leaderboard(root, beside)
+        leaderboard = f"left out, and so is grading: {without}" if without else start_leaderboard(root, servers)
         run_jupyterlab(root, f"{STUDENT}/{names[0]}/{names[0]}.ipynb", browser, port, leaderboard)
     return 0
 
 
-def start_leaderboard(root: Path, beside: ExitStack) -> str:
-    """Start the leaderboard, to be ended with `beside`, and hand the notebooks its address and a token.
+def start_leaderboard(root: Path, servers: ExitStack) -> str:
+    """Start the leaderboard until `servers` ends, tell the notebooks its address, and return it, or why there is none.
 
-    Returns
-    -------
-    str
-        Where it is, for people; or why there is none: the course goes on without.
+    Without a leaderboard the course goes on.
     """
     try:
         from autograder.leaderboard.settings import load
         from autograder.leaderboard.store.store import Store
         from autograder.leaderboard.web.local_server import database, running
 
-        address = beside.enter_context(running(root))
+        address = servers.enter_context(running(root))
         student = _user()
         store = Store(database(root))
         token = store.add_token(student, load().quota.token_days)
         store.close()
     except Exception as error:  # such as a missing package, no sandbox, or no room on the disk
-        beside.close()
+        servers.close()
         return f"not running: {error}"
     os.environ.update(TINYBENCH_LEADERBOARD=address, TINYBENCH_TOKEN=token)  # kernels inherit them
     return f"{address}  (you are {student}; its pages ask for your token {token})"
@@ -104,7 +81,7 @@ def _user() -> str:
 
 
 def use_configuration(root: Path) -> None:
-    """Let Jupyter find the course's configuration, and the kernel in a sandbox; lists look from student/."""
+    """Let Jupyter find the course's configuration, and the kernel in a sandbox where there is one."""
     os.chdir(root)
     places = {"JUPYTER_CONFIG_PATH": root} | ({} if unavailable() else {"JUPYTER_PATH": KERNELS})
     for variable, folder in places.items():
@@ -114,21 +91,17 @@ def use_configuration(root: Path) -> None:
 
 def is_outdated(root: Path, name: str) -> bool:
     """Tell whether a module is not yet released to the student, or newer than its release."""
-    source, released, students = (
-        root / folder / name / f"{name}.ipynb" for folder in (MODULES, "course/release", STUDENT)
-    )
-    if not (released.is_file() and students.is_file()):
-        return True
-    return source.stat().st_mtime > released.stat().st_mtime
+    paths = (root / folder / name / f"{name}.ipynb" for folder in (MODULES, "course/release", STUDENT))
+    source, released, students = paths
+    return not (released.is_file() and students.is_file()) or source.stat().st_mtime > released.stat().st_mtime
 
 
 def publish(root: Path, names: list[str]) -> None:
     """Put the released modules into the local exchange, where the Assignment List finds them."""
     if platform.system() == "Windows":
-        print("No exchange, for nbgrader has none on Windows; everything else works.", flush=True)
+        print("nbgrader has no exchange on Windows; everything else works.", flush=True)
         return
-    # Imported late: nbgrader takes two seconds, and an empty course should be told at once.
-    from nbgrader.apps import NbGraderAPI
+    from nbgrader.apps import NbGraderAPI  # takes two seconds
     from traitlets.config import Config
 
     config = configure(Config(), root)
@@ -164,10 +137,8 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
     server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
     server.web_app.settings["page_config_hook"] = without_news
     exchange = root / "course" / "exchange"
-    text = ADDRESSES.format(
-        url=server.connection_url, token=token, first=first, exchange=exchange, leaderboard=leaderboard
-    )
-    print(text, flush=True)
+    places = {"first": first, "exchange": exchange, "leaderboard": leaderboard}
+    print(ADDRESSES.format(url=server.connection_url, token=token, **places), flush=True)
     server.start()
 
 

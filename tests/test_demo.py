@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder.demo import hold_olympics, with_little_effort
+from autograder.demo import brief_events, hold_olympics
 from autograder.leaderboard.settings import load
 from tests.tiny_course import ROOT
 
 
 def test_the_shipped_events_can_be_made_brief(tmp_path: Path) -> None:
     path = tmp_path / "events.toml"
-    path.write_text(with_little_effort(), encoding="utf-8")
+    path.write_text(brief_events(), encoding="utf-8")
     brief, shipped = load(path), load()
     assert [event.id for event in brief.events] == [event.id for event in shipped.events]
     assert brief.event("latency").accuracy_min < shipped.event("latency").accuracy_min

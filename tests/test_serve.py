@@ -26,8 +26,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.needs("sandbox")
 def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) -> None:
-    with ExitStack() as beside:
-        said = serve.start_leaderboard(tmp_path, beside)
+    with ExitStack() as servers:
+        said = serve.start_leaderboard(tmp_path, servers)
         address, token = os.environ["TINYBENCH_LEADERBOARD"], os.environ["TINYBENCH_TOKEN"]
         assert said.startswith(address)
         assert token in said
@@ -42,8 +42,8 @@ def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) 
 
 def test_where_it_cannot_run_the_course_goes_on(tmp_path: Path) -> None:
     (tmp_path / "course" / "leaderboard.db").mkdir(parents=True)  # no database can be made here
-    with ExitStack() as beside:
-        said = serve.start_leaderboard(tmp_path, beside)
+    with ExitStack() as servers:
+        said = serve.start_leaderboard(tmp_path, servers)
     assert said.startswith("not running: ")
     assert os.environ["TINYBENCH_LEADERBOARD"] == ""
     assert "unable to open database" in (tmp_path / "course" / "leaderboard.log").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def test_a_user_without_a_name_enters_as_student(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.needs("sandbox")
-def test_jupyter_finds_the_kernel_in_a_sandbox_beside_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jupyter_finds_the_kernel_in_a_sandbox_and_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH"):
         monkeypatch.setenv(name, "/elsewhere")

@@ -2,6 +2,6 @@
 
 import sys
 
-from tinybench.cli import main
+from tinybench.shell.cli import main
 
 sys.exit(main())

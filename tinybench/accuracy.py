@@ -14,25 +14,6 @@ import numpy as np
 from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 
-__all__ = [
-    "McNemarResult",
-    "ParityResult",
-    "balanced_accuracy",
-    "checked_labels",
-    "checked_outputs",
-    "counted",
-    "difference_interval",
-    "known_classes",
-    "mcnemar",
-    "measure_accuracy",
-    "named_datasets",
-    "output_kind",
-    "parity",
-    "predicted_labels",
-    "recall_per_class",
-    "wilson_interval",
-]
-
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the Wilson score interval of a fraction.

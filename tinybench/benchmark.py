@@ -25,18 +25,6 @@ from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.result import BenchmarkResult
 
-__all__ = [
-    "Benchmark",
-    "best_throughput",
-    "clock_rate",
-    "cpu_elsewhere",
-    "cpu_info",
-    "integer_kernels",
-    "library_versions",
-    "name_models",
-    "system_info",
-    "thread_settings",
-]
 _TELLING_FLAGS = {
     "avx2": "AVX2",
     "avx512f": "AVX-512",

@@ -18,33 +18,6 @@ import numpy as np
 from tinybench.latency import inputs_by_model, prepare, timed_calls
 from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval, scale_unit
 
-__all__ = [
-    "Comparison",
-    "Gate",
-    "anova",
-    "anytime_interval",
-    "average_ranks",
-    "check_comparable",
-    "cohens_d",
-    "cohens_d_paired",
-    "compare",
-    "compare_all",
-    "compare_live",
-    "decide",
-    "holm",
-    "measurement_conditions",
-    "median_interval",
-    "median_ratio",
-    "permutation_test",
-    "regression_gate",
-    "runs_to_decide",
-    "sign_e_value",
-    "sign_test",
-    "vargha_delaney_a12",
-    "welch_intervals",
-    "welch_test",
-    "wilcoxon_test",
-]
 _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")
 
 

@@ -20,34 +20,6 @@ from tinybench.comparison import Comparison
 from tinybench.latency import check_runs
 from tinybench.onnx import refuse_existing, save_graph
 
-__all__ = [
-    "VERDICTS",
-    "AccuracyChange",
-    "Entry",
-    "Journal",
-    "Layer",
-    "accuracy_change",
-    "activations",
-    "adam_step",
-    "changes",
-    "check_layers",
-    "decided",
-    "distillation_gradient",
-    "distillation_loss",
-    "factorise",
-    "initial_layers",
-    "layers_of",
-    "low_rank",
-    "parameters",
-    "prune_units",
-    "prune_weights",
-    "save_layers",
-    "seed_verdict",
-    "softmax",
-    "train",
-    "zipped_size",
-]
-
 
 class Layer(NamedTuple):
     """One layer of a network: ``max(x W + b, 0)``, or ``x W + b`` without ReLU.

@@ -18,19 +18,6 @@ from tinybench.latency import as_callable, as_input, check_runs, describe_input,
 from tinybench.result import BenchmarkResult
 from tinybench.timer import calibrate_loops
 
-__all__ = [
-    "CpuTimeMeter",
-    "RaplMeter",
-    "best_meter",
-    "counter_difference",
-    "cpu_utilisation",
-    "energy_reading",
-    "idle_power",
-    "measure_energy",
-    "package_domains",
-    "read_counter",
-    "usable_cores",
-]
 _POWERCAP = "/sys/class/powercap"
 
 

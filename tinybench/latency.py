@@ -29,33 +29,6 @@ import numpy as np
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.timer import calibrate_loops, timer_overhead
 
-__all__ = [
-    "Call",
-    "Clock",
-    "as_callable",
-    "as_input",
-    "check_runs",
-    "describe_input",
-    "fresh_process",
-    "fresh_task",
-    "hot_median",
-    "inputs_by_model",
-    "latency_summary",
-    "measure_cold_start",
-    "measure_latencies",
-    "measure_latency",
-    "measure_session_latency",
-    "portable_factory",
-    "prepare",
-    "ran_backwards",
-    "round_orders",
-    "run_fresh",
-    "runs_within",
-    "session_call",
-    "session_starts",
-    "timed_calls",
-    "warm_up",
-]
 Clock = Callable[[], float]
 Call = Callable[[Any], Any]
 _ONNX_DTYPES = {

@@ -24,29 +24,6 @@ import psutil
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, fresh_process, fresh_task
 from tinybench.result import BenchmarkResult
 
-__all__ = [
-    "PEAK_METHOD",
-    "STAGES",
-    "ByteCounter",
-    "can_reset",
-    "external_files",
-    "free_heap",
-    "in_fresh_processes",
-    "max_concurrent",
-    "measure_memory",
-    "memory_pressure",
-    "memory_stages",
-    "model_size",
-    "peak_added",
-    "python_peak",
-    "read_status",
-    "reset_peak",
-    "resident_growth",
-    "resident_memory",
-    "run_fresh_stages",
-    "without_arena",
-    "young_heap",
-]
 PEAK_METHOD = "VmHWM after a reset through clear_refs"
 
 

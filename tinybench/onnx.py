@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import shutil
@@ -22,29 +21,7 @@ import numpy as np
 from tinybench.accuracy import ParityResult, parity
 from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
 from tinybench.result import BenchmarkResult
-
-__all__ = [
-    "OnnxModel",
-    "OperatorProfile",
-    "check_parity",
-    "convert",
-    "integer_products",
-    "load_graph",
-    "load_session",
-    "numpy_baseline",
-    "operator_profile",
-    "operator_shares",
-    "operators",
-    "pipeline_stages",
-    "refuse_bad_weights",
-    "refuse_existing",
-    "save_graph",
-    "session_options",
-    "tidy_opsets",
-    "time_breakdown",
-    "to_onnx",
-    "weights",
-]
+from tinybench.table import facts
 
 
 def load_graph(source: Any) -> Any:
@@ -339,22 +316,21 @@ class OnnxModel:
         return f"OnnxModel({str(self.path)!r}, threads={self.threads}, optimization={self.optimization!r})"
 
 
-def load_session(path: Path, options: Any) -> Any:
-    """Return an ONNX Runtime session on the processor, or say what keeps it from loading.
+def new_session(source: str | bytes, options: Any = None) -> Any:
+    """Return an ONNX Runtime session on the processor, by default on one thread."""
+    import onnxruntime
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the runtime cannot load it.
-    """
+    return onnxruntime.InferenceSession(source, options or session_options(), providers=["CPUExecutionProvider"])
+
+
+def load_session(path: Path, options: Any) -> Any:
+    """Return the session of a file, or say what keeps it from loading."""
     import onnxruntime
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; to_onnx writes one")
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return new_session(str(path), options)
     except Exception as error:
         graph = load_graph(path)
         opsets = ", ".join(f"{o.domain or 'ai.onnx'} {o.version}" for o in graph.opset_import)
@@ -378,7 +354,6 @@ def integer_products() -> dict[str, str]:
         By the types of activations and weights, such as ``"uint8 × int8"``: ``"exact"``, ``"saturating"``, or
         ``"unsupported"`` where this build of the runtime has no such product.
     """
-    import onnxruntime
     from onnx import helper
 
     found = {}
@@ -394,10 +369,7 @@ def integer_products() -> dict[str, str]:
             )
             model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
             try:
-                session = onnxruntime.InferenceSession(
-                    model.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
-                )
-                sums = session.run(None, {"a": a, "w": w})[0]
+                sums = new_session(model.SerializeToString()).run(None, {"a": a, "w": w})[0]
             except Exception:  # of the runtime, which names no common class
                 kind = "unsupported"
             else:
@@ -559,16 +531,9 @@ class OperatorProfile:
         return "\n".join([f"shares of operators, batch {self.batch_size}, {self.runs} runs", *lines])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return the shares as an accessible table and as text."""
-        rows = "".join(
-            f'<tr><th scope="row" style="text-align:left">{html.escape(name)}</th><td>{share:.1%}</td></tr>'
-            for name, share in self.shares.items()
-        )
         caption = f"share of the operators' time, batch {self.batch_size}, {self.runs} runs"
-        return {
-            "text/plain": str(self),
-            "text/html": f"<table><caption>{caption}</caption><tbody>{rows}</tbody></table>",
-        }
+        table = facts({name: f"{share:.1%}" for name, share in self.shares.items()}, caption)
+        return {"text/plain": str(self), "text/html": table.html()}
 
 
 def operator_profile(

@@ -22,32 +22,7 @@ from tinybench.result import BenchmarkResult, scale_unit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "DIRECTIONS",
-    "LATENCY_ACCURACY",
-    "Requirements",
-    "as_rows",
-    "central",
-    "check_units",
-    "check_weights",
-    "composite_score",
-    "dominates",
-    "frontier_2d",
-    "frontier_nd",
-    "hypervolume_2d",
-    "interval",
-    "membership_probability",
-    "nearest",
-    "objective_values",
-    "observed",
-    "pareto_frontier",
-    "plot_pareto_frontier",
-    "refuse_mixing",
-    "replicate",
-    "row_name",
-    "staircase",
-]
+
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 
 

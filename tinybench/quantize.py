@@ -49,46 +49,6 @@ from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult, json_safe
 from tinybench.suite import csv_text, write_text
 
-__all__ = [
-    "CalibrationRows",
-    "QuantParams",
-    "TradeoffStudy",
-    "Variant",
-    "calibration_input",
-    "check_tensor",
-    "claim_verdict",
-    "clipped_share",
-    "clipping_shares",
-    "dequantize",
-    "int8_matmul",
-    "int8_pays",
-    "integer_operators",
-    "load_variant",
-    "prepare_for_static",
-    "probe",
-    "quantization_params",
-    "quantization_types",
-    "quantization_verdict",
-    "quantize",
-    "quantize_dynamic_int8",
-    "quantize_file",
-    "quantize_static_int8",
-    "quiet_log",
-    "saturating_matmul",
-    "sqnr",
-    "study_accuracy",
-    "study_batch",
-    "study_claims",
-    "study_decision",
-    "study_energy",
-    "study_gains",
-    "study_memory",
-    "study_requirements",
-    "study_variants",
-    "throughput_and_bandwidth",
-    "tradeoff_study",
-]
-
 
 @dataclass(frozen=True)
 class QuantParams:

@@ -13,21 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "BenchmarkResult",
-    "bootstrap_interval",
-    "check_values",
-    "format_measurement",
-    "json_safe",
-    "mean_and_std",
-    "percentile_interval",
-    "required_runs",
-    "runs_for_percentile",
-    "scale_unit",
-    "t_interval",
-    "tukey_outliers",
-]
-
 
 def check_values(values: Iterable[Any]) -> list[float]:
     """Return measurements as a list of finite floats.

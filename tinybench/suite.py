@@ -46,25 +46,7 @@ from tinybench.result import BenchmarkResult, scale_unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-__all__ = [
-    "BenchmarkSuite",
-    "Results",
-    "Section",
-    "best_by_dimension",
-    "compare_pair",
-    "comparison_rows",
-    "csv_text",
-    "dashboard_rows",
-    "draw_frontier",
-    "html_report",
-    "merge_results",
-    "plot_metric",
-    "report_sections",
-    "rows_right",
-    "run_rows",
-    "summary_rows",
-    "write_text",
-]
+
 Results = dict[str, dict[str, BenchmarkResult]]
 _METRICS = ("latency", "throughput", "accuracy", "memory", "energy")
 _LATENCY_PARTS = 5

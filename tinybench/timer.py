@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-__all__ = ["calibrate_loops", "clock_resolution", "gc_paused", "precise_timer", "timer_overhead"]
-
 
 def _ran_backwards(start: float, end: float) -> RuntimeError:
     return RuntimeError(

@@ -1,4 +1,4 @@
-"""An assignment as a grader needs it: its notebook and the data files beside it, as bytes that can travel."""
+"""An assignment as a grader needs it: its notebook and its data files, as bytes that can travel."""
 
 from __future__ import annotations
 
@@ -9,17 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Assignment:
-    """The instructor's side of an assignment.
-
-    Attributes
-    ----------
-    name
-        Such as ``"03_latency"``.
-    notebook
-        The instructor's notebook.
-    data
-        Name and content of each data file, in order; the names are relative to the notebook's folder.
-    """
+    """The instructor's notebook of an assignment, and name and content of each data file in its folder."""
 
     name: str
     notebook: bytes
@@ -27,7 +17,7 @@ class Assignment:
 
     @classmethod
     def read(cls, notebook: Path) -> Assignment:
-        """Return the assignment of this notebook, with the data files that lie beside it."""
+        """Return the assignment of this notebook, with the data files in its folder."""
         folder = notebook.parent
         data = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in data_files(folder))
         return cls(notebook.stem, notebook.read_bytes(), tuple(data))
@@ -50,7 +40,7 @@ class Assignment:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Return what lies in a folder beside notebooks and code; no links, and nothing whose name begins with . or _."""
+    """Return a folder's files but for notebooks, code, links, and what has a name that begins with . or _."""
     return [path for path in sorted(folder.rglob("*")) if _is_data(path, folder)]
 
 

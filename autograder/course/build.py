@@ -8,16 +8,9 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.course.export import export_source, write_atomically
-from autograder.course.notebook import (
-    NotebookError,
-    is_check,
-    is_export,
-    is_solution,
-    label,
-    module_name,
-    read_notebook,
-)
+from autograder.course.export import export_notebook
+from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
+from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT
 
 
@@ -29,14 +22,14 @@ def is_built_by_student(path: Path) -> bool:
         return file.readline().startswith(BUILT_BY_STUDENT)
 
 
-def needed_cells(notebook: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
+def needed_cells(notebook: NotebookNode) -> Iterator[Cell]:
     """Yield what a graded cell may rely on: the set-up cell, export and solution cells, and the checks themselves."""
     first = True
-    for index, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code":
+    for cell in cells_of(notebook):
+        if not cell.is_code:
             continue
-        if first or is_export(cell) or is_solution(cell) or is_check(cell):
-            yield index, cell
+        if first or cell.is_export or cell.is_solution or cell.is_check:
+            yield cell
         first = False
 
 
@@ -55,17 +48,16 @@ def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
     """
     space: dict[str, object] = {"__name__": "__main__"}
     failures = {}
-    for index, cell in needed_cells(notebook):
-        name = label(cell, index)
+    for cell in needed_cells(notebook):
         try:
-            exec(compile(cell.source, f"<{name}>", "exec"), space)
-            if is_check(cell):
-                failures[name] = ""
+            exec(compile(cell.source, f"<{cell.id}>", "exec"), space)
+            if cell.is_check:
+                failures[cell.id] = ""
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            if not is_check(cell):
-                raise NotebookError(where, name, reason) from error
-            failures[name] = reason
+            if not cell.is_check:
+                raise NotebookError(where, cell.id, reason) from error
+            failures[cell.id] = reason
     return failures
 
 
@@ -82,23 +74,24 @@ def build(notebook: Path, package: Path) -> str:
     NotebookError
         If a check fails or the notebook cannot be exported; the file in the package stays as it was.
     """
-    cells = read_notebook(notebook)
-    failures = {name: why for name, why in run_checks(cells, notebook).items() if why}
+    read = read_notebook(notebook)
+    failures = {name: why for name, why in run_checks(read, notebook).items() if why}
     if failures:
         listed = "\n".join(f"  {name}: {why}" for name, why in failures.items())
         raise NotebookError(notebook, None, f"{len(failures)} checks do not pass yet, nothing was built\n{listed}")
-    if not any(map(is_export, cells.cells)):
+    if not any(cell.is_export for cell in cells_of(read)):
         return f"every visible check of {notebook.stem} passes; it adds no file to {package.name}/"
-    name = module_name(notebook)
     stamp = time.strftime("%Y-%m-%d %H:%M")
-    source = export_source(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")
-    write_atomically(package / f"{name}.py", source)
+    sources = export_notebook(notebook, header=f"{BUILT_BY_STUDENT}{notebook.name} on {stamp}.\n")
+    for name, source in sources.items():
+        write_atomically(package / f"{name}.py", source)
     saved = (time.time() - notebook.stat().st_mtime) / 60
     old = (
         f" The notebook was last saved {saved:.0f} minutes ago: save and build again for later changes."
         if saved > 5
         else ""
     )
+    name = module_name(notebook)
     return f"tinybench.{name} is now your own code ({package.name}/{name}.py).{old}"
 
 

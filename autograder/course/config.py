@@ -1,17 +1,21 @@
-"""Where things lie, and the nbgrader configuration: one place for both.
+"""Where things lie, and nbgrader's configuration.
 
-The instructor's data (gradebook, releases, submissions, feedback, exchange) stay together in `course/`, the student's
-working copy is `student/`; git ignores both. Only the gradebook may lie elsewhere: the environment variable
-``TINYBENCH_GRADEBOOK`` names its database, such as ``postgresql+psycopg://grader@db.example/tinybench``.
+The instructor's data stay together in `course/`, the student's working copy is `student/`; git ignores both. Only the
+gradebook may lie elsewhere: ``TINYBENCH_GRADEBOOK`` names its database, such as
+``postgresql+psycopg://grader@db.example/tinybench``.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     from traitlets.config import Config
@@ -25,13 +29,7 @@ KERNELS = Path(__file__).parent  # for JUPYTER_PATH: a Python kernel in the sand
 
 
 def project_root(start: Path | None = None) -> Path:
-    """Return the nearest folder at or above `start` that holds the course's `modules/`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    """
+    """Return the nearest folder at or above `start` that holds a course."""
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         if (folder / MODULES).is_dir() and (folder / CONFIG_FILE).is_file():
@@ -42,6 +40,17 @@ def project_root(start: Path | None = None) -> Path:
     )
 
 
+def with_root(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command of `autograder` the course's folder: what ``--root`` names, or else `project_root`."""
+
+    @functools.wraps(command)
+    def found(*args: Any, **options: Any) -> int:
+        named = click.get_current_context().find_root().params["root"]
+        return command(Path(named).resolve() if named else project_root(), *args, **options)
+
+    return found
+
+
 def configure(config: Config, root: Path) -> Config:
     """Fill a traitlets configuration for the course at `root`."""
     _put_environment_on_path()
@@ -50,12 +59,8 @@ def configure(config: Config, root: Path) -> Config:
     directory.course_id = COURSE_ID
     directory.root = str(root)
     directory.source_directory = MODULES
-    directory.release_directory = "course/release"
-    directory.submitted_directory = "course/submitted"
-    directory.autograded_directory = "course/autograded"
-    directory.feedback_directory = "course/feedback"
-    directory.solution_directory = "course/solution"
-    directory.source_with_tests_directory = "course/source_with_tests"
+    for kept in ("release", "submitted", "autograded", "feedback", "solution", "source_with_tests"):
+        directory[f"{kept}_directory"] = f"course/{kept}"
     directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb"]
     directory.db_url = gradebook_url(root)
     with suppress(OSError):  # nbgrader opens the gradebook without making its folder
@@ -76,7 +81,7 @@ def configure(config: Config, root: Path) -> Config:
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
     config.Autograde.autograde_preprocessors = [
-        "autograder.grading.grade.ExecuteSubmission",
+        "autograder.grading.nbgrader_step.ExecuteSubmission",
         "nbgrader.preprocessors.LimitOutput",
         "nbgrader.preprocessors.SaveAutoGrades",
         "nbgrader.preprocessors.AssignLatePenalties",
@@ -101,13 +106,7 @@ def course_config(root: Path) -> Config:
 
 
 def gradebook_url(root: Path) -> str:
-    """Return the address of the gradebook's database: SQLite in the course, unless the environment names another.
-
-    Raises
-    ------
-    ValueError
-        If what it names is no address.
-    """
+    """Return the address of the gradebook's database: SQLite in the course, unless the environment names another."""
     url = os.environ.get(GRADEBOOK) or f"sqlite:///{root / 'course' / 'gradebook.db'}"
     if "://" not in url:
         raise ValueError(f"{GRADEBOOK} is {url!r}; it should be an address such as postgresql+psycopg://user@host/name")

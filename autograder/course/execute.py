@@ -1,6 +1,6 @@
-"""Run one submission: notebook in, executed notebook out. No database, no shared folder.
+"""Run a notebook in a kernel of this user, without a sandbox: for a release's proof, and for ``grade --unsafe``.
 
-The only place where students' code runs during grading, hence the seam at which a sandbox belongs.
+Submissions run elsewhere, see `autograder.sandbox.zygote`; a build runs in the student's own process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
 from autograder import pace
-from autograder.course.notebook import is_check
+from autograder.course.notebook import cells_of
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -32,7 +32,7 @@ CELL_SECONDS = 120
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of a run: the notebook with its outputs, the time it took, and why it ended early if it did."""
+    """The notebook with its outputs, the time it took, and why it ended early if it did."""
 
     notebook: NotebookNode
     seconds: float
@@ -46,24 +46,19 @@ def execute(
     cell_seconds: float = CELL_SECONDS,
     variables: Mapping[str, str] | None = None,
 ) -> Execution:
-    """Run a notebook from top to bottom, going on after errors.
+    """Run a copy of a notebook from top to bottom, going on after errors.
+
+    In the copy every graded cell's output decides its points for nbgrader by one rule: an error is 0, anything else is
+    full marks; output on stderr and a trailing number change nothing.
 
     Parameters
     ----------
-    notebook
-        The notebook; it is not changed.
     folder
         Working directory of the kernel.
     cell_seconds
         Time one cell may take on a usual, idle machine; see `autograder.pace`.
     variables
-        Environment variables of the kernel, besides those of this process.
-
-    Returns
-    -------
-    Execution
-        In its notebook every graded cell's output decides its points for nbgrader by one rule: an error is 0,
-        anything else is full marks; output on stderr and a trailing number change nothing.
+        Environment variables of the kernel, on top of those of this process.
     """
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
@@ -101,22 +96,21 @@ def _kernel_transport(folder: Path) -> Config:
 
 def _settle(notebook: NotebookNode, failure: str) -> None:
     """Leave in each graded cell either one friendly error or none."""
-    for cell in notebook.cells:
-        if not is_check(cell):
-            continue
+    for cell in (each.node for each in cells_of(notebook) if each.is_check):
         if cell.execution_count is None:
             cell.outputs = [error_output("NotRun", failure or "this cell was not run")]
-        settled = []
-        for output in cell.outputs:
-            if output.output_type == "error":
-                # the traceback would show the source of hidden checks
-                output = error_output(output.ename, output.evalue)
-            elif output.output_type == "stream":
-                output.name = "stdout"
-            elif output.output_type == "execute_result":
-                output = nbformat.v4.new_output("display_data", data=output.data, metadata=output.metadata)
-            settled.append(output)
-        cell.outputs = settled
+        cell.outputs = list(map(_settled, cell.outputs))
+
+
+def _settled(output: NotebookNode) -> NotebookNode:
+    if output.output_type == "error":
+        return error_output(output.ename, output.evalue)  # the traceback would show the source of hidden checks
+    if output.output_type == "execute_result":
+        shown: NotebookNode = nbformat.v4.new_output("display_data", data=output.data, metadata=output.metadata)
+        return shown
+    if output.output_type == "stream":
+        output.name = "stdout"
+    return output
 
 
 def error_output(name: str, message: str) -> NotebookNode:

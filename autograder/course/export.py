@@ -1,290 +1,228 @@
-"""Notebooks → package: the cells tagged `export`, as one module that reads as if written by hand."""
+"""Notebooks → package: the cells tagged `export`, as modules that read as if written by hand.
+
+Ours rather than nbdev's, which keeps solution markers and can write broken modules with exit code 0.
+"""
 
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
-import sys
-import tempfile
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from autograder.course.notebook import (
-    NotebookError,
-    course_notebooks,
-    is_export,
-    label,
-    module_name,
-    read_notebook,
-    without_solution_markers,
-)
+from autograder.course.notebook import NotebookError, course_notebooks
+from autograder.course.pieces import Module, Piece, read_modules
+from autograder.course.tidy import tidy, undefined
 
-HEADER = '# Written by "autograder export" from modules/{name}/{name}.ipynb: edit the notebook, not this file.\n'
-PACKAGE_HEADER = '# Written by "autograder export": the public names of every exported module.\n'
-UNSHADOWED = '''
-
-class _Package(ModuleType):
-    """A package in which importing a module does not hide the function of the same name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and _HOMES.get(name) == name):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-'''
-EXTENSION = {"load_ipython_extension": "magic"}  # `%load_ext tinybench`, written by hand
-PURE_CALLS = {"MappingProxyType", "NewType", "Path", "TypeVar", "frozenset", "namedtuple", "re.compile"}
-STYLE = (
-    "line-length = 120",
-    "format.skip-magic-trailing-comma = true",
-    "lint.isort.split-on-trailing-comma = false",
-    'lint.isort.known-first-party = ["tinybench"]',
-)
-_MAGIC = re.compile(r"^\s*[%!?]\S*|^\s*\w+\s*=\s*[%!]\S*", re.M)
-
-
-@dataclass
-class _Piece:
-    """A top-level statement of an export cell, with the comment lines above it."""
-
-    cell: str
-    source: str
-    node: ast.stmt
-
-
-def export_source(notebook: Path, header: str | None = None) -> str:
-    """Return the module that a notebook's export cells make up.
-
-    Raises
-    ------
-    NotebookError
-        If a cell holds a syntax error, a magic, a statement with side effects, a method of a class that is not
-        there, or a name nothing defines.
-    """
-    pieces = [piece for cell, source in _export_cells(notebook) for piece in _pieces(notebook, cell, source)]
-    if not pieces:
-        raise NotebookError(notebook, None, "no cell is tagged export")
-    imports = [p for p in pieces if isinstance(p.node, ast.Import | ast.ImportFrom | ast.If)]
-    body = [p for p in pieces if p not in imports]
-    docstring = [p for p in body if isinstance(p.node, ast.Expr)]
-    if len(docstring) > 1:
-        raise NotebookError(notebook, docstring[1].cell, "a second module docstring; keep the first")
-    body = _with_methods_in_place(notebook, [p for p in body if p not in docstring])
-    names = sorted(name for p in body for name in _public_names(p.node))
-    text = "\n".join(
-        [
-            header if header is not None else HEADER.format(name=notebook.stem),
-            *(p.source for p in docstring),
-            *sorted(dict.fromkeys(p.source for p in imports), key=_import_order),
-            "__all__ = [" + ", ".join(f'"{name}"' for name in names) + "]",
-            *(p.source for p in body),
-        ]
-    )
-    _refuse_unknown_names(notebook, text)
-    return _ruff(["format", "-"], _ruff(["check", "--select", "I,RUF022", "--fix", "-"], text + "\n"))
-
-
-def _import_order(source: str) -> int:
-    return 0 if "__future__" in source else 2 if source.startswith("if ") else 1
-
-
-def _export_cells(notebook: Path) -> Iterable[tuple[str, str]]:
-    for index, cell in enumerate(read_notebook(notebook).cells):
-        if is_export(cell):
-            yield label(cell, index), without_solution_markers(cell.source)
-
-
-def _pieces(notebook: Path, cell: str, source: str) -> list[_Piece]:
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        magic = _MAGIC.search(source)
-        why = f"line {error.lineno}: {error.msg}: {(error.text or '').strip()!r}"
-        if magic:
-            why = f"the magic {magic.group().strip()!r} is not Python; move it to a cell without the export tag"
-        raise NotebookError(notebook, cell, why) from None
-    lines, pieces, start = source.splitlines(), [], 0
-    for node in tree.body:
-        _refuse_side_effects(notebook, cell, node)
-        end = node.end_lineno or 0
-        pieces.append(_Piece(cell, "\n".join(lines[start:end]).strip("\n"), node))
-        start = end
-    return pieces
-
-
-def _refuse_side_effects(notebook: Path, cell: str, node: ast.stmt) -> None:
-    match node:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return
-        case ast.Assign(value=value) | ast.AnnAssign(value=value):
-            calls = [n for n in ast.walk(value) if isinstance(n, ast.Call)] if value else []
-            if all(ast.unparse(call.func) in PURE_CALLS for call in calls):
-                return
-        case ast.Expr(value=ast.Constant(value=str())):
-            return
-        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
-            return
-    raise NotebookError(
-        notebook,
-        cell,
-        f"line {node.lineno}: `{ast.unparse(node).splitlines()[0]}` would run on import; "
-        "put it into a function, or into a cell without the export tag",
-    )
-
-
-def _method_owner(node: ast.stmt) -> str | None:
-    """Return C for a function decorated with ``@add_to_class(C)``."""
-    for decorator in getattr(node, "decorator_list", []):
-        match decorator:
-            case ast.Call(func=ast.Name(id="add_to_class"), args=[ast.Name(id=owner)]):
-                return owner
-    return None
-
-
-def _with_methods_in_place(notebook: Path, pieces: Sequence[_Piece]) -> list[_Piece]:
-    methods: dict[str, list[_Piece]] = defaultdict(list)
-    rest: list[_Piece] = []
-    for piece in pieces:
-        owner = _method_owner(piece.node)
-        (methods[owner] if owner else rest).append(piece)
-    classes = {p.node.name for p in rest if isinstance(p.node, ast.ClassDef)}
-    for owner, missing in methods.items():
-        if owner not in classes:
-            raise NotebookError(
-                notebook, missing[0].cell, f"add_to_class({owner}), but no export cell defines a class {owner}"
-            )
-    for piece in rest:
-        if isinstance(piece.node, ast.ClassDef):
-            bodies = [_indented(notebook, method) for method in methods[piece.node.name]]
-            piece.source = "\n\n".join([piece.source, *bodies])
-    return rest
-
-
-def _indented(notebook: Path, method: _Piece) -> str:
-    source = re.sub(r"^@add_to_class\(.*\)\n", "", method.source, count=1, flags=re.M)
-    for node in ast.walk(method.node):
-        if isinstance(node, ast.JoinedStr | ast.Constant) and node.end_lineno != node.lineno:
-            is_docstring = isinstance(node, ast.Constant) and node.value == ast.get_docstring(method.node, clean=False)  # type: ignore[arg-type]
-            if not is_docstring:
-                raise NotebookError(
-                    notebook,
-                    method.cell,
-                    f"line {node.lineno}: a string over several lines would change inside the class",
-                )
-    return "\n".join("    " + line if line.strip() else "" for line in source.splitlines())
-
-
-def _public_names(node: ast.stmt) -> list[str]:
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            names = [name]
-        case ast.Assign(targets=targets):
-            names = [t.id for t in targets if isinstance(t, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            names = [name]
-        case _:
-            names = []
-    return [name for name in names if not name.startswith("_")]
-
-
-def _ruff(arguments: list[str], text: str, *, check: bool = True) -> str:
-    # --isolated: the same text on every machine, whatever folder this is called from
-    own = [option for line in STYLE for option in ("--config", line)]
-    command = [sys.executable, "-m", "ruff", *arguments, "--isolated", "--quiet", *own]
-    run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if check and run.returncode:
-        raise RuntimeError(f"ruff {arguments[0]} failed: {run.stderr or run.stdout}")
-    return run.stdout
-
-
-def _refuse_unknown_names(notebook: Path, text: str) -> None:
-    found = _ruff(["check", "--select", "F821,F401,F811", "--output-format", "concise", "-"], text, check=False)
-    for line in found.splitlines():
-        match = re.search(r"(F\d+) (?:\[\*\] )?(.*)", line)
-        if not match:
-            continue
-        name = re.search(r"`(?:.*\bas )?([\w.]+)`", match.group(2))
-        word = name.group(1).rpartition(".")[2] if name else ""
-        cells = [cell for cell, source in _export_cells(notebook) if re.search(rf"\b{re.escape(word)}\b", source)]
-        hint = {"F821": "import or define it in an export cell", "F401": "remove it", "F811": "rename one of them"}
-        raise NotebookError(notebook, cells[-1] if cells else None, f"{match.group(2)}; {hint[match.group(1)]}")
-
-
-def targets(notebooks: Iterable[Path]) -> dict[str, Path]:
-    """Map each exported module name to its notebook; a notebook without export cells has no target.
-
-    Raises
-    ------
-    NotebookError
-        If two notebooks would write the same file.
-    """
-    found: dict[str, Path] = {}
-    for notebook in notebooks:
-        name = module_name(notebook)
-        if not name.isidentifier():
-            raise NotebookError(notebook, None, "its name must be NN_name, name being a Python identifier")
-        if not any(is_export(cell) for cell in read_notebook(notebook).cells):
-            continue
-        if name in found:
-            raise NotebookError(notebook, None, f"writes tinybench/{name}.py, and so does {found[name]}; rename one")
-        found[name] = notebook
-    return found
-
-
-def package_init(modules: dict[str, str], version: str) -> str:
-    """Return the package's ``__init__.py``: every public name, imported on first use.
-
-    Parameters
-    ----------
-    modules
-        Source of each exported module by name, in course order.
-    version
-        The distribution's version.
-    """
-    homes: dict[str, str] = {}
-    for module, source in modules.items():
-        for node in ast.parse(source).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                for name in ast.literal_eval(node.value):
-                    if name in homes:
-                        raise ValueError(f"{name} is public in tinybench.{homes[name]} and in tinybench.{module}")
-                    homes[name] = module
-    typed = [f"    from tinybench.{home} import {name} as {name}" for name, home in homes.items()]
-    shadowed = any(name == home for name, home in homes.items())
-    text = f'''{PACKAGE_HEADER}
+EXPORTED = '# Written by "autograder export" from '
+HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
+PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
+EXTENSION = {"shell.magic": ("load_ipython_extension",)}  # `%load_ext tinybench`, written by hand
+PACKAGE = '''{header}
 """Benchmarks of machine-learning inference that can be trusted."""
 
-{"import sys" if shadowed else ""}
 from importlib import import_module
-{"from types import ModuleType" if shadowed else ""}
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-{chr(10).join(typed)}
+{typed}
 
 __version__ = "{version}"
 
-_HOMES = {{{", ".join(f'"{name}": "{home}"' for name, home in sorted({**homes, **EXTENSION}.items()))}}}
+__all__ = {names}
 
-__all__ = [{", ".join(f'"{name}"' for name in sorted(homes))}]
+_HOMES = {homes}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tinybench' has no attribute {{name!r}}")
-    return getattr(import_module(f"tinybench.{{_HOMES[name]}}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"tinybench.{{home}}"), name)
+    raise AttributeError(f"module 'tinybench' has no attribute {{name!r}}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
-{UNSHADOWED if shadowed else ""}'''
-    return _ruff(["format", "-"], _ruff(["check", "--select", "I,RUF022", "--fix", "-"], text))
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+'''
+
+
+def export_notebook(notebook: Path, header: str | None = None) -> dict[str, str]:
+    """Return the modules that a notebook's export cells make up, by name.
+
+    Raises
+    ------
+    NotebookError
+        See `read_modules`; or if nothing defines a name that a cell uses, or an import is not used.
+    """
+    modules = read_modules(notebook)
+    if not modules:
+        raise NotebookError(notebook, None, "no cell is tagged export")
+    return tidy(_sources(modules, header))
+
+
+def _sources(modules: Sequence[Module], header: str | None = None) -> dict[str, str]:
+    """Return the text of each module, not yet tidy."""
+    missing = _missing_names(modules)
+    texts: dict[str, str] = {}
+    for notebook in dict.fromkeys(module.notebook for module in modules):
+        theirs = [module for module in modules if module.notebook == notebook]
+        _refuse_unused_imports(theirs[0], {name for module in theirs for name in missing[module.name]})
+        lines = {module.name: _imports(module, missing[module.name], theirs) for module in theirs}
+        _refuse_cycles(notebook, lines)
+        top = HEADER.format(name=notebook.stem) if header is None else header
+        texts |= {m.name: _text(m, top, lines[m.name]) for m in theirs}
+    return texts
+
+
+def _text(module: Module, header: str, imports: Iterable[str]) -> str:
+    future = {p.source for p in module.imports if getattr(p.node, "module", "") == "__future__"}
+    parts = [p.source for p in module.docstring], future, imports, [""], (p.source for p in module.body)
+    return "\n".join([header, *(text for part in parts for text in part), ""])
+
+
+def _missing_names(modules: Sequence[Module]) -> dict[str, set[str]]:
+    """Return the names each module uses without defining them."""
+    missing: dict[str, set[str]] = {module.name: set() for module in modules}
+    named = {module.name: module for module in modules}
+    for file, code, message in undefined({m.name: _text(m, "", ()) for m in modules}):
+        word = re.findall(r"`([\w.]+)`", message)[0]
+        if code != "F821":
+            raise NotebookError(
+                named[file].notebook, _last_use(named[file].body, word), f"{message}; rename one of them"
+            )
+        missing[file].add(word)
+    return missing
+
+
+def _last_use(pieces: Sequence[Piece], word: str) -> str | None:
+    return next((p.cell for p in reversed(pieces) if re.search(rf"\b{re.escape(word)}\b", p.source)), None)
+
+
+def _bound(alias: ast.alias) -> str:
+    """Return the name that an import binds."""
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _statements(piece: Piece) -> list[ast.Import | ast.ImportFrom]:
+    """Return the imports of a piece: the statement itself, or what stands under ``if TYPE_CHECKING``."""
+    inner = piece.node.body if isinstance(piece.node, ast.If) else [piece.node]
+    return [node for node in inner if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def _refuse_unused_imports(module: Module, missing: set[str]) -> None:
+    for piece in module.imports:
+        for node in _statements(piece):
+            for alias in node.names:
+                used = _bound(alias) in missing | {"annotations", "TYPE_CHECKING"}
+                if not used:
+                    raise NotebookError(
+                        module.notebook, piece.cell, f"`{alias.name}` is imported but not used; remove it"
+                    )
+
+
+def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dict[str, str | None]:
+    """Return the import lines a module needs; each with the module of the same notebook it runs, if it does."""
+    lines: dict[str, str | None] = {}
+    typed: list[str] = []
+    rest = set(missing)
+    for piece in module.imports:
+        for node in _statements(piece):
+            names = [alias for alias in node.names if _bound(alias) in missing]
+            rest -= {_bound(alias) for alias in names}
+            if isinstance(piece.node, ast.If):
+                typed += [_only(node, names)] if names else []
+            elif len(names) == len(node.names):
+                lines[piece.source] = None
+            elif names:
+                comment = re.search(r"  #.*$", piece.source)
+                lines[_only(node, names) + (comment.group() if comment else "")] = None
+    runs = set().union(*(piece.needed_to_run for piece in module.body)) if rest else set()
+    for other in theirs:
+        for name in sorted(rest.intersection(other.names)):
+            line = f"from tinybench.{other.name} import {name}"
+            if name in runs:
+                lines[line] = other.name
+            else:
+                typed.append(line)
+            rest.remove(name)
+    for name in sorted(rest):
+        why = f"Undefined name `{name}`; import or define it in an export cell"
+        raise NotebookError(module.notebook, _last_use(module.body, name), why)
+    if typed:
+        lines["from typing import TYPE_CHECKING"] = None
+        lines["if TYPE_CHECKING:\n    " + "\n    ".join(typed)] = None
+    return lines
+
+
+def _only(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> str:
+    if isinstance(node, ast.Import):
+        return ast.unparse(ast.Import(names))
+    return ast.unparse(ast.ImportFrom(node.module, names, node.level))
+
+
+def _refuse_cycles(notebook: Path, lines: Mapping[str, Mapping[str, str | None]]) -> None:
+    needs = {name: {other for other in theirs.values() if other} for name, theirs in lines.items()}
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        ring = error.args[1]
+        through = [line for name in ring for line, other in lines[name].items() if other in ring]
+        why = f"{' and '.join(sorted(set(ring)))} import each other: {'; '.join(dict.fromkeys(through))}"
+        raise NotebookError(notebook, None, f"{why}; pass one as an argument") from None
+
+
+def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> dict[str, Module]:
+    """Return every module that notebooks export, by name; a notebook without export cells has none.
+
+    Parameters
+    ----------
+    by_hand
+        Modules of the package that no notebook may write.
+
+    Raises
+    ------
+    NotebookError
+        If two notebooks would write the same file, or a notebook one that is written by hand; if a name is in two
+        files of a notebook, twice in the face, or that of a module.
+    """
+    found: dict[str, Module] = {}
+    hand, homes = set(by_hand), dict[str, str]()
+    for notebook in notebooks:
+        seen: dict[str, str] = {}
+        for module in read_modules(notebook):
+            file = f"tinybench/{module.name}.py"
+            if module.name in hand:
+                raise NotebookError(notebook, None, f"writes {file}, which is written by hand; rename the target")
+            if module.name in found:
+                raise NotebookError(
+                    notebook, None, f"writes {file}, and so does {found[module.name].notebook}; rename one"
+                )
+            found[module.name] = module
+            for where, names in ((seen, module.names), (homes, module.public)):
+                for name in names:
+                    if where.setdefault(name, module.name) != module.name:
+                        raise NotebookError(
+                            notebook, None, f"{name} is in {where[name]} and in {module.name}; rename one"
+                        )
+    for module in found.values():
+        for name in hand.union(found).intersection(module.public):
+            raise NotebookError(module.notebook, None, f"{name} is public, and the name of a module; rename it")
+    return found
+
+
+def package_init(public: Mapping[str, Sequence[str]], version: str) -> str:
+    """Return the package's ``__init__.py``, not yet tidy: the public names by module, imported on first use."""
+    homes = {home: tuple(sorted(names)) for home, names in sorted(public.items()) if names}
+    return PACKAGE.format(
+        header=PACKAGE_HEADER,
+        typed="\n".join(f"    from tinybench.{home} import {', '.join(names)}" for home, names in homes.items())
+        or "    pass",
+        version=version,
+        names=[name for names in homes.values() for name in names],
+        homes={**homes, **EXTENSION},
+    )
 
 
 def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
@@ -295,44 +233,33 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     root
         The course.
     only
-        Notebooks to export, such as ``03_latency``; the others' files are taken as they are. All when empty. One
-        without export cells, such as ``17_olympics``, has no file.
+        Notebooks to export, such as ``03_latency``; all when empty. One without export cells, such as ``17_olympics``,
+        has no file.
 
     Raises
     ------
     NotebookError
-        See `export_source` and `targets`.
+        See `export_notebook` and `course_modules`.
     """
     package = root / "tinybench"
     notebooks = list(course_notebooks(root))
-    found = targets(notebooks)
     for name in only:
         if name not in {notebook.stem for notebook in notebooks}:
             raise NotebookError(name, None, f"no such notebook; there are {', '.join(n.stem for n in notebooks)}")
-    sources = {}
-    for name, notebook in found.items():
-        if not only or notebook.stem in only:
-            sources[name] = export_source(notebook)
-        elif (package / f"{name}.py").is_file():
-            sources[name] = (package / f"{name}.py").read_text(encoding="utf-8")
-    files = {package / f"{name}.py": source for name, source in sources.items()}
+    modules = course_modules(notebooks, by_hand(package))
+    chosen = [module for module in modules.values() if not only or module.notebook.stem in only]
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    files[package / "__init__.py"] = package_init(sources, version)
-    return files
+    face = package_init({module.name: module.public for module in modules.values()}, version)
+    texts = tidy(_sources(chosen) | {"__init__": face})
+    return {package / f"{name}.py": text for name, text in texts.items()}
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader sees the old or the new one, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+def by_hand(package: Path) -> list[str]:
+    """Return the modules and folders of a package that no notebook wrote."""
+    files = (path for path in package.glob("*.py") if not path.read_text(encoding="utf-8").startswith(EXPORTED))
+    return [path.stem for path in files if path.stem != "__init__"] + [
+        path.parent.name for path in package.glob("*/__init__.py")
+    ]
 
 
 def changed_files(files: dict[Path, str]) -> list[Path]:

@@ -1,8 +1,8 @@
 """A Jupyter kernel in the sandbox: open what a stranger handed in and run it, without lending it your rights.
 
 The entry point ``jupyter_client.kernel_provisioners`` names the provisioner, the kernel specification in
-`autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab. Grading has
-no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
+`autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab.
+Grading has no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import autograder
 import tinybench
 from autograder.course.assignment import data_files
 from autograder.course.config import MODULES, project_root
-from autograder.sandbox.bubblewrap import NOBODY, Limits, Room, available, command, filter_file, within_python
+from autograder.sandbox.bubblewrap import NOBODY, Limits, Mounts, available, command, filter_file, within_python
 from autograder.sandbox.guest import linux
 
 MOST_BESIDE_SOCKETS = 2**20
@@ -75,9 +75,9 @@ class ConfinedProvisioner(LocalProvisioner):
         connection = Path(self._manager.connection_file)
         shown = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
         shown |= _data(Path(kwargs.get("cwd") or os.curdir))
-        room = Room(shown, hidden, [WORK], WORK, {str(self._sockets): self._sockets})
+        mounts = Mounts(shown, hidden, [WORK], {str(self._sockets): self._sockets}, WORK)
         with filter_file(FAMILIES) as rules:
-            confined = command(cmd, room, LIMITS, filter_fd=rules)
+            confined = command(cmd, mounts, LIMITS, filter_fd=rules)
             return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
 
     async def poll(self) -> int | None:

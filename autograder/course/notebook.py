@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
-EXPORT_TAG = "export"
+_HIDDEN = re.compile(rf"[^\S\n]*{BEGIN_HIDDEN}.*?{END_HIDDEN}[^\n]*\n?", re.S)
 MAX_BYTES = 20 * 2**20
 
 
-class NotebookError(Exception):
+class NotebookError(ValueError):
     """A notebook that cannot be used: which one, which cell, why, and what to do."""
 
     def __init__(self, where: Path | str, cell: str | None, why: str) -> None:
@@ -23,103 +25,118 @@ class NotebookError(Exception):
 
 
 def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
-    """Read a version 4 notebook.
-
-    Raises
-    ------
-    NotebookError
-        If the file is missing, too large, not JSON or not a valid notebook.
-    """
+    """Read a version 4 notebook."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         raise NotebookError(path, None, "no such file; restore it, or check the name") from None
     if size > max_bytes:
-        raise NotebookError(
-            path, None, f"{size / 2**20:.0f} MB is over the limit of {max_bytes / 2**20:.0f} MB; clear its outputs"
-        )
+        limit = f"the limit of {max_bytes / 2**20:.0f} MB"
+        raise NotebookError(path, None, f"{size / 2**20:.0f} MB is over {limit}; clear its outputs")
     return parse_notebook(path.read_bytes(), path)
 
 
 def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
-    """Parse the bytes of a version 4 notebook; `where` names it in errors.
-
-    Raises
-    ------
-    NotebookError
-        If they are not JSON in UTF-8 or not a valid notebook.
-    """
+    """Parse the bytes of a version 4 notebook; `where` names it in errors."""
     try:
         notebook: NotebookNode = nbformat.reads(content.decode("utf-8"), as_version=nbformat.NO_CONVERT)
-        if not isinstance(notebook, dict) or notebook.get("nbformat") != 4:
-            raise NotebookError(where, None, "not a version 4 notebook; open it in JupyterLab and save it again")
-        nbformat.validate(notebook)
-    except NotebookError:
-        raise
+        if isinstance(notebook, dict) and notebook.get("nbformat") == 4:
+            nbformat.validate(notebook)
+            return notebook
+        why = "not a version 4 notebook; open it in JupyterLab and save it again"
     except UnicodeDecodeError as error:
-        raise NotebookError(where, None, f"not UTF-8 text (byte {error.start}); save it again in JupyterLab") from None
+        why = f"not UTF-8 text (byte {error.start}); save it again in JupyterLab"
     except RecursionError:
-        raise NotebookError(where, None, "nested too deeply to be a notebook") from None
+        why = "nested too deeply to be a notebook"
     except nbformat.ValidationError as error:
-        reason = str(error).splitlines()[0][:200]
-        raise NotebookError(where, None, f"not a valid notebook ({reason}); download it again") from None
+        why = f"not a valid notebook ({str(error).splitlines()[0][:200]}); download it again"
     except Exception as error:  # nbformat lets JSON and attribute errors of every kind through
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise NotebookError(where, None, f"not a notebook ({reason}); it must be the .ipynb file itself") from None
-    return notebook
+        why = f"not a notebook ({reason}); it must be the .ipynb file itself"
+    raise NotebookError(where, None, why)
 
 
-def tags(cell: NotebookNode) -> list[str]:
-    """Return the tags of a cell."""
-    return list(cell.metadata.get("tags", []))
+@dataclass(frozen=True)
+class Cell:
+    """A cell as it was when `cells_of` read it; to change the notebook, change its `node`.
+
+    Attributes
+    ----------
+    kind
+        ``"code"``, ``"markdown"`` or ``"raw"``.
+    id
+        Its grade_id, else its id, else its number: what messages call it.
+    marks
+        The metadata of nbgrader, empty where it has none.
+    """
+
+    kind: str
+    source: str
+    id: str
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    node: NotebookNode = field(default_factory=NotebookNode, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, node: NotebookNode, number: int = 0) -> Cell:
+        """Read a cell; `number` names it where it has no id."""
+        marks = node.metadata.get("nbgrader", {})
+        name = str(marks.get("grade_id") or node.get("id") or f"number {number}")
+        return cls(node.cell_type, node.source, name, marks, tuple(node.metadata.get("tags", ())), node)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it can be run."""
+        return self.kind == "code"
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it is graded by running it."""
+        return self.is_code and bool(self.marks.get("grade")) and not self.is_written
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the student writes in it, code or text."""
+        return bool(self.marks.get("solution"))
+
+    @property
+    def is_solution(self) -> bool:
+        """Whether the student writes code in it."""
+        return self.is_code and self.is_written
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether the instructor's version of it counts."""
+        return self.is_check or bool(self.marks.get("locked"))
+
+    @property
+    def is_export(self) -> bool:
+        """Whether it goes into the package."""
+        return self.is_code and bool(self.tagged("export"))
+
+    @property
+    def visible(self) -> str:
+        """The source without hidden checks."""
+        return _HIDDEN.sub("", self.source).rstrip()
+
+    def tagged(self, word: str) -> list[str]:
+        """Return what its tags say after a word: "" for ``export`` itself, "study" for ``export:study``."""
+        parts = (tag.partition(":") for tag in self.tags)
+        return [name for first, _, name in parts if first == word]
 
 
-def is_export(cell: NotebookNode) -> bool:
-    """Whether the cell goes into the package."""
-    return cell.cell_type == "code" and EXPORT_TAG in tags(cell)
-
-
-def grading(cell: NotebookNode) -> NotebookNode:
-    """Return the nbgrader metadata of a cell, empty where it has none."""
-    marks: NotebookNode = cell.metadata.get("nbgrader", NotebookNode())
-    return marks
-
-
-def is_check(cell: NotebookNode) -> bool:
-    """Whether the cell is graded by running it."""
-    marks = grading(cell)
-    return cell.cell_type == "code" and bool(marks.get("grade")) and not marks.get("solution")
-
-
-def is_solution(cell: NotebookNode) -> bool:
-    """Whether the student writes in this code cell."""
-    return cell.cell_type == "code" and bool(grading(cell).get("solution"))
-
-
-def label(cell: NotebookNode, index: int) -> str:
-    """Return the name by which messages call a cell."""
-    return str(grading(cell).get("grade_id") or cell.get("id") or f"number {index}")
+def cells_of(notebook: NotebookNode) -> list[Cell]:
+    """Read the cells of a notebook."""
+    return [Cell.of(node, number) for number, node in enumerate(notebook.cells)]
 
 
 def without_solution_markers(source: str) -> str:
     """Drop the marker lines and keep what stands between them."""
-    kept = (line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
-    return "\n".join(kept)
-
-
-def without_hidden(source: str) -> str:
-    """Drop hidden regions."""
-    return re.sub(rf"[^\S\n]*{BEGIN_HIDDEN}.*?{END_HIDDEN}[^\n]*\n?", "", source, flags=re.S).rstrip()
+    return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
 
 
 def course_notebooks(root: Path) -> Iterator[Path]:
-    """Yield the notebook of every module in order.
-
-    Raises
-    ------
-    NotebookError
-        If a module's folder has no notebook of its own name.
-    """
+    """Yield the notebook of every module in order."""
     for folder in sorted(path for path in (root / "modules").iterdir() if path.is_dir() and path.name[:2].isdigit()):
         notebook = folder / f"{folder.name}.ipynb"
         if not notebook.is_file():

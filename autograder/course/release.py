@@ -1,4 +1,4 @@
-"""modules/ → course/release/ → student/: notebooks without solutions, proven to be worth nothing untouched."""
+"""modules/ → course/release/ → student/: notebooks without solutions, proven to score 0 untouched."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from autograder.course.execute import CELL_SECONDS, execute
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
     END_SOLUTION,
+    Cell,
     NotebookError,
+    cells_of,
     course_notebooks,
-    is_check,
-    is_solution,
-    label,
     read_notebook,
 )
 
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WRITTEN_ANSWER = "*Write your answer here.*"
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class NotReleased(NotebookError):
     """Some notebooks could not be released, the others were: which, why, and what to do."""
 
     def __init__(self, problems: dict[str, str], most: int) -> None:
-        self.problems = problems
         listed = "".join(f"  {name}: {why}\n" for name, why in problems.items())
         again = f"autograder release {' '.join(problems)}"
         what = "the others are in student/" if len(problems) < most else "nothing else was asked for"
@@ -54,26 +53,21 @@ class StubSolutions(NbGraderPreprocessor):
     """Replace each solution region by a ``NotImplementedError`` that names what to write."""
 
     def preprocess_cell(
-        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
+        self, node: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Stub one cell; a written answer becomes a placeholder."""
-        if is_solution(cell):
-            cell.source = stub_solutions(cell.source, label(cell, cell_index))
-        elif cell.metadata.get("nbgrader", {}).get("solution"):
-            cell.source = WRITTEN_ANSWER
+        cell = Cell.of(node, cell_index)
+        if cell.is_solution:
+            node.source = stub_solutions(cell.source, cell.id)
+        elif cell.is_written:
+            node.source = WRITTEN_ANSWER
         elif BEGIN_SOLUTION in cell.source:
-            raise NotebookError("solution", label(cell, cell_index), "a solution region outside a solution cell")
-        return cell, resources
+            raise NotebookError("solution", cell.id, "a solution region outside a solution cell")
+        return node, resources
 
 
 def stub_solutions(source: str, cell: str) -> str:
-    """Return the student's version of a solution cell.
-
-    Raises
-    ------
-    NotebookError
-        If the cell has no region, an unclosed one, or one outside a function.
-    """
+    """Return the student's version of a solution cell."""
     lines, kept, begin = source.splitlines(), [], 0
     for number, line in enumerate(lines, start=1):
         if line.strip() == BEGIN_SOLUTION:
@@ -95,28 +89,25 @@ def stub_solutions(source: str, cell: str) -> str:
 
 def _enclosing(source: str, line: int, cell: str) -> str:
     """Return the dotted name of the function around a line."""
-
-    def search(nodes: Iterable[ast.stmt], path: tuple[str, ...]) -> tuple[str, ...] | None:
-        for node in nodes:
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                continue
-            if node.lineno <= line <= (node.end_lineno or 0) + 1:  # a marker may be the function's last line
-                owner = [
-                    ast.unparse(d.args[0])
-                    for d in node.decorator_list
-                    if isinstance(d, ast.Call) and ast.unparse(d.func) == "add_to_class"
-                ]
-                here = (*path, *owner, node.name)
-                return here if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else search(node.body, here)
-        return None
-
+    path: list[str] = []
     try:
-        found = search(ast.parse(source).body, ())
+        found = _around(ast.parse(source).body, line)
     except SyntaxError as error:
         raise NotebookError("solution", cell, f"line {error.lineno}: {error.msg}") from None
-    if found is None:
-        raise NotebookError("solution", cell, f"line {line}: a solution region must be inside a function")
-    return ".".join(found)
+    while found:
+        calls = [decorator for decorator in found.decorator_list if isinstance(decorator, ast.Call)]
+        path += [ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == "add_to_class"]
+        path.append(found.name)
+        if not isinstance(found, ast.ClassDef):
+            return ".".join(path)
+        found = _around(found.body, line)
+    raise NotebookError("solution", cell, f"line {line}: a solution region must be inside a function")
+
+
+def _around(body: Iterable[ast.stmt], line: int) -> Definition | None:
+    """Return the function or class that a line stands in; a marker may be its last line, one below its end."""
+    definitions = (node for node in body if isinstance(node, Definition))
+    return next((node for node in definitions if node.lineno <= line <= (node.end_lineno or 0) + 1), None)
 
 
 def release_all(
@@ -128,32 +119,21 @@ def release_all(
     cell_seconds: float = CELL_SECONDS,
     report: Callable[[str], None] = print,
 ) -> list[str]:
-    """Build and prove the student notebooks, and lay out the student's folder.
+    """Build the student notebooks, prove that untouched they score 0, and lay out the student's folder.
 
     Parameters
     ----------
-    root
-        The course.
     assignments
         Names such as ``03_latency``; all when empty.
     force
-        Replace notebooks in ``student/`` that the student has changed.
+        Replace notebooks in ``student/`` that the student has changed; a backup is kept.
     verify
-        Run every released notebook and insist on 0 points.
-    cell_seconds
-        See `autograder.course.execute.execute`.
+        Run every released notebook.
     report
         Called with a line of progress.
 
-    Returns
-    -------
-    list of str
-        The released assignments.
-
     Raises
     ------
-    NotebookError
-        If there is no such assignment.
     NotReleased
         In the end, if a notebook is damaged, or scores above 0 untouched, or fails otherwise than by
         ``NotImplementedError``, or takes too long.
@@ -163,8 +143,9 @@ def release_all(
     for name in chosen:
         if name not in notebooks:
             raise NotebookError(name, None, f"no such assignment; there are {', '.join(notebooks)}")
-    (root / "course" / "exchange").mkdir(parents=True, exist_ok=True)
-    (root / "course" / "exchange").chmod(0o777)
+    exchange = root / "course" / "exchange"
+    exchange.mkdir(parents=True, exist_ok=True)
+    exchange.chmod(0o777)
     refresh_student_package(root)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))
     problems: dict[str, str] = {}
@@ -190,27 +171,21 @@ def _generate(api: NbGraderAPI, notebook: Path) -> None:
     read_notebook(notebook)
     result = api.generate_assignment(notebook.stem, force=True, create=True)
     if not result["success"]:
-        reason = _last_reason(result.get("log") or result.get("error", ""))
-        raise NotebookError(notebook, None, f"nbgrader could not release it: {reason}")
-
-
-def _last_reason(log: str) -> str:
-    lines = [line.strip() for line in log.splitlines() if re.match(r"\s*[\w.]*(Error|Exception): ", line)]
-    return lines[-1] if lines else log[-300:]
+        log = result.get("log") or result.get("error", "")
+        reasons = re.findall(r"^\s*([\w.]*(?:Error|Exception): .*?)\s*$", log, re.M) or [log[-300:]]
+        raise NotebookError(notebook, None, f"nbgrader could not release it: {reasons[-1]}")
 
 
 def _lay_out(released: Path, target: Path, force: bool) -> str:
-    """Copy a released notebook for the student; what the student wrote is never lost."""
+    """Copy a released notebook for the student, and return a remark; what the student wrote is never lost."""
     pristine = target.parent / ".released" / target.name
     note = ""
-    if target.is_file() and not filecmp.cmp(target, released, shallow=False):
-        theirs = not pristine.is_file() or not filecmp.cmp(target, pristine, shallow=False)
-        if theirs and not force:
+    if _differ(target, released) and _differ(target, pristine):
+        if not force:
             return f"; {target.parent.name} has the student's work and stays (--force replaces it)"
-        if theirs:
-            backup = target.with_suffix(".backup.ipynb")
-            shutil.copy(target, backup)
-            note = f"; the student's work is in {backup.name}"
+        backup = target.with_suffix(".backup.ipynb")
+        shutil.copy(target, backup)
+        note = f"; the student's work is in {backup.name}"
     pristine.parent.mkdir(parents=True, exist_ok=True)
     for path in (target, pristine):
         path.unlink(missing_ok=True)
@@ -219,40 +194,36 @@ def _lay_out(released: Path, target: Path, force: bool) -> str:
     return note
 
 
+def _differ(file: Path, other: Path) -> bool:
+    return file.is_file() and not (other.is_file() and filecmp.cmp(file, other, shallow=False))
+
+
 def refresh_student_package(root: Path) -> None:
     """Copy the reference package next to the student's notebooks; files the student built stay."""
     from autograder.course.build import is_built_by_student
 
     target = root / STUDENT / "tinybench"
     target.mkdir(parents=True, exist_ok=True)
-    for source in [*(root / "tinybench").glob("*.py"), root / "tinybench" / "py.typed"]:
-        if not is_built_by_student(target / source.name):
-            shutil.copy(source, target / source.name)
+    for source in [*(root / "tinybench").rglob("*.py"), root / "tinybench" / "py.typed"]:
+        copy = target / source.relative_to(root / "tinybench")
+        if not is_built_by_student(copy):
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(source, copy)
 
 
 def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:
-    """Run a released notebook and insist that nothing written is worth nothing.
-
-    Raises
-    ------
-    NotebookError
-        If it does not run to its end, a graded cell earns points, or an error is not a stub's
-        ``NotImplementedError``.
-    """
+    """Run a released notebook and insist on 0 points, and on no error but a stub's ``NotImplementedError``."""
     run = execute(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
+    cells = cells_of(run.notebook)
     if run.failure:
-        begun = [label(cell, at) for at, cell in enumerate(run.notebook.cells) if cell.get("execution_count")]
+        begun = [cell.id for cell in cells if cell.node.get("execution_count")]
         raise NotebookError(notebook, begun[-1] if begun else None, run.failure)
-    for index, cell in enumerate(run.notebook.cells):
-        if is_check(cell):
-            points, most = determine_grade(cell)
+    for cell in cells:
+        if cell.is_check:
+            points, most = determine_grade(cell.node)
             if points:
-                raise NotebookError(notebook, label(cell, index), f"earns {points:g} of {most:g} points untouched")
-        for output in cell.get("outputs", []):
+                raise NotebookError(notebook, cell.id, f"earns {points:g} of {most:g} points untouched")
+        for output in cell.node.get("outputs", []):
             if output.output_type == "error" and output.ename != "NotImplementedError":
-                raise NotebookError(
-                    notebook,
-                    label(cell, index),
-                    f"fails untouched with {output.ename}: {output.evalue}; a stub's "
-                    "NotImplementedError should come first",
-                )
+                why = f"{output.ename}: {output.evalue}; a stub's NotImplementedError should come first"
+                raise NotebookError(notebook, cell.id, f"fails untouched with {why}")

@@ -1,4 +1,4 @@
-"""What is known about a batch: the submissions of one assignment, and a verdict on disk for each that was judged."""
+"""A batch: the submissions of one assignment, and on disk a verdict for each that was judged."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from filelock import FileLock, Timeout
 
 from autograder.course.assignment import Assignment
 from autograder.course.config import MODULES, course_config
-from autograder.course.export import write_atomically
 from autograder.course.notebook import NotebookError, parse_notebook
+from autograder.files import write_atomically
 from autograder.grading.executors import packed
 from autograder.grading.gradebook import record, released_checksums, score_of
-from autograder.grading.grader import refused
+from autograder.grading.grader import zero
 from autograder.grading.sanitize import safe_line, safe_markdown
-from autograder.grading.submission import Refused, read_submission
+from autograder.grading.submission import UnusableSubmission, read_submission
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one submission.
+    """What came of one submission; without a verdict it has no score.
 
     Attributes
     ----------
-    score, max_score
-        None where there is no verdict.
     note
-        Why it could not be graded as it was, or ended early.
+        Why it could not be graded, or ended early.
     evidence
         What an honest submission does not hold, for the instructor to look at.
     """
@@ -48,20 +47,11 @@ class Outcome:
 
 
 class Batch:
-    """The submissions of one assignment, and what is known about each.
+    """The submissions of one assignment, or of one `student`, and their verdicts.
 
-    A verdict is a file of its own, named by student and holding a digest of the submission, the instructor's notebook
-    and data files, and the seed: what has been judged is not judged twice, and a changed submission is. Beside it lies
-    the digest of the verdict that the gradebook holds.
-
-    Parameters
-    ----------
-    root
-        The course.
-    assignment
-        Such as ``"03_latency"``.
-    student
-        Only this one.
+    A verdict is a file named after the student. It holds a digest of the submission, the instructor's notebook and data
+    files, and the seed: a submission is judged again only if one of them changed. Another file holds the digest of the
+    verdict that the gradebook has.
     """
 
     def __init__(self, root: Path, assignment: str, student: str | None = None) -> None:
@@ -79,24 +69,14 @@ class Batch:
         self.seed = kept_seed(self.verdicts, draw=False)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other graders of this assignment out, and see to what a killed one left.
-
-        Raises
-        ------
-        NotebookError
-            If one is at work, or this system cannot tell.
-        """
-        try:
-            import fcntl
-        except ImportError:
-            raise NotebookError(self.assignment, None, "cannot be graded on this system: use WSL or Linux") from None
+    def locked(self) -> Iterator[None]:
+        """Keep other graders of this assignment out, and remove what a killed one left."""
         self.verdicts.mkdir(parents=True, exist_ok=True)
-        with (self.verdicts / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise NotebookError(self.assignment, None, "is being graded already; wait, or stop the other") from None
+        try:
+            lock = FileLock(self.verdicts / "lock", timeout=0).acquire()
+        except Timeout:
+            raise NotebookError(self.assignment, None, "is being graded already; wait, or stop the other") from None
+        with lock:
             for left in self.verdicts.glob(".*"):
                 left.unlink()
             self.seed = kept_seed(self.verdicts)
@@ -120,20 +100,19 @@ class Batch:
         return "graded" if regrade or self._verdict(name) is None else "kept"
 
     def forget(self) -> None:
-        """Drop the verdicts; what the gradebook holds stays until there are new ones."""
+        """Drop the verdicts; the gradebook keeps its points until there are new ones."""
         for name in self.contents:
             self._file(name).unlink(missing_ok=True)
 
     def pending(self) -> list[tuple[str, bytes]]:
-        """Return the submissions to run; those that cannot be read have their verdict at once."""
+        """Return the submissions to run; those that cannot be read get their verdict here."""
         waiting = []
         for name, content in self.contents.items():
             if self.state(name) == "kept":
                 continue
-            if isinstance(content, Refused):
-                self.keep(
-                    name, packed(refused(parse_notebook(self.instructors.notebook, self.assignment), str(content)))
-                )
+            if isinstance(content, UnusableSubmission):
+                instructors = parse_notebook(self.instructors.notebook, self.assignment)
+                self.keep(name, packed(zero(instructors, str(content))))
             else:
                 waiting.append((name, content))
         return waiting
@@ -143,7 +122,7 @@ class Batch:
         write_atomically(self._file(name), json.dumps(json.loads(result) | {"key": self._key(name)}))
 
     def enter(self, gradebook: Any, name: str) -> Outcome:
-        """Write a kept verdict into the gradebook, unless it is there, and return its outcome."""
+        """Write a verdict into the gradebook, unless it is there, and return its outcome."""
         verdict = self._verdict(name)
         if verdict is None:
             raise RuntimeError(f"the verdict on {name} vanished while it was being graded; run the command again")
@@ -161,7 +140,7 @@ class Batch:
 
 
 def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
-    """Return the seed of an assignment's checks, drawn once and kept with its verdicts; -1 if there is none yet."""
+    """Return the seed of an assignment's checks, drawn once and kept with its verdicts; without one, -1."""
     file = verdicts / "seed"
     if draw and not file.is_file():
         verdicts.mkdir(parents=True, exist_ok=True)
@@ -169,14 +148,8 @@ def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
     return int(file.read_text(encoding="utf-8")) if file.is_file() else -1
 
 
-def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | Refused]:
-    """Return each student's submitted notebook, or why it is not read.
-
-    Raises
-    ------
-    NotebookError
-        If there is none.
-    """
+def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | UnusableSubmission]:
+    """Return each student's submitted notebook, or why it cannot be used."""
     folder = root / "course" / "submitted"
     students = sorted(path.parent.name for path in folder.glob(f"{student or '*'}/{assignment}"))
     if not students:
@@ -185,12 +158,12 @@ def submissions(root: Path, assignment: str, student: str | None = None) -> dict
     return {name: _content(folder / name / assignment / f"{assignment}.ipynb", folder) for name in students}
 
 
-def _content(path: Path, submitted: Path) -> bytes | Refused:
+def _content(path: Path, submitted: Path) -> bytes | UnusableSubmission:
     try:
         return read_submission(path, submitted)
-    except Refused as refused:
-        return refused
+    except UnusableSubmission as why:
+        return why
 
 
-def _digest(content: bytes | Refused) -> str:
-    return hashlib.sha256(str(content).encode() if isinstance(content, Refused) else content).hexdigest()
+def _digest(content: bytes | UnusableSubmission) -> str:
+    return hashlib.sha256(str(content).encode() if isinstance(content, UnusableSubmission) else content).hexdigest()

@@ -1,7 +1,7 @@
-"""Collecting without following or believing what a student may have planted.
+"""Collecting without following links or believing names that a student may have planted.
 
-nbgrader's copies links as the instructor. And a folder in the exchange says by its name alone whose it is and of when:
-whoever may hand in may make one of any name.
+nbgrader's own `collect` copies links with the instructor's rights, and takes student and time from the name of a folder
+in the exchange, where whoever may submit can make a folder of any name.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ CLOCKS_DIFFER = timedelta(minutes=10)
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's `collect`, which leaves out links, pipes and oversize files and says so, also to the grader."""
+    """nbgrader's `collect`, without links, pipes and oversize files; in their place it leaves the reason."""
 
     duedate: datetime | None = None
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
         try:
             record: dict[str, Any] = super()._path_to_record(path)
-        except Exception:  # of the parser of times, which has many; one name must not end the collecting
+        except Exception:  # the parser of times raises many; one name must not end the collecting
             self.log.error("%s names no time; taken as handed in when it was made", path)
             name = Path(path).name
             record = {"username": name.rsplit("+", 3)[0], "filename": name, "timestamp": _made(Path(path))}
@@ -58,7 +58,7 @@ class Collect(ExchangeCollect):
         return ""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy what one student handed in."""
+        """Copy what one student submitted."""
         foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
         if foreign or Path(src).is_symlink():
             why = FOREIGN if foreign else LINK
@@ -74,14 +74,14 @@ class Collect(ExchangeCollect):
             for name, why in odd.items():
                 self.log.warning("%s was not collected: %s", Path(folder) / name, why)
             if folder == src:
-                beside.update(odd)
+                reasons.update(odd)
             return {*unwanted(folder, names), *odd, *(name for name in names if name.endswith(NOT_COLLECTED))}
 
-        beside: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         shutil.copytree(src, dest, symlinks=True, ignore=left_out)  # a link put there meanwhile stays a link
-        for name, why in beside.items():
+        for name, why in reasons.items():
             _note(Path(dest), name, why)
-        # lateness goes by this file: it is to say what the folder was chosen by
+        # this file decides lateness: it gets the time by which the folder was chosen
         handed_in, made, file = self._path_to_record(src)["timestamp"], _made(Path(src)), Path(dest) / "timestamp.txt"
         if self.duedate and handed_in <= self.duedate < made - CLOCKS_DIFFER:
             when = f"{made:%Y-%m-%d %H:%M:%S} UTC"
@@ -97,17 +97,17 @@ def _note(folder: Path, name: str, why: str) -> None:
 
 
 def time_of(file: Path) -> datetime | None:
-    """Return the time, in UTC, that the file beside a submission holds; None if it holds none."""
+    """Return the time, in UTC, that a timestamp file holds, if any."""
     try:
         with file.open(encoding="utf-8") as opened:
             found: datetime = parse_utc(opened.read(200).strip())
-    except Exception:  # of the file, and of the parser of times, which has many
+    except Exception:  # the parser of times raises many
         return None
     return found
 
 
 def _made(path: Path) -> datetime:
-    """Return when a folder was made, moved, or given its rights; that is not its owner's to choose."""
+    """Return when a folder was made, moved, or given its rights, which its owner cannot choose."""
     return datetime.fromtimestamp(path.lstat().st_ctime, UTC).replace(tzinfo=None)
 
 

@@ -1,4 +1,8 @@
-"""Run pure functions of bytes on many processes: a local pool, or a Dask cluster."""
+"""Grade submissions on many processes: a local pool, or a Dask cluster.
+
+The pool is the default: on one machine it grades as fast, and it starts in 0.1 s, a local Dask cluster in 7 s (measured
+with 2 workers on 2 busy cores). Dask, by ``--scheduler``, is for several machines.
+"""
 
 from __future__ import annotations
 
@@ -22,70 +26,58 @@ import nbformat
 from autograder.checks import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.execute import execute
-from autograder.course.notebook import is_check, label, parse_notebook
-from autograder.grading.grader import Graded, Grader, refused
-from autograder.grading.submission import Refused, parse_submission, prepare
+from autograder.course.notebook import cells_of, parse_notebook
+from autograder.grading.grader import Graded, Grader, zero
+from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
 from autograder.sandbox.guest import linux
 
 Task = tuple[str, bytes]
 
 
 @dataclass(frozen=True)
-class Lost:
-    """In place of a verdict, why there is none; that is never the student's fault."""
+class NoVerdict:
+    """Why there is no verdict; never by the student's fault."""
 
     why: str
 
 
-Result = tuple[str, bytes | Lost]
+Result = tuple[str, bytes | NoVerdict]
 
 
 @lru_cache(maxsize=4)
 def _grader(assignment: Assignment) -> Grader:
-    """Return this process's grader of an assignment; its warm parent lives as long as the process."""
+    """Return this process's grader of an assignment; its zygote lives as long as the process."""
     return Grader(assignment)
 
 
-def unconfined(assignment: Assignment, content: bytes) -> Graded:
+def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
     """Grade one submission in a kernel of this user: for people you trust, where no sandbox works."""
     instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
         prepared = prepare(parse_submission(content), instructors)
-    except Refused as refusal:
-        return refused(instructors, str(refusal))
-    whole = {label(cell, index): cell.source for index, cell in enumerate(instructors.cells)}
-    for index, cell in enumerate(prepared.notebook.cells):
-        if is_check(cell):
-            cell.source = whole[label(cell, index)]  # with its hidden region, which here runs beside the student's code
+    except UnusableSubmission as why:
+        return zero(instructors, str(why))
+    whole = {cell.id: cell.source for cell in cells_of(instructors)}
+    for cell in cells_of(prepared.notebook):
+        if cell.is_check:
+            cell.node.source = whole[cell.id]  # with its hidden checks, which here share the student's interpreter
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
         done = execute(prepared.notebook, folder=Path(folder), variables={"TINYBENCH_CHECK_SEED": str(SEED.get())})
     return Graded(nbformat.writes(done.notebook).encode(), {}, prepared.evidence, done.failure, done.seconds)
 
 
-def grade_bytes(assignment: Assignment, content: bytes, seed: int, confine: bool = True) -> bytes:
-    """Grade one submission: bytes in, JSON out, nothing else read or written.
-
-    Parameters
-    ----------
-    assignment
-        The instructor's notebook and data files.
-    content
-        The submission.
-    seed
-        See `seeded_checks`.
-    confine
-        In the sandbox; else see `unconfined`.
-    """
+def grade_bytes(assignment: Assignment, content: bytes, seed: int, sandboxed: bool = True) -> bytes:
+    """Grade one submission: bytes in, JSON out, nothing else read or written."""
     with seeded_checks(seed, content):
-        return packed(_confined(assignment, content) if confine else unconfined(assignment, content))
+        return packed(_grade_sandboxed(assignment, content) if sandboxed else grade_unsafe(assignment, content))
 
 
 @contextmanager
 def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
-    """Have checks draw their inputs from a seed and what was submitted.
+    """Have checks draw their inputs from a seed and the submission.
 
-    What feedback on one submission tells of them is of no use to the next, and grading again gives the same marks.
+    So feedback on one submission tells nothing about the inputs of the next, and grading again gives the same marks.
     """
     drawn = hashlib.sha256(f"{seed} ".encode() + content).digest()
     token = SEED.set(int.from_bytes(drawn[:4]))
@@ -95,41 +87,40 @@ def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
         SEED.reset(token)
 
 
-def _confined(assignment: Assignment, content: bytes) -> Graded:
-    """Grade in the sandbox; what ended because the warm parent was killed is no verdict."""
+def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
+    """Grade in the sandbox; a submission that ended because the zygote was killed is graded again."""
     for _ in range(2):
         grader = _grader(assignment)
         with suppress(OSError):  # as it cannot be asked for a sandbox
             graded = grader.grade(content)
-            if grader.warm.process.poll() is None:
+            if grader.zygote.process.poll() is None:
                 return graded
         _grader.cache_clear()
         grader.close()
-    raise RuntimeError("the parent of its sandbox died twice")
+    raise RuntimeError("the zygote of its sandbox died twice")
 
 
 def packed(graded: Graded) -> bytes:
-    """Return a verdict as JSON, in which it travels and is kept."""
+    """Return a verdict as JSON."""
     return json.dumps(asdict(graded) | {"notebook": graded.notebook.decode()}).encode()
 
 
 def run_local(
-    tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, confine: bool = True
+    tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, sandboxed: bool = True
 ) -> Iterator[Result]:
     """Grade on local processes; yield key and result as they come.
 
-    A process of the pool that dies takes none of the others' work along: what it may have had in hand is tried once
-    more, each submission alone.
+    When a process of the pool dies, each submission that it may have been grading is tried once more, alone.
     """
     waiting = deque(tasks)
     while waiting:
-        for task in (yield from _pool(waiting, workers, assignment, seed, confine)):
-            for key, _ in (yield from _pool(deque([task]), 1, assignment, seed, confine)):
-                yield key, Lost("the process that graded it died twice")
+        for task in (yield from _pool(waiting, workers, assignment, seed, sandboxed)):
+            for key, _ in (yield from _pool(deque([task]), 1, assignment, seed, sandboxed)):
+                yield key, NoVerdict("the process that graded it died twice")
 
 
 def _pool(
-    waiting: deque[Task], workers: int, assignment: Assignment, seed: int, confine: bool
+    waiting: deque[Task], workers: int, assignment: Assignment, seed: int, sandboxed: bool
 ) -> Generator[Result, None, list[Task]]:
     """Grade until nothing waits or a process dies; return what was in hand when it did."""
     running: dict[Future[bytes], Task] = {}
@@ -138,7 +129,7 @@ def _pool(
         while waiting or running:
             try:
                 while waiting and len(running) < 2 * workers:
-                    running[pool.submit(grade_bytes, assignment, waiting[0][1], seed, confine)] = waiting[0]
+                    running[pool.submit(grade_bytes, assignment, waiting[0][1], seed, sandboxed)] = waiting[0]
                     waiting.popleft()
             except BrokenProcessPool:
                 return list(running.values())
@@ -147,31 +138,26 @@ def _pool(
                 if isinstance(error, BrokenProcessPool):
                     return list(running.values())
                 key, _ = running.pop(future)
-                yield key, _lost(error) if error else future.result()
+                yield key, _no_verdict(error) if error else future.result()
     return []
 
 
 def _end_with(parent: int) -> None:
-    """Let this process of a pool end when the command that started it is killed."""
+    """End this process of a pool when the command that started it is killed."""
     if sys.platform == "linux":
         linux.die_with_parent()
         if os.getppid() != parent:
             os._exit(1)  # it was killed before
 
 
-def _lost(error: BaseException) -> Lost:
-    return Lost(f"{type(error).__name__}: {error}")
+def _no_verdict(error: BaseException) -> NoVerdict:
+    return NoVerdict(f"{type(error).__name__}: {error}")
 
 
 def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler: str) -> Iterator[Result]:
     """Grade on a Dask cluster, whose workers have this package; yield key and result as they come.
 
-    A lost worker's tasks run on another. What has been yielded does not run again, whoever is lost later.
-
-    Raises
-    ------
-    ValueError
-        If no scheduler answers.
+    The tasks of a worker that dies run on another; what has been yielded never runs again.
     """
     from distributed import Client, as_completed
 
@@ -193,7 +179,7 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
         for future in as_completed(list(futures), loop=client.loop):
             try:
                 result = future.result()
-            except Exception as error:  # the last of its workers', or the scheduler's
-                result = _lost(error)
+            except Exception as error:  # of its last worker, or of the scheduler
+                result = _no_verdict(error)
             yield futures.pop(future), result
             future.release()

@@ -1,59 +1,27 @@
-"""Grade a batch: submissions out to confined workers, verdicts kept as they come, one writer of the gradebook."""
+"""Grade a batch: submissions out to sandboxed workers, verdicts kept as they come, one writer of the gradebook."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
-from nbgrader.preprocessors import NbGraderPreprocessor
 from sqlalchemy.exc import OperationalError
 from tqdm import tqdm
 
-from autograder.course.assignment import Assignment
-from autograder.course.config import MODULES, course_config, project_root
-from autograder.course.notebook import NotebookError, parse_notebook
-from autograder.grading.batch import Batch, Outcome, kept_seed
-from autograder.grading.executors import Lost, run_dask, run_local, seeded_checks
+from autograder.course.config import course_config
+from autograder.course.notebook import NotebookError
+from autograder.grading.batch import Batch, Outcome
+from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.gradebook import open_gradebook
-from autograder.grading.grader import Grader
 from autograder.grading.sanitize import safe_line
-from autograder.grading.submission import read_submission
 from autograder.sandbox.bubblewrap import available
 from tinybench.energy import usable_cores
+from tinybench.table import Table
 
 NOT_GRADED = "not graded, by no fault of the student's; once its cause is mended, the same command grades it"
-
-
-class ExecuteSubmission(NbGraderPreprocessor):
-    """nbgrader's step that runs a notebook, confined: for plain `nbgrader autograde` and Formgrader's button."""
-
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        """Run and judge a submission in the sandbox, as it was handed in: `nb` has been put in order already."""
-        available()
-        who, name, root = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"], project_root()
-        submitted = root / "course" / "submitted"
-        content = read_submission(submitted / who / name / f"{name}.ipynb", submitted)
-        seed, assignment = kept_seed(root / "course" / "verdicts" / name), root / MODULES / name / f"{name}.ipynb"
-        with seeded_checks(seed, content), Grader(Assignment.read(assignment)) as grader:
-            graded = grader.grade(content)
-        for item in graded.evidence:
-            self.log.warning("look at %s: %s", who, safe_line(f"{item.cell}: {item.what}"))
-        judged = parse_notebook(graded.notebook, name)
-        checksums = {c.metadata.nbgrader.grade_id: c.metadata.nbgrader.checksum for c in nb.cells if _has_checksum(c)}
-        for cell in judged.cells:
-            marks = cell.metadata.get("nbgrader", {})
-            if marks.get("grade_id") in checksums:
-                marks["checksum"] = checksums[marks["grade_id"]]
-        return judged, resources
-
-
-def _has_checksum(cell: NotebookNode) -> bool:
-    return "checksum" in cell.metadata.get("nbgrader", {})
 
 
 def grade(
@@ -68,33 +36,22 @@ def grade(
     unsafe: bool = False,
     progress: bool = True,
 ) -> list[Outcome]:
-    """Grade the collected submissions of an assignment; killed at any point, the next call goes on.
+    """Grade the collected submissions of an assignment, or of one `student`; if killed, the next call goes on.
 
     Parameters
     ----------
-    root
-        The course.
-    assignment
-        Such as ``"03_latency"``.
-    student
-        Grade this one only.
     regrade
         Grade again what has been graded. Killed in between, a call without it goes on.
     dry_run
-        Only say what would be done.
+        Only report what would be done.
     scheduler
-        Address of a Dask scheduler; processes of this machine otherwise.
+        Address of a Dask scheduler; without one, processes of this machine grade.
     workers
-        Local processes; one for each core by default.
+        Number of local processes; by default one for each core.
     unsafe
         Run submissions as this user, without a sandbox.
     progress
-        Show a bar with the time left.
-
-    Returns
-    -------
-    list of Outcome
-        One for each submission, by student.
+        Show a progress bar.
 
     Raises
     ------
@@ -110,7 +67,7 @@ def grade(
         return [Outcome(name, assignment, note=f"would be {batch.state(name, regrade)}") for name in batch.contents]
     if scheduler is None and not unsafe:
         available()
-    with batch.alone(), open_gradebook(batch.config, assignment) as gradebook:
+    with batch.locked(), open_gradebook(batch.config, assignment) as gradebook:
         if regrade:
             batch.forget()
         pending = batch.pending()
@@ -127,7 +84,7 @@ def grade(
                     outcomes.append(_entered(batch, gradebook, name))
                     bar.update()
             for name, result in results if pending else ():
-                if isinstance(result, Lost):
+                if isinstance(result, NoVerdict):
                     outcomes.append(Outcome(name, assignment, note=safe_line(f"{NOT_GRADED}: {result.why}")))
                 else:
                     batch.keep(name, result)
@@ -137,11 +94,11 @@ def grade(
 
 
 def _entered(batch: Batch, gradebook: Gradebook, name: str) -> Outcome:
-    """Enter one verdict into the gradebook; what is odd about one submission does not keep the others out."""
+    """Enter one verdict into the gradebook; an odd submission does not keep the others out."""
     try:
         return batch.enter(gradebook, name)
     except OperationalError:
-        raise  # of the gradebook itself: nobody's could be entered
+        raise  # the gradebook itself fails: no other could be entered
     except Exception as error:
         gradebook.db.rollback()
         why = f"judged, but not entered into the gradebook: {type(error).__name__}: {error}"
@@ -158,14 +115,19 @@ def feedback(root: Path, assignment: str, *, student: str | None = None) -> list
     return sorted((root / "course" / "feedback").glob(f"{student or '*'}/{assignment}/*.html"))
 
 
-def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the lines of a table of outcomes, and below it a summary and what to look at."""
-    width = max([len(outcome.student) for outcome in outcomes], default=7)
-    yield f"{'student':<{width}}  {'score':>7}  {'of':>5}  {'seconds':>7}  note"
+def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield a table of outcomes, a summary, and what to look at."""
     graded = [outcome for outcome in outcomes if outcome.score is not None]
-    for outcome in outcomes:
-        points = f"{outcome.score:>7g}  {outcome.max_score:>5g}" if outcome in graded else f"{'–':>7}  {'–':>5}"
-        yield f"{outcome.student:<{width}}  {points}  {outcome.seconds:>7.2f}  {outcome.note}".rstrip()
+    yield Table(
+        {
+            "student": outcome.student,
+            "score": f"{outcome.score:g}" if outcome in graded else "–",
+            "of": f"{outcome.max_score:g}" if outcome in graded else "–",
+            "seconds": f"{outcome.seconds:.2f}",
+            "note": outcome.note,
+        }
+        for outcome in outcomes
+    ).text()
     if graded:
         scores = [outcome.score or 0 for outcome in graded]
         centre = f"mean {statistics.fmean(scores):.3g}, median {statistics.median(scores):g}"
@@ -177,7 +139,6 @@ def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield from (f"  {outcome.student}: {line}" for line in outcome.evidence)
 
 
-def print_grades(outcomes: Sequence[Outcome], write: Callable[[str], None] = print) -> None:
+def print_grades(outcomes: Sequence[Outcome]) -> None:
     """Print the table of outcomes."""
-    for line in table(outcomes):
-        write(line)
+    print("\n".join(grade_lines(outcomes)))

@@ -20,21 +20,13 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 from traitlets.config import Config
 
 from autograder.course.config import GRADEBOOK
-from autograder.course.notebook import NotebookError, label, read_notebook
+from autograder.course.notebook import NotebookError, cells_of, read_notebook
 from autograder.grading.collect import time_of
 
 
 @contextmanager
 def open_gradebook(config: Config, assignment: str) -> Iterator[Any]:
-    """Open nbgrader's gradebook for a batch: opening it once instead of nine times a submission saves 40 ms each.
-
-    Raises
-    ------
-    ValueError
-        If its database cannot be reached.
-    NotebookError
-        If it does not know the assignment.
-    """
+    """Open nbgrader's gradebook once for a batch: nbgrader opens it nine times a submission, which takes 40 ms."""
     with warnings.catch_warnings():
         # nbgrader's models autoflush in an order SQLAlchemy 2 warns about, to no effect
         warnings.filterwarnings("ignore", category=SAWarning, module="nbgrader")
@@ -42,9 +34,8 @@ def open_gradebook(config: Config, assignment: str) -> Iterator[Any]:
             try:
                 gradebook.find_assignment(assignment)
             except MissingEntry:
-                raise NotebookError(
-                    assignment, None, f"not in this gradebook yet; run `autograder release {assignment}`"
-                ) from None
+                why = f"not in this gradebook yet; run `autograder release {assignment}`"
+                raise NotebookError(assignment, None, why) from None
             yield gradebook
 
 
@@ -58,10 +49,8 @@ def _connected(url: str, course: str) -> Any:
 
 
 def released_checksums(released: Path) -> dict[str, str]:
-    """Return each released cell's checksum, by which an untouched written answer is known."""
-    cells = read_notebook(released).cells
-    marks = {label(cell, i): cell.metadata.get("nbgrader", {}).get("checksum") for i, cell in enumerate(cells)}
-    return {name: checksum for name, checksum in marks.items() if checksum}
+    """Return the checksums of the released cells, by which an untouched written answer is recognised."""
+    return {cell.id: cell.marks["checksum"] for cell in cells_of(read_notebook(released)) if cell.marks.get("checksum")}
 
 
 def record(
@@ -69,42 +58,20 @@ def record(
 ) -> tuple[float, float]:
     """Write the points of one judged notebook, as nbgrader's SaveAutoGrades and AssignLatePenalties do.
 
-    Parameters
-    ----------
-    gradebook
-        See `open_gradebook`.
-    student, assignment
-        Whose it is; both are created where they are new.
-    notebook
-        Executed and judged; gets the released checksums.
-    checksums
-        See `released_checksums`.
-    config
-        Configuration of the late penalty.
-
-    Returns
-    -------
-    tuple of float
-        ``(score, max_score)`` of the submission. Points a person has given stay.
-
-    Notes
-    -----
-    Writing the same notebook twice leaves the gradebook as writing it once.
+    Points that a person has given stay, and writing the same notebook twice changes nothing. The notebook gets the
+    released checksums. Return the submission's score and maximal score.
     """
     gradebook.update_or_create_student(student)
     course = Path(config.CourseDirectory.root)
-    beside = exchange_marks(course / config.CourseDirectory.submitted_directory / student / assignment)
-    timestamp = beside.get("timestamp.txt", "").strip()
+    extra = exchange_marks(course / config.CourseDirectory.submitted_directory / student / assignment)
+    timestamp = extra.get("timestamp.txt", "").strip()
     submission = gradebook.update_or_create_submission(
         assignment, student, **({"timestamp": timestamp} if timestamp else {})
     )
     saved = next(entry for entry in submission.notebooks if entry.name == assignment)
     grades = {grade.name: grade for grade in saved.grades}
     comments = {comment.name: comment for comment in saved.comments}
-    for index, cell in enumerate(notebook.cells):
-        if "nbgrader" not in cell.metadata:
-            continue
-        name = label(cell, index)
+    for name, cell in ((each.id, each.node) for each in cells_of(notebook) if each.marks):
         if name in checksums:
             cell.metadata["nbgrader"]["checksum"] = checksums[name]
         if is_grade(cell) and name in grades:
@@ -121,12 +88,12 @@ def record(
         resources = {"nbgrader": who | {"db_url": config.CourseDirectory.db_url}}
         AssignLatePenalties(config=config).preprocess(notebook, resources)
         gradebook.db.refresh(saved)
-    write_autograded(notebook, course / config.CourseDirectory.autograded_directory / student / assignment, beside)
+    write_autograded(notebook, course / config.CourseDirectory.autograded_directory / student / assignment, extra)
     return submission.score, submission.max_score
 
 
 def exchange_marks(submitted: Path) -> dict[str, str]:
-    """Return what the exchange put beside a submission, by name; releasing feedback asks for it."""
+    """Return the files that the exchange added to a submission, by name; releasing feedback needs them."""
     files = (submitted / name for name in ("timestamp.txt", "submission_secret.txt"))
     marks = {}
     for file in files:
@@ -134,19 +101,19 @@ def exchange_marks(submitted: Path) -> dict[str, str]:
             with file.open(encoding="utf-8", errors="replace") as opened:
                 marks[file.name] = opened.read(200)
             if file.name == "timestamp.txt" and time_of(file) is None:
-                # a student may have written it; the file system's time of collecting is not theirs to set
+                # a student may have written it; the time of collecting is the file system's
                 marks[file.name] = datetime.fromtimestamp(file.stat().st_ctime, UTC).strftime("%Y-%m-%d %H:%M:%S %Z")
     return marks
 
 
-def write_autograded(notebook: NotebookNode, folder: Path, beside: Mapping[str, str]) -> None:
-    """Put the notebook where Formgrader and feedback look for it; a reader never sees half a folder."""
+def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, str]) -> None:
+    """Put the notebook where Formgrader and feedback look for it; readers never see half a folder."""
     fresh, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)  # by a run that was killed
     fresh.mkdir(parents=True)
     nbformat.write(notebook, fresh / f"{folder.name}.ipynb")
-    for name, text in beside.items():
+    for name, text in extra.items():
         (fresh / name).write_text(text, encoding="utf-8")
     if folder.exists():
         os.replace(folder, old)

@@ -17,17 +17,17 @@ import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
-from autograder.course.notebook import grading, is_check, label, module_name, parse_notebook
+from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
 from autograder.grading.reference import ABSENT
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
-from autograder.grading.session import Bench, Ended, Hidden, schedule
-from autograder.grading.submission import Evidence, Prepared, Refused, parse_submission, prepare
-from autograder.sandbox.bubblewrap import Limits, Room, within_python
-from autograder.sandbox.zygote import Warm
+from autograder.grading.session import HiddenCheck, Session, SessionEnded, plan_checks
+from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
+from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
+from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
-Settled = tuple[str, object]  # the problem and the outputs of a check that ran to its end
 MAX_MESSAGE = 1000
+Judged = tuple[str, object]  # what went wrong in a cell, if anything, and its outputs
 
 
 @dataclass(frozen=True)
@@ -53,183 +53,180 @@ class Graded:
     seconds: float = 0.0
 
 
-def refused(source: NotebookNode, reason: str) -> Graded:
-    """Return the result of a submission that cannot be read: nothing for any cell, and the reason.
-
-    Parameters
-    ----------
-    source
-        The instructor's notebook.
-    reason
-        For the feedback.
-    """
+def zero(source: NotebookNode, reason: str) -> Graded:
+    """Return the result of a submission that cannot be read or judged: no points for any cell, and the reason."""
     prepared = prepare([], source)
     verdicts = {}
-    for index, cell in enumerate(prepared.notebook.cells):
-        if is_check(cell):
-            verdicts[label(cell, index)] = reason
-            cell.outputs = [error_output("NotRun", reason)]
+    for cell in cells_of(prepared.notebook):
+        if cell.is_check:
+            verdicts[cell.id] = reason
+            cell.node.outputs = [error_output("NotRun", reason)]
     return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
 
 
-class Grader:
-    """Grades submissions of one assignment; its warm parent starts once.
+@dataclass
+class _Memory:
+    """What the runs of one submission know of each other: cells not to run, and checks judged once and for all."""
 
-    Parameters
-    ----------
-    assignment
-        The instructor's notebook and data files.
-    limits
-        What one submission may use.
-    """
+    until: float
+    skipped: set[str]
+    lost: dict[str, str] = field(default_factory=dict)  # cells that ended the process, and how
+    settled: dict[str, Judged] = field(default_factory=dict)  # checks that ran to their end
+
+
+@dataclass
+class _Run:
+    """One run of a submission: what it found, and the cell that ended the process, and how."""
+
+    verdicts: dict[str, str] = field(default_factory=dict)
+    ending: tuple[str, str] | None = None
+    name_missing: bool = False
+    before: list[Cell] = field(default_factory=list)
+
+
+class Grader:
+    """Grades submissions of one assignment; its zygote starts once."""
 
     def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
         self.source = parse_notebook(assignment.notebook, assignment.name)
         name = module_name(Path(assignment.name))
         self.module = f"tinybench.{name}"
-        self.plan = schedule(self.source)
-        package, own = Path(str(tinybench.__file__)).parent, f"{name}.py"
-        reference = package / own
+        self.plan = plan_checks(self.source)
+        package = Path(str(tinybench.__file__)).parent
+        reference = package / f"{name}.py"
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
-        folder = f"/course/{assignment.name}"
-        shown = {f"/course/tinybench/{p.name}": p for p in package.glob("*.py") if p.name != own}
+        files = {f"/course/tinybench/{p.relative_to(package)}": p for p in package.rglob("*.py") if p != reference}
         self._data = tempfile.TemporaryDirectory()
         laid_out = Path(self._data.name)
-        data = {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
+        files |= {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
         tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
-        hidden = within_python([package, Path(str(autograder.__file__)).parent])
-        room = Room({**shown, **data}, hidden, [folder], folder)
-        self.warm = Warm([*_imports(self.source), "tinybench.course"], room, list(tops), limits)
+        masked = within_python([package, Path(str(autograder.__file__)).parent])
+        folder = f"/course/{assignment.name}"
+        mounts = Mounts(files, masked, [folder], working_directory=folder)
+        self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, list(tops), limits)
 
     def grade(self, content: bytes) -> Graded:
-        """Grade one submission, whatever it is; only its author is concerned by what is wrong with it."""
+        """Grade one submission, whatever it is; what is wrong with it costs its author only."""
         started = time.monotonic()
         try:
             prepared = prepare(parse_submission(content), self.source)
-        except Refused as refusal:
-            return refused(self.source, str(refusal))
+        except UnusableSubmission as why:
+            return zero(self.source, str(why))
         try:
             return self._graded(prepared, started)
         except Exception as error:
-            if self.warm.ended():
+            if self.zygote.ended():
                 raise
             # only a submission made for it gets here: it is judged by what it did, and the batch goes on
             what = f"what it sent could not be judged: {type(error).__name__}"
-            graded = refused(self.source, what)
-            return replace(
-                graded, evidence=[*prepared.evidence, Evidence("", what)], seconds=time.monotonic() - started
-            )
+            evidence = [*prepared.evidence, Evidence("", what)]
+            return replace(zero(self.source, what), evidence=evidence, seconds=time.monotonic() - started)
 
     def _graded(self, prepared: Prepared, started: float) -> Graded:
-        """Run and judge a submission, again where that gives its author more of what is due."""
-        until = started + pace.wall(self.warm.limits.wall_seconds)
-        skip, lost, settled = prepared.demonstrations, dict[str, str](), dict[str, Settled]()
+        """Run and judge a submission, again where its author would otherwise lose points that are due."""
+        memory = _Memory(started + pace.wall(self.zygote.limits.wall_seconds), prepared.demonstrations)
         while True:
-            verdicts, ending, missing = self._run(prepared, skip, lost, settled, until)
-            if time.monotonic() > until:
+            run = self._run(prepared, memory)
+            if time.monotonic() > memory.until:
                 break
-            if ending is not None and len(lost) < MAX_RESTARTS:
-                lost[ending[0]] = ending[1]  # once more without the cell that ended it: it costs its own points only
-            elif missing and skip:
-                # a demonstration is not run unless it was changed, or a name is missing that it may define
-                skip = set()
+            if run.ending is not None and len(memory.lost) < MAX_RESTARTS:
+                # once more without the cell that ended it, which costs its own points only
+                memory.lost[run.ending[0]] = run.ending[1]
+            elif run.name_missing and memory.skipped:
+                # an unchanged demonstration is run only where a name is missing that it may define
+                memory.skipped = set()
             else:
                 break
-        failure = "; ".join(dict.fromkeys(lost.values())) or (ending[1] if ending else "")
+        failure = "; ".join(dict.fromkeys(memory.lost.values())) or (run.ending[1] if run.ending else "")
         content = nbformat.writes(prepared.notebook).encode()
-        return Graded(content, verdicts, prepared.evidence, failure, time.monotonic() - started)
+        return Graded(content, run.verdicts, prepared.evidence, failure, time.monotonic() - started)
 
-    def _run(
-        self, prepared: Prepared, skip: set[str], lost: dict[str, str], settled: dict[str, Settled], until: float
-    ) -> tuple[dict[str, str], tuple[str, str] | None, bool]:
-        """Run and judge the cells; return the verdicts, the cell that ended it and how, whether a name was missing."""
-        verdicts: dict[str, str] = {}
-        ending: tuple[str, str] | None = None
-        missing, ran, allowance = False, list[NotebookNode](), Allowance()
-        bench = Bench(self.warm, self.module, self.reference, until)
+    def _run(self, prepared: Prepared, memory: _Memory) -> _Run:
+        run, allowance = _Run(), Allowance()
+        session = Session(self.zygote, self.module, self.reference, memory.until)
         try:
-            for index, cell in enumerate(prepared.notebook.cells):
-                if cell.cell_type != "code":
+            for number, cell in enumerate(cells_of(prepared.notebook), start=1):
+                if not cell.is_code:
                     continue
-                cell.outputs, cell.execution_count = [], None
-                if cell.id in skip:
+                cell.node.outputs, cell.node.execution_count = [], None
+                if cell.id in memory.skipped:
                     continue
-                cell.execution_count = index + 1
-                if cell.id in settled and (ending is not None or cell.id in lost):
-                    problem, outputs = settled[cell.id]
-                    cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
-                elif cell.id in lost:
-                    problem = f"Stopped: {lost[cell.id]}"
-                elif ending is not None:
-                    problem = f"NotRun: an earlier cell ended the process: {ending[1]}"
-                else:
-                    try:
-                        problem, outputs = self._cell(bench, cell, ran, settled)
-                        ran.append(cell)
-                        cell.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
-                        missing = missing or "NameError" in problem
-                        if is_check(cell) and not (missing and skip):  # else all is run again, with demonstrations
-                            settled.setdefault(cell.id, (problem, outputs))
-                    except Ended as ended:
-                        why = bench.end()
-                        if ended.foul:
-                            prepared.evidence.append(Evidence(cell.id, str(ended)))
-                        ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
-                        problem = f"Stopped: {ending[1]}"
+                cell.node.execution_count = number
+                outputs: object = []
+                try:
+                    problem, outputs = self._judged(session, cell, run, memory)
+                except SessionEnded as ended:
+                    why = session.end()
+                    if ended.violation:
+                        prepared.evidence.append(Evidence(cell.id, str(ended)))
+                    run.ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
+                    problem = f"Stopped: {run.ending[1]}"
+                cell.node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                 problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
-                if is_check(cell):
-                    verdicts[label(cell, index)] = problem
+                if cell.is_check:
+                    run.verdicts[cell.id] = problem
                 if problem:
                     name, _, text = problem.partition(": ")
-                    cell.outputs.append(error_output(name, text))
-                    missing = missing or "NameError" in problem
+                    cell.node.outputs.append(error_output(name, text))
+                    run.name_missing |= "NameError" in problem
         finally:
-            bench.end()
-        return verdicts, ending, missing
+            session.end()
+        return run
 
-    def _cell(
-        self, bench: Bench, cell: NotebookNode, before: Sequence[NotebookNode], settled: dict[str, Settled]
-    ) -> tuple[str, object]:
-        """Run or judge a cell; return what went wrong, and its outputs."""
-        if not is_check(cell):
-            return bench.run(cell.source)
+    def _judged(self, session: Session, cell: Cell, run: _Run, memory: _Memory) -> Judged:
+        """Run or judge a cell, unless the process has ended or it is known to end it."""
+        if cell.id in memory.settled and (run.ending is not None or cell.id in memory.lost):
+            return memory.settled[cell.id]
+        if cell.id in memory.lost:
+            return f"Stopped: {memory.lost[cell.id]}", []
+        if run.ending is not None:
+            return f"NotRun: an earlier cell ended the process: {run.ending[1]}", []
+        if not cell.is_check:
+            problem, outputs = session.run_cell(cell.source)
+        elif cell.id in memory.settled:  # judged before the process ended: there is no second guess
+            session.run_visible(cell, self.plan.get(cell.id, []))
+            problem, outputs = memory.settled[cell.id]
+        else:
+            problem, outputs = self._check(session, cell, run.before)
+        run.before.append(cell)
+        run.name_missing |= "NameError" in problem
+        if cell.is_check and not (run.name_missing and memory.skipped):  # else all is run again, with demonstrations
+            memory.settled.setdefault(cell.id, (problem, outputs))
+        return problem, outputs
+
+    def _check(self, session: Session, cell: Cell, before: Sequence[Cell]) -> Judged:
         checks = self.plan.get(cell.id, [])
-        if cell.id in settled:  # judged before the process ended: one who guesses has one guess
-            bench.show(cell.source, checks)
-            return settled[cell.id]
-        problem, outputs = bench.check(cell.source, checks)
+        problem, outputs = session.check(cell, checks)
         if ABSENT not in problem:
             return problem, outputs
         # It needs the reference of what is judged later. Each check may have it, in a sandbox that ends with the check:
         # what a student's code sees there it cannot carry to the next one.
         for hidden in checks:
-            problem, outputs = self._apart(cell, replace(hidden, absent=hidden.pieces), before, bench.until)
+            alone = replace(hidden, absent=hidden.pieces)
+            problem, outputs = self._check_in_fresh_sandbox(cell, alone, before, session.until)
             if problem:
                 break
         return problem, outputs
 
-    def _apart(
-        self, cell: NotebookNode, hidden: Hidden, before: Sequence[NotebookNode], until: float
-    ) -> tuple[str, object]:
-        """Judge one check of a cell in a sandbox of its own."""
-        apart = Bench(self.warm, self.module, self.reference, until)
+    def _check_in_fresh_sandbox(self, cell: Cell, hidden: HiddenCheck, before: Sequence[Cell], until: float) -> Judged:
+        session = Session(self.zygote, self.module, self.reference, until)
         try:
             for earlier in before:
-                if is_check(earlier):
-                    apart.show(earlier.source, self.plan[earlier.id])
+                if earlier.is_check:
+                    session.run_visible(earlier, self.plan[earlier.id])
                 else:
-                    apart.run(earlier.source)
-            return apart.check(cell.source, [hidden])
-        except Ended as ended:
-            if ended.foul:
+                    session.run_cell(earlier.source)
+            return session.check(cell, [hidden])
+        except SessionEnded as ended:
+            if ended.violation:
                 raise
             return f"Stopped: {ended}", []
         finally:
-            apart.end()
+            session.end()
 
     def close(self) -> None:
-        """End the warm parent."""
-        self.warm.close()
+        """End the zygote."""
+        self.zygote.close()
         self._data.cleanup()
 
     def __enter__(self) -> Grader:
@@ -240,15 +237,15 @@ class Grader:
 
 
 def _imports(notebook: NotebookNode) -> Sequence[str]:
-    """Return the modules that the instructor's cells import, demonstrations apart: they are loaded once."""
+    """Return the modules that the instructor's cells import, except in demonstrations: the zygote loads them."""
     found: dict[str, None] = {"numpy": None}
-    for cell in notebook.cells:
-        if cell.cell_type != "code" or not grading(cell):
+    for cell in cells_of(notebook):
+        if not cell.is_code or not cell.marks:
             continue
         try:
             tree = ast.parse(cell.source)
         except SyntaxError:
-            continue  # a line for the shell
+            continue  # a shell command
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 found.update((alias.name, None) for alias in node.names)

@@ -1,7 +1,6 @@
-"""A student's whole package, from the notebooks that were handed in, against the public tests: information, not a mark.
+"""A student's whole package, built from the submitted notebooks, against the public tests: information, not a mark.
 
-Students' code and the tests that judge it share an interpreter here, as on the student's own machine; all of it runs in
-the sandbox.
+Students' code and the tests share an interpreter here, as on the student's own machine; both run in the sandbox.
 """
 
 from __future__ import annotations
@@ -19,14 +18,19 @@ from tqdm import tqdm
 
 import autograder
 import tinybench
-from autograder.course.export import targets
-from autograder.course.notebook import NotebookError, course_notebooks
+from autograder.course.export import course_modules
+from autograder.course.notebook import NotebookError, course_notebooks, module_name
 from autograder.grading.sanitize import safe_line, safe_text
-from autograder.grading.submission import Refused, read_submission
+from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox import bubblewrap
+from tinybench.table import Table
 
 HERE = Path(str(autograder.__file__)).parent
-BUILDER = ("__init__.py", *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook")))
+BUILDER = (
+    "__init__.py",
+    "files.py",
+    *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook", "pieces", "tidy")),
+)
 LIMITS = bubblewrap.Limits(cpu_seconds=300, wall_seconds=600)
 MAX_SOURCE = 2**20
 OWN, REFERENCE = "own", "reference"
@@ -34,71 +38,37 @@ OWN, REFERENCE = "own", "reference"
 
 @dataclass(frozen=True)
 class Module:
-    """One module of a student's package.
-
-    Attributes
-    ----------
-    whose
-        ``"own"`` or ``"reference"``.
-    why
-        Why it is the reference.
-    passed
-        How many tests passed.
-    failures
-        For each test that failed, how; without those that the reference fails here too.
-    note
-        What else is to be known of the tests.
-    """
+    """One module of a student's package, or the reference in its place, and what the public tests say."""
 
     name: str
-    whose: str
-    why: str = ""
+    whose: str  # "own" or "reference"
+    why: str = ""  # it is the reference
     passed: int = 0
-    failures: tuple[tuple[str, str], ...] = ()
-    note: str = ""
+    failures: tuple[tuple[str, str], ...] = ()  # test and reason; without those that the reference fails here too
+    note: str = ""  # on the tests
 
 
 def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
-    """Build a student's package and run each module's public tests on it, all in the sandbox.
-
-    Parameters
-    ----------
-    root
-        The course.
-    student
-        Whose; what was collected counts.
-    progress
-        Show a bar with the time left.
-
-    Returns
-    -------
-    list of Module
-        One for each module of the course that has tests.
-
-    Raises
-    ------
-    NotebookError
-        If nothing was handed in.
-    SandboxUnavailable
-        If this machine cannot confine untrusted code.
-    """
+    """Build a student's package from what was collected, and run each module's public tests on it, in the sandbox."""
     bubblewrap.available()
     submitted = root / "course" / "submitted"
-    notebooks = targets(course_notebooks(root))
+    exported = course_modules(course_notebooks(root)).values()
+    written = {path: {m.name for m in exported if m.notebook == path} for path in {m.notebook: 0 for m in exported}}
+    notebooks = {module_name(path): path for path in written}
     if not any((submitted / student / path.stem).is_dir() for path in notebooks.values()):
         raise NotebookError(student, None, f"nothing submitted in {submitted / student}; collect first")
     with (
         tempfile.TemporaryDirectory() as folder,
         tqdm(total=2 * len(notebooks), desc=student, unit="step", disable=not progress) as bar,
     ):
-        reference = {path.name: path for path in (root / "tinybench").glob("*.py")}
+        reference = {str(path.relative_to(root / "tinybench")): path for path in (root / "tinybench").rglob("*.py")}
         files, modules = dict(reference), []
         for name, notebook in notebooks.items():
-            source, why = _build(root, files, submitted, student, notebook.stem)
-            if source:
-                files[f"{name}.py"] = Path(folder) / f"{name}.py"
-                files[f"{name}.py"].write_text(source, encoding="utf-8")
-            modules.append(Module(notebook.stem, OWN if source else REFERENCE, why))
+            sources, why = _build(root, files, submitted, student, notebook.stem)
+            for own in written[notebook] & sources.keys():
+                files[f"{own}.py"] = Path(folder) / f"{own}.py"
+                files[f"{own}.py"].write_text(sources[own], encoding="utf-8")
+            modules.append(Module(notebook.stem, OWN if name in sources else REFERENCE, why))
             bar.update()
         for number, (name, module) in enumerate(zip(notebooks, modules, strict=True)):
             modules[number] = _tested(root, files, reference, name, module)
@@ -106,20 +76,20 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
     return modules
 
 
-def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, name: str) -> tuple[str, str]:
-    """Return the source of a student's module, or why there is none."""
+def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, name: str) -> tuple[dict[str, str], str]:
+    """Return the sources of a student's modules by name, or why there are none."""
     if not (submitted / student / name).is_dir():
-        return "", "not handed in"
+        return {}, "not handed in"
     try:
         content = read_submission(submitted / student / name / f"{name}.ipynb", submitted)
-    except Refused as refused:
-        return "", str(refused)
+    except UnusableSubmission as why:
+        return {}, str(why)
     tools = {f"/course/autograder/{file}": HERE / file for file in BUILDER}
     report = _run("build", name, files, tools, content)
-    source = report.get("source")
-    if isinstance(source, str) and len(source) <= MAX_SOURCE:
-        return source, ""
-    return "", safe_text(report.get("why", "no module came out"), 1000)
+    sources = report.get("sources")
+    if isinstance(sources, dict) and all(isinstance(s, str) and len(s) <= MAX_SOURCE for s in sources.values()):
+        return sources, ""
+    return {}, safe_text(report.get("why", "no module came out"), 1000)
 
 
 def _tested(root: Path, files: dict[str, Path], reference: dict[str, Path], name: str, module: Module) -> Module:
@@ -127,14 +97,14 @@ def _tested(root: Path, files: dict[str, Path], reference: dict[str, Path], name
     tests = root / "tests" / "tinybench" / f"test_{name}.py"
     if not tests.is_file():
         return replace(module, note="no public tests")
-    shown = {f"/course/tests/{tests.name}": tests, "/course/pyproject.toml": root / "pyproject.toml"}
-    report = _run("test", name, files, shown)
+    mounted = {f"/course/tests/{tests.name}": tests, "/course/pyproject.toml": root / "pyproject.toml"}
+    report = _run("test", name, files, mounted)
     if "why" in report:
         return replace(module, note=f"the tests did not end: {safe_text(report['why'], 1000)}")
     failures = _failures(report)
     note = ""
     if failures and files != reference:
-        here_too = _failures(_run("test", name, reference, shown)).keys() & failures
+        here_too = _failures(_run("test", name, reference, mounted)).keys() & failures
         failures = {test: why for test, why in failures.items() if test not in here_too}
         note = f"{len(here_too)} left out, as the reference fails them here too" if here_too else ""
     passed = report.get("passed")
@@ -146,16 +116,15 @@ def _failures(report: dict[str, Any]) -> dict[str, str]:
     return {safe_line(k): safe_line(v, 300) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
-def _run(task: str, name: str, files: dict[str, Path], shown: dict[str, Path], content: bytes = b"") -> dict[str, Any]:
-    """Run one step in a sandbox that shows a package; return its report, or ``"why"`` there is none."""
+def _run(task: str, name: str, files: dict[str, Path], more: dict[str, Path], content: bytes = b"") -> dict[str, Any]:
+    """Build or test in a sandbox; return the report, or ``"why"`` there is none."""
     places = {f"/course/tinybench/{file}": path for file, path in files.items()}
-    places |= {"/inside/package.py": HERE / "sandbox" / "guest" / "package.py", **shown}
-    homes = (HERE, Path(str(tinybench.__file__)).parent)
-    hidden = bubblewrap.within_python(homes)
-    room = bubblewrap.Room(places, hidden, [f"/course/{name}"], f"/course/{name}")
+    places |= {"/inside/package.py": HERE / "sandbox" / "guest" / "package.py", **more}
+    masked = bubblewrap.within_python((HERE, Path(str(tinybench.__file__)).parent))
+    mounts = bubblewrap.Mounts(places, masked, [f"/course/{name}"], working_directory=f"/course/{name}")
     secret = secrets.token_hex(16).encode() + b"\n"
     argv = [sys.executable, "-sB", "/inside/package.py", task, name]
-    done = bubblewrap.run(argv, secret + content, room=room, limits=LIMITS)
+    done = bubblewrap.run_program(argv, secret + content, mounts=mounts, limits=LIMITS)
     _, found, text = done.output.rpartition(secret)
     try:
         report = json.loads(text) if found else {}
@@ -167,13 +136,18 @@ def _run(task: str, name: str, files: dict[str, Path], shown: dict[str, Path], c
     return {"why": done.limit or f"the process ended early ({done.code}) {' '.join(last)}"}
 
 
-def table(modules: Sequence[Module]) -> Iterator[str]:
+def report_lines(modules: Sequence[Module]) -> Iterator[str]:
     """Yield the lines of a report for people."""
-    yield f"{'module':<14}  {'whose':<9}  {'passed':>6}  {'failed':>6}  note"
-    for module in modules:
-        note = "; ".join(part.splitlines()[0] for part in (module.why, module.note) if part)
-        numbers = f"{module.passed:>6}  {len(module.failures):>6}"
-        yield f"{module.name:<14}  {module.whose:<9}  {numbers}  {note}".rstrip()
+    yield Table(
+        {
+            "module": module.name,
+            "whose": module.whose,
+            "passed": str(module.passed),
+            "failed": str(len(module.failures)),
+            "note": "; ".join(part.splitlines()[0] for part in (module.why, module.note) if part),
+        }
+        for module in modules
+    ).text()
     for module in modules:
         if module.why.count("\n") or module.failures:
             yield f"\n{module.name}"
@@ -181,4 +155,4 @@ def table(modules: Sequence[Module]) -> Iterator[str]:
             yield from (f"  {test}: {why}" for test, why in module.failures)
     own = sum(module.whose == OWN for module in modules)
     yield f"\n{own} of {len(modules)} modules are the student's own. Information, never a mark: the student's code ran"
-    yield "beside the tests, and could have forged what they say."
+    yield "together with the tests, and could have forged their results."

@@ -1,4 +1,4 @@
-"""The reference of the module under judgement, without the answers a check is about."""
+"""The reference of the graded module, without the pieces that a check is about."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes
 
 
 def without_pieces(source: str, pieces: tuple[str, ...]) -> ast.Module:
-    """Return a module's syntax tree in which the bodies of the given pieces are gone.
-
-    Parameters
-    ----------
-    source
-        The module.
-    pieces
-        Functions, classes and methods, as in `tinybench.course.graft`; a class loses the bodies of all its methods.
-    """
+    """Return a module's syntax tree without the bodies of these functions, methods, and methods of these classes."""
     tree = ast.parse(source)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):

@@ -58,12 +58,12 @@ def safe_text(value: object, most: int = MAX_TEXT) -> str:
 
 
 def safe_line(value: object, most: int = 200) -> str:
-    """Return text on one line, without what turns the direction of reading, so that it cannot pass for another line."""
+    """Return text on one line, without characters that turn the direction of reading: it cannot fake a second line."""
     return LINES.sub(" ", safe_text(value, most))
 
 
 def safe_markdown(text: str) -> str:
-    """Return Markdown unchanged if it is plain, and as literal text if it holds HTML, or an unusual link or formula."""
+    """Return plain Markdown unchanged, and as literal text if it holds HTML, or an unusual link or formula."""
     text = safe_text(text)
     if not ODD_MARKDOWN.search(text) and not TEX.search(text):
         return text
@@ -73,24 +73,24 @@ def safe_markdown(text: str) -> str:
 
 @dataclass
 class Allowance:
-    """What the outputs of a submission may still take: they are kept several times, and shown to people."""
+    """How many characters a submission's outputs may still take: they are stored several times, and read by people."""
 
     characters: int = 1_000_000
     rich: int = 8_000_000
 
 
 def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[dict[str, Any]]:
-    """Return a cell's outputs as the sandbox claims them, cut and cleaned."""
+    """Return the outputs that the sandbox claims for a cell, cut and cleaned."""
     kept: list[dict[str, Any]] = []
     allowance = allowance or Allowance()
-    room, tags = min(MAX_TEXT, allowance.characters), MAX_TAGS
+    left, tags = min(MAX_TEXT, allowance.characters), MAX_TAGS
     for output in outputs[:100] if type(outputs) is list else []:
         if type(output) is not dict:
             continue
         text, shown = output.get("text"), output.get("data")
         if type(text) is str:
-            text = safe_text(text, max(0, room))
-            room -= len(text)
+            text = safe_text(text, max(0, left))
+            left -= len(text)
             allowance.characters -= len(text)
             kept.append({"output_type": "stream", "name": "stdout", "text": text})
         elif type(shown) is dict:

@@ -1,4 +1,4 @@
-"""Verdicts from outside: hidden checks run here, in the trusted process, on objects that stay in the sandbox."""
+"""One submission's session: its cells run in the sandbox, hidden checks here, on objects that stay in the sandbox."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from autograder import pace
 from autograder.checks import CheckFailed, judge
-from autograder.course.notebook import BEGIN_HIDDEN, is_check, label, without_hidden
+from autograder.course.notebook import BEGIN_HIDDEN, Cell, cells_of
 from autograder.grading.reference import compiled_without
 from autograder.grading.sanitize import safe_text
-from autograder.sandbox.rpc.codec import MAX_CLAIM, MAX_CLAIMS, Foul, Wire, WireError
-from autograder.sandbox.rpc.endpoint import Peer
-from autograder.sandbox.rpc.proxy import Remote
-from autograder.sandbox.zygote import Submission, Warm
+from autograder.sandbox.rpc.codec import MAX_CLAIM, MAX_CLAIMS, Channel, ChannelError, ProtocolViolation
+from autograder.sandbox.rpc.endpoint import Endpoint
+from autograder.sandbox.rpc.proxy import Proxy
+from autograder.sandbox.zygote import Zygote
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 GRACE_SECONDS = 2.0
-# a cell and each call of a check have `call_seconds` of computing; these are the multiples of it on the wall clock
-WALL_OF_A_CELL, WALL_OF_A_CHECK = 3, 6
+CELL_WALL, CHECK_WALL = 3, 6  # wall clock time, in multiples of the CPU time `call_seconds`
+FORGED = "the process answered for the grader's own code"
 OWN = ("autograder.", "tests.")
 BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
 LENT = (list, dict, set, Iterator)  # their methods, such as a list's append, work on what the check holds
@@ -44,8 +44,8 @@ def hidden_checks(source: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """A hidden check, the pieces it is about, and the pieces whose reference it must do without."""
+class HiddenCheck:
+    """A hidden check, the pieces it is about, and the pieces that its reference must not hold."""
 
     name: str
     pieces: tuple[str, ...]
@@ -53,130 +53,132 @@ class Hidden:
 
 
 def pieces_of(name: str) -> tuple[str, ...]:
-    """Return the pieces of the student's work that a hidden check is about."""
+    """Return the pieces that a hidden check is about."""
     file, _, function = name.partition(".")
     return tuple(getattr(getattr(import_module(f"autograder.checks.{file}"), function), "pieces", ()))
 
 
-def stays_here(value: Any) -> bool:
-    """Whether an object that a check hands out is lent instead of copied: the checks' own fakes and functions."""
+def may_lend(value: Any) -> bool:
+    """Whether an object is lent to the guest instead of copied: the checks' own fakes and functions."""
     if isinstance(value, BOUND) and not isinstance(value.__self__, types.ModuleType):
-        return isinstance(value.__self__, LENT) or stays_here(value.__self__)
+        return isinstance(value.__self__, LENT) or may_lend(value.__self__)
     if isinstance(value, functools.partial):
-        return stays_here(value.func)
+        return may_lend(value.func)
     kind = value if isinstance(value, type | types.FunctionType) else type(value)
     return isinstance(value, types.FunctionType | types.GeneratorType) or f"{kind.__module__}.".startswith(OWN)
 
 
-def schedule(source: NotebookNode) -> dict[str, list[Hidden]]:
-    """Return the hidden checks of each graded cell, and for each what the reference must not hold while it runs.
+def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
+    """Return the hidden checks of each graded cell.
 
-    That is what is judged by it or later: a submission that keeps the reference of a piece is too late to gain by it.
+    While one runs, the reference lacks the pieces that are still to be judged: to keep any other earns nothing.
     """
     checks = [
-        (label(cell, index), name)
-        for index, cell in enumerate(source.cells) if is_check(cell) for name in hidden_checks(cell.source)
+        (cell.id, name)
+        for cell in cells_of(source) if cell.is_check for name in hidden_checks(cell.source)
     ]  # fmt: skip
-    plan: dict[str, list[Hidden]] = {}
+    plan: dict[str, list[HiddenCheck]] = {}
     judged: set[str] = set()
     for number, (cell, name) in enumerate(checks):
         later = {piece for _, other in checks[number:] for piece in pieces_of(other)} - judged
         own = pieces_of(name)
-        plan.setdefault(cell, []).append(Hidden(name, own, tuple(sorted(later | set(own)))))
+        plan.setdefault(cell, []).append(HiddenCheck(name, own, tuple(sorted(later | set(own)))))
         judged |= set(own)
     return plan
 
 
-class Ended(Exception):
-    """The conversation with a submission is over: why, and whether by foul play."""
+class SessionEnded(Exception):
+    """The session is over: why, and whether the guest broke the protocol."""
 
-    def __init__(self, why: WireError) -> None:
+    def __init__(self, why: ChannelError) -> None:
         super().__init__(str(why))
-        self.foul = isinstance(why, Foul)
+        self.violation = isinstance(why, ProtocolViolation)
 
 
-class Bench:
-    """One submission on the bench: its cells run in a sandbox, its checks are judged here.
+class Session:
+    """Runs and judges the cells of one submission in a sandbox of its own.
 
     Parameters
     ----------
-    warm
-        The warm parent of its assignment.
+    zygote
+        Forks the sandbox.
     module
-        The module under judgement, such as ``"tinybench.result"``.
+        The graded module, such as ``"tinybench.result"``.
     reference
         Its source, empty where the assignment has none.
     until
         When its time is over, by `time.monotonic`.
     """
 
-    def __init__(self, warm: Warm, module: str, reference: str, until: float) -> None:
+    def __init__(self, zygote: Zygote, module: str, reference: str, until: float) -> None:
         self.module, self.reference, self.until = module, reference, until
-        self.seconds = warm.limits.call_seconds
-        self.submission: Submission = warm.submission()
-        self.peer = Peer(Wire(self.submission.talk, takes=MAX_CLAIM, in_all=MAX_CLAIMS), guard=stays_here)
-        self.desk: Any = self.peer.root()
+        self.seconds = zygote.limits.call_seconds
+        self.sandbox = zygote.fork()
+        self.channel = Channel(self.sandbox.rpc, max_received=MAX_CLAIM, total=MAX_CLAIMS)
+        self.guest: Any = Endpoint(self.channel, may_lend).root()
 
-    def run(self, source: str) -> tuple[str, Any]:
-        """Run a student's cell; return what went wrong, and its outputs, both as the sandbox claims them."""
-        return self._ask("run", source)
+    def run_cell(self, source: str) -> tuple[str, Any]:
+        """Run a student's cell; return what went wrong and its outputs, both as the sandbox claims."""
+        return self._ask("cell", source)
 
-    def check(self, source: str, checks: list[Hidden]) -> tuple[str, Any]:
-        """Judge a graded cell; return what is wrong, empty if nothing is, and the outputs of its visible part."""
+    def check(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
+        """Judge a graded cell; return what is wrong, if anything, and the outputs of its visible part."""
         if not checks:
             return "CheckFailed: this cell has no hidden check; tell your instructor", []
-        problem, outputs = self.show(source, checks)
+        problem, outputs = self.run_visible(cell, checks)
         for hidden in checks:
             # a visible assert can only take points away: that it passed is the student's word
             problem = problem or self._judge(hidden)
         return problem, outputs
 
-    def show(self, source: str, checks: list[Hidden]) -> tuple[str, Any]:
+    def run_visible(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
         """Run the visible part of a graded cell."""
-        rest = self._rest(checks[0])
-        return self._ask("visible", without_hidden(source), self.module, rest, list(checks[0].pieces))
+        reference = self._reference_for(checks[0])
+        return self._ask("visible", cell.visible, self.module, reference, list(checks[0].pieces))
 
-    def _judge(self, hidden: Hidden) -> str:
+    def _judge(self, hidden: HiddenCheck) -> str:
+        """Return what a hidden check finds wrong, if anything."""
+
         def namespace(module: str, pieces: tuple[str, ...]) -> Any:
-            return self.desk.graft(module, self._rest(hidden), list(pieces)) if pieces else self.desk.names()
+            return self.guest.graft(module, self._reference_for(hidden), list(pieces)) if pieces else self.guest.names()
 
-        self._allow(WALL_OF_A_CHECK)
+        self._set_deadline(CHECK_WALL)
         try:
             judge(hidden.name, namespace)
         except CheckFailed as failure:
-            if self.peer.wire.broken:
-                raise Ended(self.peer.wire.broken) from None
+            if self.channel.broken:
+                raise SessionEnded(self.channel.broken) from None
             return f"CheckFailed: {failure}"
         return ""
 
     def _ask(self, what: str, *args: Any) -> tuple[str, Any]:
-        """Have a cell run, and return what is said of it."""
-        self._allow(WALL_OF_A_CELL)
+        """Have the guest run a cell; return what it claims went wrong, and the outputs."""
+        self._set_deadline(CELL_WALL)
         try:
-            method = getattr(self.desk, what)
-            shown = method(*args) if isinstance(method, Remote) and callable(method) else None
-        except WireError as error:
-            raise Ended(error) from None
+            method = getattr(self.guest, what)
+            claimed = method(*args) if isinstance(method, Proxy) and callable(method) else None
+        except ChannelError as error:
+            raise SessionEnded(error) from None
         except Exception as error:  # such as a time limit that struck between two steps
             return f"{type(error).__name__}: {error}", []
-        if not isinstance(shown, tuple) or len(shown) != 2:
-            raise Ended(Foul("the process answered for the grader's own code"))
-        outputs, claim = shown
-        if claim is None:
+        if not isinstance(claimed, tuple) or len(claimed) != 2:
+            raise SessionEnded(ProtocolViolation(FORGED))
+        outputs, problem = claimed
+        if problem is None:
             return "", outputs
-        if type(claim) is not list or [type(part) for part in claim] != [str, str]:
-            raise Ended(Foul("the process answered for the grader's own code"))
+        if type(problem) is not list or [type(part) for part in problem] != [str, str]:
+            raise SessionEnded(ProtocolViolation(FORGED))
         # whatever it claims, something went wrong: no claim may read as none
-        parts = [safe_text(part).strip() for part in claim]
+        parts = [safe_text(part).strip() for part in problem]
         return ": ".join(part for part in parts if part) or "Error", outputs
 
-    def _allow(self, multiple: int) -> None:
+    def _set_deadline(self, multiple: int) -> None:
         left = self.until - time.monotonic()
-        self.peer.wire.allow(min(pace.wall(multiple * self.seconds + GRACE_SECONDS), max(left, 0.001)))
+        self.channel.set_deadline(min(pace.wall(multiple * self.seconds + GRACE_SECONDS), max(left, 0.001)))
 
-    def _rest(self, hidden: Hidden) -> bytes:
+    def _reference_for(self, hidden: HiddenCheck) -> bytes:
         return compiled_without(self.reference, self.module, hidden.absent)
 
     def end(self) -> str:
-        """End the submission; return why it had ended before, if it had."""
-        return self.submission.end()
+        """End the sandbox; return why it had ended before, if it had."""
+        return self.sandbox.end()

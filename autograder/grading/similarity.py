@@ -1,4 +1,4 @@
-"""Which submissions are more alike than is usual for their class: a hint where to look, never a mark."""
+"""Which submissions are more alike than usual in their class: a hint where to look, never a mark."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
 from autograder.course.config import MODULES
-from autograder.course.notebook import is_solution, label, read_notebook, without_solution_markers
+from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
-from autograder.grading.submission import Refused, parse_submission
+from autograder.grading.submission import UnusableSubmission, parse_submission
+from tinybench.table import Table
 
 MAX_CELL = 5_000  # of which the lexer takes a second at worst
 REFERENCE = ""  # counts as one more of the class, and is in no pair
@@ -29,25 +30,17 @@ TELLING = 0.5  # from here on a cell is named
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions.
-
-    Attributes
-    ----------
-    alike
-        0 if they are as alike as two of the class usually are, 1 if they are the same under other names.
-    cells
-        Where they are much alike, the most telling first.
-    """
+    """Two submissions, from 0 as alike as two of the class usually are to 1 the same under other names."""
 
     one: str
     other: str
     alike: float
-    cells: tuple[str, ...]
+    cells: tuple[str, ...]  # where they are much alike, the most telling first
 
 
 @dataclass(frozen=True)
 class Report:
-    """The pairs of a class that are most alike, how many submissions were compared, and whose could not be read."""
+    """The most similar pairs of a class, how many submissions were compared, and which could not be read."""
 
     assignment: str
     pairs: tuple[Pair, ...]
@@ -56,24 +49,8 @@ class Report:
 
 
 def similarity(root: Path, assignment: str, top: int = 10) -> Report:
-    """Compare the solutions of a class, each with each.
+    """Compare the solutions of a class, each with each, and report the `top` pairs.
 
-    Parameters
-    ----------
-    root
-        The course.
-    assignment
-        Such as ``"03_latency"``.
-    top
-        How many pairs to report.
-
-    Raises
-    ------
-    NotebookError
-        If nothing was submitted.
-
-    Notes
-    -----
     Solutions of one cell are compared as sequences of tokens in which every name is the same, by their longest common
     subsequence. Some functions can hardly be written in two ways: so what counts is how far a pair is above the median
     pair of the class, the reference being one of it, and a cell that all write alike does not count at all.
@@ -82,30 +59,29 @@ def similarity(root: Path, assignment: str, top: int = 10) -> Report:
     written, unread = {REFERENCE: _solutions(source, None)}, []
     for student, content in submissions(root, assignment).items():
         try:
-            if isinstance(content, Refused):
+            if isinstance(content, UnusableSubmission):
                 raise content
             cells = parse_submission(content)
-            written[student] = _solutions(source, {str(c["marks"].get("grade_id")): c["source"] for c in cells})
-        except Refused:
+            written[student] = _solutions(source, {cell.id: cell.source for cell in cells})
+        except UnusableSubmission:
             unread.append(student)
     return Report(assignment, tuple(_pairs(written, top)), len(written) - 1, tuple(unread))
 
 
 def _solutions(source: NotebookNode, theirs: Mapping[str, str] | None) -> dict[str, str]:
-    """Return for each solution cell what was written there, a character for each token; the reference by default."""
+    """Return what was written in each solution cell, by default the reference; a character for each token."""
     found = {}
-    for index, cell in enumerate(source.cells):
-        if is_solution(cell):
-            name = label(cell, index)
-            text = without_solution_markers(cell.source) if theirs is None else theirs.get(name, "")
-            given = {line.strip() for line in stub_solutions(cell.source, name).splitlines()}
+    for cell in cells_of(source):
+        if cell.is_solution:
+            text = without_solution_markers(cell.source) if theirs is None else theirs.get(cell.id, "")
+            given = {line.strip() for line in stub_solutions(cell.source, cell.id).splitlines()}
             own = [line for line in text[:MAX_CELL].splitlines() if line.strip() not in given]
-            found[name] = "".join(_tokens("\n".join(own)))
+            found[cell.id] = "".join(_tokens("\n".join(own)))
     return found
 
 
 def _tokens(code: str) -> Iterator[str]:
-    """Yield a character for each token, the same for all names; none for comments, docstrings and layout."""
+    """Yield a character for each token, the same for all names, none for comments, docstrings and whitespace."""
     for kind, text in PythonLexer().get_tokens(code):
         if kind in Comment or kind in String.Doc or kind in Whitespace or not text.strip():
             continue
@@ -115,7 +91,7 @@ def _tokens(code: str) -> Iterator[str]:
 
 
 def _pairs(written: Mapping[str, Mapping[str, str]], top: int) -> Iterator[Pair]:
-    """Yield the pairs that are most alike, these first."""
+    """Yield the most similar pairs, in order."""
     students = list(written)
     excess: dict[str, np.ndarray] = {}
     weights = {}
@@ -142,13 +118,12 @@ def _pairs(written: Mapping[str, Mapping[str, str]], top: int) -> Iterator[Pair]
         yield Pair(students[i], students[j], round(float(values[at]), 3), telling)
 
 
-def table(report: Report) -> Iterator[str]:
+def report_lines(report: Report) -> Iterator[str]:
     """Yield the lines of a report for people."""
-    width = max([len(f"{pair.one}, {pair.other}") for pair in report.pairs], default=8)
-    yield f"alike  {'students':<{width}}  much alike in"
-    for pair in report.pairs:
-        both = f"{pair.one}, {pair.other}"
-        yield f"{pair.alike:>5.0%}  {both:<{width}}  {', '.join(pair.cells)}".rstrip()
+    yield Table(
+        {"alike": f"{pair.alike:.0%}", "students": f"{pair.one}, {pair.other}", "much alike in": ", ".join(pair.cells)}
+        for pair in report.pairs
+    ).text()
     unread = f"; not read: {', '.join(report.unread)}" if report.unread else ""
     yield f"\n{report.compared} submissions of {report.assignment} compared{unread}."
     yield "0% is as alike as two of this class usually are, 100% the same code under other names."

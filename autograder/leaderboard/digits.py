@@ -9,59 +9,14 @@ from typing import Any
 import numpy as np
 
 from autograder.leaderboard.settings import Baseline
+from tinybench.course.digits import FEATURES as FEATURES
+from tinybench.course.digits import Split as Split
+from tinybench.course.digits import distorted as distorted
 
-SIDE, FEATURES, CLASSES = 28, 784, 10
+CLASSES = 10
 TRAINING_ORIGINALS = 1257
 PRIVATE_ORIGINALS = np.arange(TRAINING_ORIGINALS + 1, 1797, 2)
 PUBLIC_SEED = 17
-
-Split = tuple[np.ndarray, np.ndarray]
-
-
-@cache
-def _originals() -> tuple[np.ndarray, np.ndarray]:
-    """Return the 1797 digits that scikit-learn carries, as 28 × 28 pictures between 0 and 1, with their labels."""
-    from scipy.ndimage import zoom
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    pictures = np.stack([zoom(picture / 16, SIDE / 8, order=1) for picture in digits.images])
-    return pictures.astype(np.float32), digits.target.astype(np.int64)
-
-
-def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:
-    """Return digits that nobody has seen: rotated, scaled, sheared, shifted, and noisy.
-
-    Parameters
-    ----------
-    originals
-        Indices of the digits to draw from, shape ``(k,)``.
-    rows
-        How many to make; each original is used as often as the others, give or take one.
-    seed
-        The same seed, the same digits.
-
-    Returns
-    -------
-    tuple of array
-        Pictures ``(rows, 784)``, float32 between 0 and 1, and labels ``(rows,)``, int64.
-    """
-    from scipy.ndimage import affine_transform
-
-    rng = np.random.default_rng(seed)
-    pictures, labels = _originals()
-    chosen = rng.permutation(np.resize(rng.permutation(originals), rows))
-    angle, shear = rng.normal(0, 0.08, rows), rng.normal(0, 0.06, rows)
-    scale, shift = rng.uniform(0.92, 1.1, (rows, 2)), rng.normal(0, 0.6, (rows, 2))
-    center = (SIDE - 1) / 2
-    made = np.empty((rows, SIDE, SIDE), np.float32)
-    for row, index in enumerate(chosen):
-        cos, sin = np.cos(angle[row]), np.sin(angle[row])
-        matrix = np.array([[cos, -sin + shear[row]], [sin, cos]]) * scale[row]
-        offset = center - matrix @ np.full(2, center) + shift[row]
-        made[row] = affine_transform(pictures[index], matrix, offset, order=1)
-    made += rng.normal(0, 0.06, made.shape).astype(np.float32)
-    return np.clip(made, 0, 1).reshape(rows, FEATURES), labels[chosen]
 
 
 @cache

@@ -1,7 +1,7 @@
-"""How untrusted code is confined: bubblewrap, resource limits, a filter of system calls, and a watch over it all.
+"""The sandbox for untrusted code: bubblewrap, resource limits, a filter of system calls, and a watchdog.
 
-`run` is for one program: bytes in, bytes out (the leaderboard's referee uses it). `autograder.sandbox.zygote` starts a
-parent that forks a fresh inner sandbox for each submission.
+`run_program` is for one program: bytes in, bytes out. `autograder.sandbox.zygote` forks an inner sandbox for each
+submission.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from autograder import pace
 from autograder.sandbox.guest import linux
@@ -41,14 +43,14 @@ ENVIRONMENT = {
 
 
 class SandboxUnavailable(Exception):
-    """This machine cannot confine untrusted code: why, and what to do."""
+    """Why this machine cannot confine untrusted code, and what to do."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What confined code may use; `call_seconds` is the computing of one cell, or of one call of a check.
+    """What sandboxed code may use; `call_seconds` is CPU time of one cell, or of one call of a check.
 
-    Seconds are those of a usual, idle machine: where they are enforced, `autograder.pace` says what they are here.
+    Seconds are those of a usual, idle machine; `autograder.pace` converts them for this one.
     """
 
     memory: int = 2 * 2**30
@@ -63,7 +65,7 @@ class Limits:
     output_bytes: int = 4 * 2**20
 
     def resources(self) -> dict[str, int]:
-        """Return the limits the kernel keeps for each process, by their names in `resource`."""
+        """Return the limits that the kernel enforces for each process, by their names in `resource`."""
         return {
             "AS": self.address_space,
             "CPU": math.ceil(pace.cpu(self.cpu_seconds)),
@@ -75,7 +77,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of a program: its outputs, its exit code, and by which limit it ended, if by one."""
+    """How a program ended; `limit` says which limit ended it, if one did."""
 
     code: int
     output: bytes
@@ -84,66 +86,41 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a sandbox shows, by places inside.
+class Mounts:
+    """What a sandbox sees besides Python and the system's libraries, by paths inside.
 
     Attributes
     ----------
-    shown
-        Read-only files and folders.
-    hidden
-        Places that appear empty.
-    folders
-        Private folders to write in, of bounded size.
-    start_in
-        The working directory.
-    shared
-        Folders to write in that the outside sees as well.
+    read_only
+        Files and folders of outside.
+    masked
+        Folders that appear empty.
+    tmpfs
+        Private folders of bounded size.
+    writable
+        Folders of outside.
     """
 
-    shown: Mapping[str, Path] = field(default_factory=dict)
-    hidden: Sequence[str] = ()
-    folders: Sequence[str] = ()
-    start_in: str = "/tmp"
-    shared: Mapping[str, Path] = field(default_factory=dict)
+    read_only: Mapping[str, Path] = field(default_factory=dict)
+    masked: Sequence[str] = ()
+    tmpfs: Sequence[str] = ()
+    writable: Mapping[str, Path] = field(default_factory=dict)
+    working_directory: str = "/tmp"
 
 
 def command(
-    argv: Sequence[str], room: Room, limits: Limits, *, warm: bool = False, filter_fd: int | None = None
+    argv: Sequence[str], mounts: Mounts, limits: Limits, *, zygote: bool = False, filter_fd: int | None = None
 ) -> list[str]:
     """Return the command that runs `argv` under bubblewrap.
 
-    Parameters
-    ----------
-    argv
-        Program and arguments.
-    room
-        What it sees beside Python and the system's libraries.
-    limits
-        What it may use.
-    warm
-        Keep capabilities over namespaces of its own, for the warm parent; never for untrusted code.
-    filter_fd
-        File descriptor of the filter of system calls.
+    A `zygote` keeps capabilities over its own namespaces and has no limits: it must never run untrusted code itself.
+    `filter_fd` is the file descriptor of a filter of system calls.
     """
-    sources = {str(home): home for home in PYTHON_HOMES} | {**room.shown, **room.shared}
-    stage: list[str] = []
-    if os.geteuid() == 0:
-        # Limits on processes do not hold for root, so another user must run this, who cannot read what lies in root's
-        # home: private mounts under /run lay it out where everybody can. Each step replaces the one before, so that
-        # bubblewrap stays our child: it is to die with us.
-        staged = {place: f"/run/{number}" for number, place in enumerate(sources)}
-        steps = ["mount -t tmpfs -o mode=755 tmpfs /run"]
-        for place, source in sources.items():
-            make = "mkdir" if source.is_dir() else "touch"
-            steps.append(f"{make} {staged[place]} && mount --bind {shlex.quote(str(source))} {staged[place]}")
-        steps.append(f'exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups "$@"')
-        stage = ["unshare", "--mount", "--", "sh", "-c", " && ".join(steps), "sh"]
-    else:
-        staged = {place: str(source) for place, source in sources.items()}
+    sources = {str(home): home for home in PYTHON_HOMES} | {**mounts.read_only, **mounts.writable}
+    stage, staged = _stage(sources)
     line = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv"]
     line += ["--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox"]
-    line += ["--cap-add", "ALL"] if warm else ["--disable-userns", "--cap-drop", "ALL"]
+    line += ["--cap-add", "ALL"] if zygote else ["--disable-userns", "--cap-drop", "ALL"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
     line += ["--ro-bind", "/usr", "/usr"]
@@ -153,26 +130,40 @@ def command(
         elif os.path.isdir(link):
             line += ["--ro-bind", link, link]
     line += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc", "--dev", "/dev"]
-    line += ["--size", str(limits.tmp_bytes), "--tmpfs", "/tmp", "--size", str(limits.tmp_bytes), "--tmpfs", "/dev/shm"]
-    for place in room.folders:
+    for place in ("/tmp", "/dev/shm", *mounts.tmpfs):
         line += ["--size", str(limits.tmp_bytes), "--tmpfs", place]
     for place in sources:
-        line += ["--bind" if place in room.shared else "--ro-bind", staged[place], place]
-    for place in room.hidden:
+        line += ["--bind" if place in mounts.writable else "--ro-bind", staged[place], place]
+    for place in mounts.masked:
         line += ["--tmpfs", place, "--remount-ro", place]
-    line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", room.start_in]
+    line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", mounts.working_directory]
     if filter_fd is not None:
         line += ["--seccomp", str(filter_fd)]
-    limited = (
-        []
-        if warm
-        else ["prlimit", *(f"--{name.lower()}={value}" for name, value in limits.resources().items()), "--core=0", "--"]
-    )
-    return [*stage, *line, "--", *limited, *argv]
+    line.append("--")
+    if not zygote:
+        options = (f"--{name.lower()}={value}" for name, value in limits.resources().items())
+        line += ["prlimit", *options, "--core=0", "--"]
+    return [*stage, *line, *argv]
+
+
+def _stage(sources: Mapping[str, Path]) -> tuple[list[str], dict[str, str]]:
+    """Return what must start bubblewrap as root, and where it then finds the sources."""
+    if os.geteuid() != 0:
+        return [], {place: str(source) for place, source in sources.items()}
+    # Limits on processes do not hold for root, so another user must run this, who cannot read what lies in root's home:
+    # private mounts under /run lay it out where everybody can. Each step replaces the one before, so that bubblewrap
+    # stays our child: it is to die with us.
+    staged = {place: f"/run/{number}" for number, place in enumerate(sources)}
+    steps = ["mount -t tmpfs -o mode=755 tmpfs /run"]
+    for place, source in sources.items():
+        make = "mkdir" if source.is_dir() else "touch"
+        steps.append(f"{make} {staged[place]} && mount --bind {shlex.quote(str(source))} {staged[place]}")
+    steps.append(f'exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups "$@"')
+    return ["unshare", "--mount", "--", "sh", "-c", " && ".join(steps), "sh"], staged
 
 
 def within_python(folders: Iterable[Path]) -> list[str]:
-    """Return those folders that would be seen along with Python, for `Room.hidden`."""
+    """Return those folders that the sandbox would see along with Python, for `Mounts.masked`."""
     return [str(folder) for folder in folders if any(folder.is_relative_to(home) for home in PYTHON_HOMES)]
 
 
@@ -185,35 +176,26 @@ def filter_file(families: Sequence[int] = linux.UNIX_INET_INET6) -> Iterator[int
         yield rules.fileno()
 
 
-def run(argv: Sequence[str], stdin: bytes = b"", *, room: Room | None = None, limits: Limits | None = None) -> Finished:
-    """Run one untrusted program to its end or to its limits.
-
-    Parameters
-    ----------
-    argv
-        Program and arguments; `sys.executable` is there, with its libraries.
-    stdin
-        What it reads.
-    room
-        What else it sees.
-    limits
-        What it may use; its output is cut at ``output_bytes``, and it is ended there.
+def run_program(
+    argv: Sequence[str], stdin: bytes = b"", *, mounts: Mounts | None = None, limits: Limits | None = None
+) -> Finished:
+    """Run one untrusted program until it ends or reaches a limit.
 
     Raises
     ------
     SandboxUnavailable
         If this machine cannot confine it.
     """
-    room, limits = room or Room(), limits or Limits()
+    mounts, limits = mounts or Mounts(), limits or Limits()
     available()
     with filter_file() as rules:
         process = subprocess.Popen(
-            command(argv, room, limits, filter_fd=rules),
+            command(argv, mounts, limits, filter_fd=rules),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[rules],
             start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin")},
         )  # fmt: skip
     try:
-        return _attend(process, stdin, limits)
+        return _watched(process, stdin, limits)
     finally:
         process.kill()  # bubblewrap takes the whole pid namespace along
         process.wait()
@@ -223,13 +205,13 @@ def run(argv: Sequence[str], stdin: bytes = b"", *, room: Room | None = None, li
                     pipe.close()
 
 
-def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> Finished:
-    """Feed and read a program under watch."""
+def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> Finished:
+    """Feed and read a program, and end it at its limits."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
-    most, todo, limit = pace.wall(limits.wall_seconds), memoryview(stdin), ""
+    outputs: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    most, unsent, limit = pace.wall(limits.wall_seconds), memoryview(stdin), ""
     deadline = time.monotonic() + most
     with selectors.DefaultSelector() as selector:
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -239,16 +221,15 @@ def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> F
             for key, _ in selector.select(0.05):
                 if key.fileobj is process.stdin:
                     try:
-                        todo = todo[os.write(key.fd, todo[:65536]) :] if todo else todo
+                        unsent = unsent[os.write(key.fd, unsent[:65536]) :] if unsent else unsent
                     except BrokenPipeError:
-                        todo = todo[:0]
-                    if not todo:
+                        unsent = unsent[:0]
+                    if not unsent:
                         selector.unregister(process.stdin)
                         process.stdin.close()
-                    continue
-                piece = os.read(key.fd, 65536)
-                outputs[key.fileobj].extend(piece)  # type: ignore[index]
-                if not piece:
+                elif piece := os.read(key.fd, 65536):
+                    outputs[key.fileobj].extend(piece)
+                else:
                     selector.unregister(key.fileobj)
             if sum(map(len, outputs.values())) > limits.output_bytes:
                 limit = f"it wrote more than {limits.output_bytes} bytes"
@@ -256,14 +237,12 @@ def _attend(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> F
                 limit = f"it ran longer than {most:.0f} s"
             elif linux.tree_memory(process.pid) > limits.memory:
                 limit = f"it used more than {limits.memory / 2**20:.0f} MB of memory"
-    if limit:
-        process.kill()
-    else:
+    if not limit:
         with suppress(subprocess.TimeoutExpired):
             process.wait(max(0.1, deadline - time.monotonic()))
     process.kill()
-    most = limits.output_bytes
-    return Finished(process.wait(), bytes(outputs[process.stdout][:most]), bytes(outputs[process.stderr][:most]), limit)
+    output, errors = (bytes(text[: limits.output_bytes]) for text in outputs.values())
+    return Finished(process.wait(), output, errors, limit)
 
 
 def available() -> None:
@@ -277,43 +256,33 @@ def unavailable() -> str:
     return "; ".join(line for name, works, line in doctor() if not works and name != "filter")
 
 
-_report: list[tuple[str, bool, str]] = []
-
-
+@cache
 def doctor() -> list[tuple[str, bool, str]]:
     """Return what this machine can do for confinement: name, whether it works, and a line for people."""
-    if not _report:
-        _report.extend(_examine())
-    return list(_report)
-
-
-def _examine() -> list[tuple[str, bool, str]]:
     if platform.system() != "Linux":
         return [
             ("system", False, f"submissions are confined by Linux, and this is {platform.system()}: use WSL or Linux")
         ]
-    needed = ["bwrap", "prlimit", *(["setpriv", "unshare"] if os.geteuid() == 0 else [])]
     rows = []
-    for name in needed:
+    for name in ["bwrap", "prlimit", *(["setpriv", "unshare"] if os.geteuid() == 0 else [])]:
         found = shutil.which(name)
         package = "bubblewrap" if name == "bwrap" else "util-linux"
         rows.append((name, bool(found), found or f"{name} is missing: install the package {package}"))
     if all(works for _, works, _ in rows):
-        words = "import os, sys; sys.stdout.write(f'{os.getuid()} {os.getpid() < 20} {os.listdir(chr(47))}')"
-        tried = subprocess.run(
-            command([sys.executable, "-Ic", words], Room(), Limits()),
-            capture_output=True,
-            timeout=pace.wall(60),
-            check=False,
-        )
-        works = tried.returncode == 0 and tried.stdout.startswith(b"65534 True")
-        why = "namespaces work, code runs as nobody" if works else (
-            "bubblewrap cannot start Python here; unprivileged user namespaces may be switched off "
-            f"({tried.stderr.decode(errors='replace').strip()[-200:]})"
-        )  # fmt: skip
-        rows.append(("namespaces", works, why))
-    rules = bool(linux.seccomp_filter())
-    rows.append(
-        ("filter", rules, "system calls are filtered" if rules else "no filter of system calls for this processor")
-    )
-    return rows
+        rows.append(_try_namespaces())
+    filtered = bool(linux.seccomp_filter())
+    line = "system calls are filtered" if filtered else "no filter of system calls for this processor"
+    return [*rows, ("filter", filtered, line)]
+
+
+def _try_namespaces() -> tuple[str, bool, str]:
+    words = "import os, sys; sys.stdout.write(f'{os.getuid()} {os.getpid() < 20} {os.listdir(chr(47))}')"
+    trial = command([sys.executable, "-Ic", words], Mounts(), Limits())
+    tried = subprocess.run(trial, capture_output=True, timeout=pace.wall(60), check=False)
+    if tried.returncode == 0 and tried.stdout.startswith(b"65534 True"):
+        return "namespaces", True, "namespaces work, code runs as nobody"
+    why = tried.stderr.decode(errors="replace").strip()[-200:]
+    return (
+        "namespaces", False,
+        f"bubblewrap cannot start Python here; unprivileged user namespaces may be switched off ({why})",
+    )  # fmt: skip

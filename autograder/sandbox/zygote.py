@@ -1,4 +1,4 @@
-"""The grader's end of a warm sandbox: it starts the parent, and has it fork a fresh sandbox for each submission."""
+"""The grader's end of the zygote: start it, and have it fork a fresh sandbox for each submission."""
 
 from __future__ import annotations
 
@@ -14,66 +14,65 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder import pace
-from autograder.sandbox.bubblewrap import PYTHON_HOMES, Limits, Room, SandboxUnavailable, available, command
+from autograder.sandbox.bubblewrap import PYTHON_HOMES, Limits, Mounts, SandboxUnavailable, available, command
 
 HERE = Path(__file__).parent
 
 
-class Warm:
-    """The warm parent of one assignment's submissions.
+class Zygote:
+    """Forks the sandboxes of one assignment's submissions.
 
     Parameters
     ----------
     preload
         Modules to load once.
-    room
-        What submissions see; ``start_in`` becomes a private folder of each.
+    mounts
+        What submissions see; ``working_directory`` becomes a private folder of each.
     data
-        Places inside of data files, linked into that folder.
+        Paths inside of data files, linked into that folder.
     limits
         What one submission may use.
     """
 
     def __init__(
-        self, preload: Sequence[str], room: Room, data: Sequence[str] = (), limits: Limits | None = None
+        self, preload: Sequence[str], mounts: Mounts, data: Sequence[str] = (), limits: Limits | None = None
     ) -> None:
         available()
         self.limits = limits or Limits()
-        control, theirs = socket.socketpair()
+        self.control, theirs = socket.socketpair()
         options = {
-            "control": theirs.fileno(), "preload": list(preload), "folder": room.start_in, "data": list(data),
-            "kept": [str(home) for home in PYTHON_HOMES if home.is_relative_to("/tmp")],
-            # the grader ends a submission by the load of its time; this is for the case that it does not
+            "control": theirs.fileno(), "preload": list(preload), "folder": mounts.working_directory,
+            "data": list(data), "kept": [str(home) for home in PYTHON_HOMES if home.is_relative_to("/tmp")],
+            # a backstop: the grader itself ends a submission, after a time that depends on the load
             "wall_seconds": pace.cpu(self.limits.wall_seconds) * pace.MOST_BUSY,
             "call_seconds": pace.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip
-        room = replace(
-            room, shown={**room.shown, **{f"/inside/sandbox/{name}": HERE / name for name in ("guest", "rpc")}}
-        )
+        guest = {f"/inside/sandbox/{name}": HERE / name for name in ("guest", "rpc")}
+        mounts = replace(mounts, read_only={**mounts.read_only, **guest})
         argv = [sys.executable, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
-                "from sandbox.guest.zygote import main; main(json.loads(sys.argv[1]))", json.dumps(options)]  # fmt: skip
+                "from sandbox.guest import zygote; zygote.main(json.loads(sys.argv[1]))",
+                json.dumps(options)]  # fmt: skip
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         self.process = subprocess.Popen(
-            command(argv, room, self.limits, warm=True),
+            command(argv, mounts, self.limits, zygote=True),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors, pass_fds=[theirs.fileno()],
             start_new_session=True, env={"PATH": os.environ.get("PATH", "/usr/bin")},
         )  # fmt: skip
         theirs.close()
-        self.control = control
-        control.settimeout(pace.wall(120))
-        if control.recv(1) != b"r":
+        self.control.settimeout(pace.wall(120))
+        if self.control.recv(1) != b"r":
             self.errors.seek(0)
             why = self.errors.read().decode(errors="replace")[-500:]
             self.close()
             raise SandboxUnavailable(f"the sandbox did not start: {why}")
 
-    def submission(self) -> Submission:
+    def fork(self) -> Sandbox:
         """Return a fresh sandbox for one submission."""
-        return Submission(self)
+        return Sandbox(self.control)
 
     def ended(self) -> bool:
-        """Whether it has ended, or is just about to: its sockets close a little before."""
+        """Whether it has ended, or is about to: its sockets close a little earlier."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.2)
         return self.process.poll() is not None
@@ -85,25 +84,25 @@ class Warm:
         self.process.kill()
         self.process.wait()
 
-    def __enter__(self) -> Warm:
+    def __enter__(self) -> Zygote:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class Submission:
-    """One submission's sandbox: a socket to talk to it, and a line that holds its life."""
+class Sandbox:
+    """One submission's sandbox: a socket to talk to it, and one that keeps it alive."""
 
-    def __init__(self, warm: Warm) -> None:
+    def __init__(self, control: socket.socket) -> None:
         self.life, their_life = socket.socketpair()
-        self.talk, their_talk = socket.socketpair()
-        with their_life, their_talk:
-            socket.send_fds(warm.control, [b"s"], [their_life.fileno(), their_talk.fileno()])
+        self.rpc, their_rpc = socket.socketpair()
+        with their_life, their_rpc:
+            socket.send_fds(control, [b"s"], [their_life.fileno(), their_rpc.fileno()])
 
     def end(self) -> str:
         """End it, wait until nothing of it is left, and return why it had ended if it had."""
-        self.talk.close()
+        self.rpc.close()
         with self.life, suppress(OSError):
             self.life.shutdown(socket.SHUT_WR)
             self.life.settimeout(pace.wall(10))

@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from autograder.cli import main
 from autograder.course.build import build
-from autograder.course.export import export_course, targets
+from autograder.course.export import course_modules, export_course
 from autograder.course.notebook import NotebookError, course_notebooks
 from tests.tiny_course import Write, tiny_cells
 
@@ -25,7 +25,7 @@ def without_export() -> list[NotebookNode]:
 def test_it_has_no_file_and_stops_no_other(course: Path, module: Write) -> None:
     module()
     module(*without_export(), name="17_capstone")
-    assert set(targets(course_notebooks(course))) == {"tiny"}
+    assert set(course_modules(course_notebooks(course))) == {"tiny"}
     assert {path.name for path in export_course(course)} == {"tiny.py", "__init__.py"}
     assert main(["--root", str(course), "export"]) == 0
     assert main(["--root", str(course), "export", "17_capstone"]) == 0

@@ -10,10 +10,11 @@ import pytest
 
 from autograder.cli import main
 from autograder.course.build import build, is_built_by_student, status
-from autograder.course.export import export_course, write_atomically
+from autograder.course.export import export_course
 from autograder.course.lint import lint
 from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import NotReleased, release_all, stub_solutions
+from autograder.files import write_atomically
 from tests.tiny_course import CHECK, HALVE, ROOT, SETUP, Write, code
 
 

@@ -21,7 +21,7 @@ from traitlets.config import Config
 
 from autograder import pace
 from autograder.course.assignment import Assignment
-from autograder.course.notebook import course_notebooks, grading, is_check, label, read_notebook
+from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.grader import Grader
 from tests.attacks.notebooks import ROOT
 from tests.attacks.notebooks.stock import nbgrader, stock_course
@@ -50,7 +50,7 @@ class Compared:
 
 
 def compare(submission: Submission, path: Path, grader: Grader) -> Compared:
-    """Grade a submission by the rules of stock nbgrader and by the confined grader."""
+    """Grade a submission by the rules of stock nbgrader and by the sandboxed grader."""
     os.environ[SEED] = str(submission.seed)
     executed = run_as_stock(submission, path)
     graded = grader.grade(nbformat.writes(submission.notebook).encode())
@@ -66,8 +66,8 @@ def run_as_stock(submission: Submission, path: Path) -> NotebookNode:
 
     Demonstrations that the student has not touched are left out; no check may need them.
     """
-    checks = {cell.id: cell for cell in read_notebook(path).cells if is_check(cell)}
-    demonstrations = {cell.source for cell in read_notebook(path).cells if not grading(cell)}
+    checks = {cell.id: cell for cell in cells_of(read_notebook(path)) if cell.is_check}
+    demonstrations = {cell.source for cell in cells_of(read_notebook(path)) if not cell.marks}
     notebook = nbformat.v4.new_notebook()
     for cell in copy.deepcopy(submission.notebook.cells):
         if cell.cell_type != "code" or (cell.source in demonstrations and not submission.demos_changed):
@@ -88,7 +88,7 @@ def run_as_stock(submission: Submission, path: Path) -> NotebookNode:
 
 def scores(notebook: NotebookNode) -> dict[str, float | None]:
     """Return what nbgrader reads out of the outputs of each check."""
-    return {label(cell, i): determine_grade(cell)[0] for i, cell in enumerate(notebook.cells) if is_check(cell)}
+    return {cell.id: determine_grade(cell.node)[0] for cell in cells_of(notebook) if cell.is_check}
 
 
 def _without_stderr(notebook: NotebookNode) -> NotebookNode:

@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.notebook import grading, is_export, is_solution, label, without_solution_markers
+from autograder.course.notebook import cells_of, without_solution_markers
 from tests.attacks.notebooks import released, solved
 from tests.mutants import Mutant, mutants
 
@@ -60,7 +60,7 @@ class Submission:
 
     def has_twins(self) -> bool:
         """Whether two cells carry the same nbgrader marks."""
-        names = [name for cell in self.notebook.cells if (name := grading(cell).get("grade_id"))]
+        names = [cell.id for cell in cells_of(self.notebook) if cell.marks.get("grade_id")]
         return len(set(names)) < len(names)
 
 
@@ -77,14 +77,15 @@ def _student(path: Path, rng: random.Random, mutants: list[Mutant], name: str) -
     submission = Submission(name, notebook, rng.randrange(2**31))
     skill = rng.choice([1.0, 0.9, 0.8, 0.5])
     cells: list[NotebookNode] = []
-    for index, cell in enumerate(notebook.cells):
-        if is_solution(cell):
-            wrong = [each for each in mutants if each.cell == label(cell, index)] if rng.random() < 0.7 else []
+    for index, read in enumerate(cells_of(notebook)):
+        cell = read.node
+        if read.is_solution:
+            wrong = [each for each in mutants if each.cell == read.id] if rng.random() < 0.7 else []
             cells += _solution(cell, stubs[cell.id], wrong, skill, rng)
             continue
-        if cell.cell_type == "markdown" and grading(cell).get("solution"):
+        if read.is_written:
             cell.source = rng.choice(WRITTEN)
-        elif cell.cell_type == "code" and not grading(cell) and not is_export(cell) and rng.random() < 0.01:
+        elif read.is_code and not read.marks and not read.is_export and rng.random() < 0.01:
             submission.demos_changed = True
             if rng.random() < 0.5:
                 continue  # deleted

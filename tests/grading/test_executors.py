@@ -9,10 +9,10 @@ import pytest
 
 from autograder.course.assignment import Assignment
 from autograder.grading import executors
-from autograder.grading.executors import Lost, run_local
+from autograder.grading.executors import NoVerdict, run_local
 
 
-def work(assignment: Assignment, content: bytes, seed: int, confine: bool) -> bytes:
+def work(assignment: Assignment, content: bytes, seed: int, sandboxed: bool) -> bytes:
     """In place of grading: do what the submission says."""
     if content == b"die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -29,5 +29,5 @@ def test_processes_that_die_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     results = dict(yielded)
     assert len(yielded) == len(results) == len(tasks)
     assert [results[key] for key in "abcd"] == [b"A", b"B", b"C", b"D"]
-    assert results["wrong"] == Lost("RuntimeError: a mistake of the grader's own")
-    assert results["killer"] == results["another"] == Lost("the process that graded it died twice")
+    assert results["wrong"] == NoVerdict("RuntimeError: a mistake of the grader's own")
+    assert results["killer"] == results["another"] == NoVerdict("the process that graded it died twice")

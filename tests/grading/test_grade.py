@@ -30,8 +30,8 @@ from tests.attacks.notebooks import cell_of
 from tests.tiny_course import NAME, RIGHT, ROOT, hand_in, solved
 
 
-@pytest.mark.parametrize("confine", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
-def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
+@pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
+def test_data_files_are_there_to_read(released: Path, sandboxed: bool) -> None:
     before = dict(os.environ)
     notebook = released / "modules" / NAME / f"{NAME}.ipynb"
     (notebook.parent / "numbers.csv").write_text("four;two")
@@ -44,9 +44,9 @@ def test_data_files_are_there_to_read(released: Path, confine: bool) -> None:
         "\n\nimport os\nprint(open('numbers.csv').read(), open('more/deep.txt').read(), os.path.exists('solutions.py'))"
         "\nprint('seed', os.environ.get('TINYBENCH_CHECK_SEED'))"
     )
-    graded = json.loads(grade_bytes(assignment, solved(released, extra=look), 0, confine))
+    graded = json.loads(grade_bytes(assignment, solved(released, extra=look), 0, sandboxed))
     assert "four;two below False" in graded["notebook"]
-    assert ("seed None" in graded["notebook"]) is confine, (
+    assert ("seed None" in graded["notebook"]) is sandboxed, (
         "the seed is in the kernel in which the checks run, or nowhere"
     )
     assert dict(os.environ) == before, "and not in what this process does next"

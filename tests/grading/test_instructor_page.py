@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 
+import click
+import pytest
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
-from autograder.cli import _parser
+from autograder.cli import main
 from tests.attacks.notebooks import ROOT
 from tests.grading.instructor_page import PAGE, STEPS
 
@@ -17,11 +19,12 @@ def test_its_commands_are_those_of_the_script() -> None:
     assert commands == [step.command for step in STEPS if step.command]
 
 
-def test_its_commands_exist() -> None:
+def test_its_commands_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)  # its words are read, nothing is run
     for step in STEPS:
         program, _, words = step.command.partition(" ")
         if program == "autograder":
-            _parser().parse_args(shlex.split(words))
+            assert main(shlex.split(words)) == 0, step.command
         elif program == "nbgrader":
             assert words.split()[0] in NbGraderApp.subcommands
 

@@ -18,9 +18,9 @@ from autograder.cli import main
 from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
 from autograder.course.notebook import NotebookError, parse_notebook
-from autograder.grading.executors import Lost, packed
+from autograder.grading.executors import NoVerdict, packed
 from autograder.grading.grade import grade
-from autograder.grading.grader import Graded, refused
+from autograder.grading.grader import Graded, zero
 from autograder.grading.submission import parse_submission, prepare
 from tests.tiny_course import NAME, hand_in, solved
 
@@ -40,9 +40,9 @@ class Judge:
         for key, content in tasks:
             self.asked.append(key)
             if key in self.lose:
-                yield key, Lost("the machine burned down")
+                yield key, NoVerdict("the machine burned down")
             elif key in self.zero:
-                yield key, packed(refused(instructors, "wrong"))
+                yield key, packed(zero(instructors, "wrong"))
             else:
                 notebook = prepare(parse_submission(content), instructors).notebook
                 yield key, packed(Graded(nbformat.writes(notebook).encode(), {}))

@@ -10,8 +10,9 @@ import nbformat
 import pytest
 
 from autograder.cli import main
-from autograder.course.export import export_course, write_atomically
+from autograder.course.export import export_course
 from autograder.course.notebook import NotebookError, read_notebook
+from autograder.files import write_atomically
 from autograder.grading.package_report import Module, package
 from tests.tiny_course import ROOT, SETUP, Write, code, hand_in
 
@@ -67,7 +68,7 @@ BODIES = {
 def handed_in(course: Path, module: Write) -> Path:
     """A course of small modules, most of which ada handed in."""
     shutil.copy(ROOT / "tinybench" / "course.py", course / "tinybench")
-    (course / "tests").mkdir()
+    (course / "tests" / "tinybench").mkdir(parents=True)
     for number, (name, body) in enumerate(BODIES.items(), start=1):
         given = f'def {name}(x: float) -> float:\n    """Return half of x."""\n'
         solution = f"{given}    ### BEGIN SOLUTION\n    return x / 2\n    ### END SOLUTION"
@@ -78,7 +79,9 @@ def handed_in(course: Path, module: Write) -> Path:
             code(check, f"check_{name}", grade=True, locked=True, points=1),
         ]
         path = module(*cells, name=f"{number:02}_{name}")
-        (course / "tests" / f"test_{name}.py").write_text(TESTS.format(name=name) + NETWORK * (name == "right"))
+        (course / "tests" / "tinybench" / f"test_{name}.py").write_text(
+            TESTS.format(name=name) + NETWORK * (name == "right")
+        )
         if body is not None:
             notebook = read_notebook(path)
             notebook.cells[1].source = given + body

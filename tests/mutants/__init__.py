@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from nbformat import NotebookNode
 
-from autograder.course.notebook import is_check, label
+from autograder.course.notebook import cells_of
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Mutant:
 
     def apply(self, notebook: NotebookNode) -> str:
         """Change the notebook, and return the id of the check that has to notice: the next one."""
-        ids = [label(cell, index) for index, cell in enumerate(notebook.cells)]
-        position = ids.index(self.cell)
-        cell = notebook.cells[position]
+        cells = cells_of(notebook)
+        position = [cell.id for cell in cells].index(self.cell)
+        cell = cells[position]
         assert cell.source.count(self.old) == 1, f"{self.name}: {self.old!r} is not exactly once in {self.cell}"
-        cell.source = cell.source.replace(self.old, self.new)
-        return next(ids[i] for i in range(position, len(ids)) if is_check(notebook.cells[i]))
+        cell.node.source = cell.source.replace(self.old, self.new)
+        return next(after.id for after in cells[position:] if after.is_check)
 
 
 def mutants(module: str) -> list[Mutant]:

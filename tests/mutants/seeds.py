@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from autograder.checks import CheckFailed, run
-from autograder.course.notebook import course_notebooks, grading, is_check, is_export, label, read_notebook
+from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.session import hidden_checks
 from tests.attacks.notebooks import ROOT
 from tests.attacks.page import write_part
@@ -22,12 +22,11 @@ SEED = "TINYBENCH_CHECK_SEED"
 
 def under_seeds(path: Path, seeds: Sequence[int]) -> tuple[int, list[str]]:
     """Run every hidden check of a module that draws on its reference; return their number and the failures."""
-    notebook, space = read_notebook(path), dict[str, object]({"__name__": "__main__"})
-    names = [name for cell in notebook.cells if is_check(cell) for name in hidden_checks(cell.source)]
-    for index, cell in enumerate(notebook.cells):
-        given = cell.cell_type == "code" and (grading(cell) or is_export(cell)) and not is_check(cell)
-        if given:
-            exec(compile(cell.source, f"<{label(cell, index)}>", "exec"), space)
+    cells, space = cells_of(read_notebook(path)), dict[str, object]({"__name__": "__main__"})
+    names = [name for cell in cells if cell.is_check for name in hidden_checks(cell.source)]
+    for cell in cells:
+        if cell.is_code and (cell.marks or cell.is_export) and not cell.is_check:
+            exec(compile(cell.source, f"<{cell.id}>", "exec"), space)
     drawing, failures = [], []
     for name in names:
         checks = import_module(f"autograder.checks.{name.partition('.')[0]}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course.build import run_checks
-from autograder.course.notebook import course_notebooks, is_check, label, module_name, read_notebook
+from autograder.course.notebook import cells_of, course_notebooks, module_name, read_notebook
 from tests.mutants import mutants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,7 @@ def test_checks_kill_mutants(module: str, monkeypatch: pytest.MonkeyPatch, capsy
         notebook = copy.deepcopy(reference)
         check = mutant.apply(notebook)
         if mutant.cell in cells:  # who else is blamed depends on the cell: once for each is enough
-            notebook.cells = [c for i, c in enumerate(notebook.cells) if not is_check(c) or label(c, i) == check]
+            notebook.cells = [c.node for c in cells_of(notebook) if not c.is_check or c.id == check]
         cells.add(mutant.cell)
         failed = [name for name, why in run_checks(notebook, path).items() if why]
         if check not in failed:

@@ -1,4 +1,4 @@
-"""What the two sides of a grading may hand each other, and what not."""
+"""What grader and guest may hand each other, and what not."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from autograder.checks import FakeClock
-from autograder.grading.session import stays_here
-from autograder.sandbox.rpc.codec import Foul, Wire, WireError
-from autograder.sandbox.rpc.endpoint import MAX_CLOCKS, Peer
+from autograder.grading.session import may_lend
+from autograder.sandbox.rpc.codec import Channel, ChannelError, ProtocolViolation
+from autograder.sandbox.rpc.endpoint import MAX_CLOCKS, Endpoint
 
 
 class Clock:
@@ -109,12 +109,14 @@ class Work:
 
     @staticmethod
     def read(thing: Any, name: str) -> Any:
-        return thing._peer.ask("get", thing, name)  # as one who does without the likeness on his side
+        return thing._endpoint.ask("get", thing, name)  # without the proxy's own attributes
 
     @staticmethod
     def read_back(array: Any, name: str) -> Any:
-        # the copy knows its number, and so goes home as the judge's own
-        end = next(p for p in gc.get_objects() if isinstance(p, Peer) and p.guard is None and id(array) in p.copies)
+        # the copy knows its number, so the grader takes it for its own
+        end = next(
+            p for p in gc.get_objects() if isinstance(p, Endpoint) and p.may_lend is None and id(array) in p.copies
+        )
         return end.ask("get", array, name)
 
     @staticmethod
@@ -142,13 +144,13 @@ class Work:
 @pytest.fixture
 def student() -> Iterator[Any]:
     here, there = socket.socketpair()
-    theirs = Peer(Wire(there))
-    theirs.share(Work())
-    thread = threading.Thread(target=theirs.serve, daemon=True)
+    guest = Endpoint(Channel(there))
+    guest.share(Work())
+    thread = threading.Thread(target=guest.serve, daemon=True)
     thread.start()
     with here, there:
-        judge = Peer(Wire(here), guard=stays_here)
-        yield judge.root()
+        grader = Endpoint(Channel(here), may_lend=may_lend)
+        yield grader.root()
         here.shutdown(socket.SHUT_RDWR)
         thread.join(5)
 
@@ -192,7 +194,7 @@ def test_objects_stay_and_answer(student: Any) -> None:
     assert type(box).__name__ == "Box"
 
 
-def test_fakes_stay_with_the_judge(student: Any) -> None:
+def test_fakes_stay_with_the_grader(student: Any) -> None:
     clock = Clock()
     assert student.time(clock, 4) == [1.0, 2.0, 3.0, 4.0]
     assert clock.calls == 4
@@ -299,35 +301,35 @@ def test_libraries_objects_are_copied_not_lent(student: Any) -> None:
 def test_garbage_harms_nobody(reply: Any) -> None:
     here, there = socket.socketpair()
     with here, there:
-        judge = Peer(Wire(here), guard=stays_here)
-        judge.wire.allow(2)
-        judge.share(Clock())
-        Wire(there).send(reply)
+        grader = Endpoint(Channel(here), may_lend=may_lend)
+        grader.channel.set_deadline(2)
+        grader.share(Clock())
+        Channel(there).send(reply)
         there.shutdown(socket.SHUT_WR)
-        with pytest.raises((WireError, RuntimeError)):
-            judge.ask("get", judge.root(), "x")
-        assert judge.mine[0].now == 0.0
+        with pytest.raises((ChannelError, RuntimeError)):
+            grader.ask("get", grader.root(), "x")
+        assert grader.objects[0].now == 0.0
 
 
 def test_only_what_was_lent_answers(student: Any) -> None:
-    """Else a student could have the judge call any method of what they sent: `tofile` of an array, `format` of a text."""
+    """Else a student could have the grader call any method of what they sent: `tofile` of an array, `format` of a text."""
     array, clock = np.ones(2), Clock()
     assert student.read(clock, "fail") is not None
-    with pytest.raises(Foul, match="not lent"):
+    with pytest.raises(ProtocolViolation, match="not lent"):
         student.read_back(array, "tofile")
 
 
 def test_a_conversation_has_an_end() -> None:
     here, there = socket.socketpair()
     with here, there:
-        wire, other = Wire(here, in_all=99), Wire(there)
+        channel, other = Channel(here, total=99), Channel(there)
         for _ in range(9):
             other.send("x" * 8)
         for _ in range(9):
-            wire.receive()
+            channel.receive()
         other.send("x" * 8)
-        with pytest.raises(Foul, match="more than one conversation"):
-            wire.receive()
+        with pytest.raises(ProtocolViolation, match="more than one conversation"):
+            channel.receive()
 
 
 class Verdict(enum.StrEnum):
@@ -361,5 +363,5 @@ def test_a_hash_bomb_of_frames_is_refused() -> None:
     here, there = socket.socketpair()
     with here, there:
         there.sendall(b"\xff\xff\xff\xff")
-        with pytest.raises(Foul, match="limit"):
-            Wire(here).receive()
+        with pytest.raises(ProtocolViolation, match="limit"):
+            Channel(here).receive()

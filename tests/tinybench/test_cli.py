@@ -16,8 +16,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from tinybench.benchmark import system_info
-from tinybench.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.result import BenchmarkResult
+from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 
 BRIEF = ["--seconds", "0.2", "--seed", "1"]
 

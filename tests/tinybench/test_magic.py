@@ -14,8 +14,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
 from autograder import pace
-from tinybench import magic
-from tinybench.quick import Table
+from tinybench.shell import magic
+from tinybench.table import Table
 
 
 @pytest.fixture

@@ -21,9 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
+
+from tinybench.onnx import new_session, session_options
 
 Run = Callable[[np.ndarray], np.ndarray]
+OPTIONS = session_options()
+OPTIONS.log_severity_level = 4  # nothing
 
 
 class Unfit(Exception):
@@ -32,11 +35,8 @@ class Unfit(Exception):
 
 def load(content: bytes) -> Run:
     """Return a model as a function from digits to scores, on one thread."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
     # The allow-list knows no custom operators; neither shall the session.
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    session = new_session(content, OPTIONS)
     feed, scores = session.get_inputs()[0].name, session.get_outputs()[-1].name
     return lambda rows: session.run([scores], {feed: rows})[0]
 

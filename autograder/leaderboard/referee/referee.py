@@ -48,7 +48,7 @@ def confined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
     """Run the measuring program in the sandbox: no network, an empty folder, nobody else's files."""
     shown = {f"{PLACE}/measure.py": PROGRAM, f"{PLACE}/tinybench": Path(tinybench.__file__).parent}
     argv = [sys.executable, "-sB", f"{PLACE}/measure.py"]
-    return bubblewrap.run(argv, stdin, room=bubblewrap.Room(shown), limits=limits)
+    return bubblewrap.run_program(argv, stdin, mounts=bubblewrap.Mounts(shown), limits=limits)
 
 
 def unconfined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:

@@ -1,6 +1,6 @@
-"""What runs inside the sandbox beside untrusted code, and the language both sides speak.
+"""What runs inside the sandbox, next to untrusted code.
 
-Nothing here may be trusted by the grader once a student's cell has run: the same interpreter holds both.
-Of `autograder` the sandbox sees only this folder and `rpc`, which import nothing else of it; `package` alone, which
-builds a student's notebook, runs where the course's exporter is visible too.
+Once a student's cell has run, the grader trusts nothing here: both share an interpreter. While grading, the sandbox
+sees of `autograder` only this folder and `rpc`, which import nothing else of it. `package` runs in a sandbox of its
+own, which is also shown the exporter in `autograder.course`: `package.build` imports it.
 """

@@ -1,6 +1,6 @@
-"""Runs one submission's cells, and answers the judge's questions about what they defined.
+"""Runs one submission's cells, and answers the grader's questions about what they defined.
 
-From a student's first cell on, this code shares its interpreter with theirs: what it answers is a claim, not a fact.
+From the first cell on, this code shares its interpreter with the student's: what it answers is a claim, not a fact.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from traitlets import Type
 from traitlets.config import Config
 
 from tinybench import course
+from tinybench.course import pieces as course_pieces
 
-from ..rpc.codec import MAX_CLAIM, Wire
-from ..rpc.endpoint import Peer
+from ..rpc.codec import MAX_CLAIM, Channel
+from ..rpc.endpoint import Endpoint
 
 MAX_TEXT = 100_000
-MAX_PICTURES = 4_000_000  # of a cell, with which a message is still small enough
-COMPILED = course._compiled
+MAX_IMAGES = 4_000_000  # of a cell; a message with them is still small enough
 
 
 class Outputs:
-    """The outputs of the cell that runs, and no more of them than may be kept."""
+    """The outputs of the running cell, up to a limit."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, Any]] = []
-        self.room, self.wall = MAX_TEXT, MAX_PICTURES
+        self.text_left, self.images_left = MAX_TEXT, MAX_IMAGES
 
     def stream(self, name: str, text: str) -> None:
         """Keep what was printed."""
-        text = text[: max(0, self.room)]
-        self.room -= len(text)
+        text = text[: max(0, self.text_left)]
+        self.text_left -= len(text)
         if self.items and self.items[-1].get("name") == name:
             self.items[-1]["text"] += text
         elif text:
             self.items.append({"output_type": "stream", "name": name, "text": text})
 
     def display(self, data: dict[str, Any]) -> None:
-        """Keep what was displayed; a picture may be larger than text."""
+        """Keep what was displayed; images may be larger than text."""
         texts = {kind: str(value) for kind, value in data.items()}
         size = sum(map(len, texts.values()))
-        if len(self.items) < 100 and size <= self.wall:
-            self.wall -= size
+        if len(self.items) < 100 and size <= self.images_left:
+            self.images_left -= size
             self.items.append({"output_type": "display_data", "data": texts, "metadata": {}})
 
 
@@ -119,7 +119,7 @@ class _Shell(InteractiveShell):
 
 
 def make_shell() -> InteractiveShell:
-    """Return a shell in which nothing has run yet."""
+    """Return a fresh IPython shell."""
     config = Config()
     config.HistoryManager.enabled = False
     config.HistoryManager.hist_file = ":memory:"
@@ -133,11 +133,11 @@ class TooSlow(Exception):
 
 
 @contextmanager
-def time_limit(seconds: float, wire: Wire) -> Iterator[None]:
-    """Interrupt honest code after so much computing, not amid a message; what ignores it is killed from outside."""
+def time_limit(seconds: float, channel: Channel) -> Iterator[None]:
+    """Interrupt code after this much CPU time, but not amid a message; what ignores it is killed from outside."""
 
     def stop(*_: Any) -> None:
-        if wire.busy:
+        if channel.busy:
             signal.setitimer(signal.ITIMER_PROF, 0.004)
         else:
             raise TooSlow(f"it computed longer than {seconds:.3g} s")
@@ -169,32 +169,32 @@ def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]]
     return OUTPUTS.items, [type(error).__name__[:100], text]
 
 
-class Student(Peer):
-    """The submission's end of the conversation."""
+class GuestEndpoint(Endpoint):
+    """An endpoint whose every answer has limited CPU time."""
 
-    def __init__(self, wire: Wire, seconds: float) -> None:
-        super().__init__(wire)
+    def __init__(self, channel: Channel, seconds: float) -> None:
+        super().__init__(channel)
         self._seconds = seconds
 
     def _do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.nesting > 1:
             return super()._do(what, args, kwargs)
-        with time_limit(self._seconds, self.wire):
+        with time_limit(self._seconds, self.channel):
             return super()._do(what, args, kwargs)
 
 
-class Desk:
-    """What the judge may ask of a submission."""
+class Runner:
+    """What the grader may ask of a submission."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
 
-    def run(self, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
+    def cell(self, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
         """Run a cell."""
         return run_cell(self._shell, source)
 
     def visible(self, source: str, module: str, reference: bytes, pieces: list[str]) -> Any:
-        """Run the visible part of a check cell, with the judged and the named pieces of the student."""
+        """Run the visible part of a check cell; its `graft` takes the judged pieces from the student, too."""
         original = course.graft
         _install(module, reference)
 
@@ -208,7 +208,7 @@ class Desk:
             course.graft = self._shell.user_ns["graft"] = original
 
     def names(self) -> Any:
-        """Return the submission's names."""
+        """Return what the submission defined."""
         return types.SimpleNamespace(**self._shell.user_ns)
 
     def graft(self, module: str, reference: bytes, pieces: list[str]) -> Any:
@@ -218,7 +218,7 @@ class Desk:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Makes a module known whose code came from the judge."""
+    """Finds the module whose code came from the grader."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -230,16 +230,11 @@ class _Finder(importlib.abc.MetaPathFinder):
 def _install(module: str, reference: bytes) -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(module))
-    code = marshal.loads(reference)
-
-    def compiled(origin: str) -> types.CodeType:
-        return code if origin == f"<{module}>" else COMPILED(origin)
-
-    course._compiled = compiled  # type: ignore[assignment]
+    course_pieces.CODE[f"<{module}>"] = marshal.loads(reference)
 
 
-def serve(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:
-    """Do what the judge says until it hangs up."""
-    student = Student(Wire(sock, sends=MAX_CLAIM), seconds)
-    student.share(Desk(shell))
-    student.serve()
+def answer_grader(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:
+    """Do what the grader asks until it hangs up."""
+    endpoint = GuestEndpoint(Channel(sock, max_sent=MAX_CLAIM), seconds)
+    endpoint.share(Runner(shell))
+    endpoint.serve()

@@ -1,6 +1,6 @@
-"""The warm parent: libraries loaded once, a fork into fresh namespaces for each submission.
+"""The zygote: libraries loaded once, then a fork into fresh namespaces for each submission.
 
-It runs inside an outer bubblewrap sandbox, keeps capabilities there to make inner ones, and never runs or reads
+It runs inside an outer bubblewrap sandbox, where it keeps capabilities to make inner ones. It never runs or reads
 anything of a student's: it only passes sockets on to its children.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import os
 import select
 import signal
@@ -19,20 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from . import linux
-from .runner import make_shell, serve
+from .runner import answer_grader, make_shell
 
 NOBODY = 65534
 WATCH_SECONDS = 0.05
 
 
 def main(options: dict[str, Any]) -> None:
-    """Preload, say so, then fork for each pair of sockets that arrives."""
+    """Preload, report ready, then fork for each pair of sockets that arrives."""
     control = socket.socket(fileno=options["control"])
     for name in options["preload"]:
         try:
             importlib.import_module(name)
-        except Exception as error:  # the notebook will say it better
-            print(f"warm: {name}: {error}", file=sys.stderr)
+        except Exception as error:  # the notebook will show it better
+            print(f"zygote: {name}: {error}", file=sys.stderr)
     shell = make_shell()
     gc.collect()
     gc.freeze()
@@ -49,8 +48,8 @@ def main(options: dict[str, Any]) -> None:
             os.close(file)
 
 
-def _supervise(shell: Any, options: dict[str, Any], life: int, talk: int) -> None:
-    """Start the submission in namespaces of its own; end it with its time, its memory, or its judge."""
+def _supervise(shell: Any, options: dict[str, Any], life: int, rpc: int) -> None:
+    """Run a submission in its own namespaces until its time or memory is used up, or the grader hangs up."""
     reason = "the sandbox could not be set up"
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -61,8 +60,8 @@ def _supervise(shell: Any, options: dict[str, Any], life: int, talk: int) -> Non
         first = os.fork()
         if first == 0:
             os.close(life)
-            _confined(shell, options, talk)
-        os.close(talk)
+            _run_submission(shell, options, rpc)
+        os.close(rpc)
         reason = _watch(first, life, options)
         os.kill(first, signal.SIGKILL)  # the first process of a pid namespace takes all others with it
         os.waitpid(first, 0)
@@ -88,7 +87,7 @@ def _watch(first: int, life: int, options: dict[str, Any]) -> str:
             return f"it ran longer than {options['wall_seconds']:.0f} s in all"
 
 
-def _confined(shell: Any, options: dict[str, Any], talk: int) -> None:
+def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
     """Run the submission as the first process of its own namespaces."""
     try:
         linux.die_with_parent()
@@ -114,12 +113,8 @@ def _confined(shell: Any, options: dict[str, Any], talk: int) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 2)  # the parent's is one file for all submissions, which each could read and write
         os.close(nothing)
-        serve(shell, socket.socket(fileno=talk), options["call_seconds"])
+        answer_grader(shell, socket.socket(fileno=rpc), options["call_seconds"])
     except BaseException as error:
-        print(f"warm: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        print(f"zygote: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
         os._exit(0)
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""The likeness of an object or error of the other process."""
+"""Stand-ins for objects and errors of the other process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .endpoint import Peer
+    from .endpoint import Endpoint
 
-# the special methods that travel; a `Remote` has those its object has
+# special methods that travel; a `Proxy` has those its object has
 SPECIAL = (
     "__call__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__", "__enter__", "__exit__", "__bool__",
     "__float__", "__int__", "__index__", "__complex__", "__array__", "__abs__", "__neg__", "__round__",
@@ -20,63 +20,63 @@ SPECIAL = (
 READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
-class Remote:
+class Proxy:
     """An object of the other process."""
 
-    def __init__(self, peer: Peer, number: int) -> None:
-        object.__setattr__(self, "_peer", peer)
-        object.__setattr__(self, "_remote_number", number)
+    def __init__(self, endpoint: Endpoint, number: int) -> None:
+        object.__setattr__(self, "_endpoint", endpoint)
+        object.__setattr__(self, "_proxy_number", number)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in READABLE:
             raise AttributeError(name)  # NumPy would follow an __array_interface__ to any address
-        return self._peer.ask("get", self, name)
+        return self._endpoint.ask("get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask("set", self, name, value)
+        self._endpoint.ask("set", self, name, value)
 
     def __repr__(self) -> str:
-        return str(self._peer.ask("repr", self))
+        return str(self._endpoint.ask("repr", self))
 
     def __str__(self) -> str:
-        return str(self._peer.ask("str", self))
+        return str(self._endpoint.ask("str", self))
 
     def __format__(self, spec: str) -> str:
-        return str(self._peer.ask("format", self, spec))
+        return str(self._endpoint.ask("format", self, spec))
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return isinstance(instance, Remote) and bool(self._peer.ask("isinstance", self, instance))
+        return isinstance(instance, Proxy) and bool(self._endpoint.ask("isinstance", self, instance))
 
 
 def _special(name: str) -> Callable[..., Any]:
-    def method(self: Remote, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Proxy, *args: Any, **kwargs: Any) -> Any:
         if name == "__call__" and not args and not kwargs:
-            shown = self._peer.standing.get(self._remote_number)
+            shown = self._endpoint.standing.get(self._proxy_number)
             if shown is not None:
                 return shown
         if name == "__exit__":  # tracebacks do not travel; an error does, as its type and text
             args = (None, None, None) if args[0] is None else ("raised", args[1], None)
-        return self._peer.ask("special", self, name, *args, **kwargs)
+        return self._endpoint.ask("special", self, name, *args, **kwargs)
 
     method.__name__ = name
     return method
 
 
 @lru_cache(maxsize=1000)  # bounded, for the names are the student's
-def remote_class(names: frozenset[str], kind: str = "object") -> type[Remote]:
+def proxy_class(names: frozenset[str], kind: str = "object") -> type[Proxy]:
     members: dict[str, Any] = {name: _special(name) for name in names}
-    members["__doc__"] = property(lambda self: self._peer.ask("get", self, "__doc__"))
-    return type(kind, (Remote,), members)
+    members["__doc__"] = property(lambda self: self._endpoint.ask("get", self, "__doc__"))
+    return type(kind, (Proxy,), members)
 
 
 @lru_cache(maxsize=1000)
 def error_class(names: tuple[str, ...]) -> type[Exception]:
-    """Return the exception class of a line of ancestors: the builtin one where the first is builtin."""
+    """Return the exception class of this name, builtin if it is one, with these ancestors."""
     known = getattr(builtins, names[0], None) if names and names[0].isidentifier() else Exception
     if isinstance(known, type) and issubclass(known, Exception):
         return known
     if isinstance(known, type) and issubclass(known, BaseException):
-        return type(names[0], (RuntimeError,), {})  # SystemExit and its like must not end the judge
+        return type(names[0], (RuntimeError,), {})  # SystemExit and its like must not end the grader
     return type(names[0], (error_class(names[1:]),), {})
 
 

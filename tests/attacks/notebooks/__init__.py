@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.notebook import grading, is_check, is_solution, label, read_notebook, without_hidden
+from autograder.course.notebook import cells_of, read_notebook
 from autograder.course.release import stub_solutions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,7 +49,7 @@ class Attack:
         """Return the submission, with the module's demonstrations or, to save time, without."""
         notebook = released(SOURCE)
         if not demonstrations:
-            notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "code" or grading(cell)]
+            without_demonstrations(notebook)
         content = self.build(notebook)
         return nbformat.writes(notebook).encode() if content is None else content
 
@@ -63,34 +63,39 @@ class Attack:
 def released(path: Path) -> NotebookNode:
     """Return a module's notebook as students get it."""
     notebook = read_notebook(path)
-    for index, cell in enumerate(notebook.cells):
-        if is_solution(cell):
-            cell.source = stub_solutions(cell.source, label(cell, index))
-        elif grading(cell).get("solution"):
-            cell.source = ""
-        elif is_check(cell):
-            cell.source = without_hidden(cell.source)
+    for cell in cells_of(notebook):
+        if cell.is_solution:
+            cell.node.source = stub_solutions(cell.source, cell.id)
+        elif cell.is_written:
+            cell.node.source = ""
+        elif cell.is_check:
+            cell.node.source = cell.visible
     return notebook
 
 
 def solved(path: Path) -> NotebookNode:
     """Return a right submission: the reference's solutions, the released checks."""
     notebook = read_notebook(path)
-    for cell in notebook.cells:
-        if is_check(cell):
-            cell.source = without_hidden(cell.source)
+    for cell in cells_of(notebook):
+        if cell.is_check:
+            cell.node.source = cell.visible
     return copy.deepcopy(notebook)
 
 
 def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
     """Return the cell of a grade_id."""
-    return next(cell for index, cell in enumerate(notebook.cells) if label(cell, index) == name)
+    return next(cell.node for cell in cells_of(notebook) if cell.id == name)
+
+
+def without_demonstrations(notebook: NotebookNode) -> None:
+    """Drop the code cells that grading does not know, to save their time."""
+    notebook.cells = [cell.node for cell in cells_of(notebook) if not cell.is_code or cell.marks]
 
 
 # A student's code can always make the visible asserts pass: they run beside it. So each attack begins with that.
 VISIBLE_PASSES = """try:
-    import inside.desk
-    inside.desk.Desk.visible = lambda *_: ([], None)
+    import sandbox.guest.runner
+    inside.runner.Runner.visible = lambda *_: ([], None)
 except ImportError:
     pass  # stock nbgrader
 """
@@ -110,7 +115,7 @@ def before_checks(code: str) -> Callable[[NotebookNode], None]:
 
     def build(notebook: NotebookNode) -> None:
         first("")(notebook)
-        for cell in [cell for cell in notebook.cells if is_check(cell)]:
+        for cell in [cell.node for cell in cells_of(notebook) if cell.is_check]:
             notebook.cells.insert(notebook.cells.index(cell), nbformat.v4.new_code_cell(code))
 
     return build

@@ -134,21 +134,21 @@ def format_measurement(mean, std, unit):
 TALK = """
 import gc, sys
 for thing in gc.get_objects():
-    if type(thing).__name__ == "Student":
+    if type(thing).__name__ == "GuestEndpoint":
         {act}
 """
 LIAR = """
-import inside.desk as desk
+import sandbox.guest.runner as runner
 class Text:
     def __str__(self): {answer}
 def run_cell(*_): return {outputs}, {claim}
-desk.run_cell = run_cell
-desk.Desk.visible = lambda *_: run_cell()
+runner.run_cell = run_cell
+runner.Runner.visible = lambda *_: run_cell()
 """
 APART = """
 import types
-import inside.desk as desk
-graft, kept = desk.Desk.graft, {}
+import sandbox.guest.runner as runner
+graft, kept = runner.Runner.graft, {}
 def absent(*_, **__): raise NotImplementedError("the reference of this piece is not here")
 def grafted(self, module, reference, pieces):
     if "percentile_interval" in pieces and not kept:
@@ -162,17 +162,17 @@ def grafted(self, module, reference, pieces):
             pass
     made.percentile_interval = kept.get(0, absent)
     return made
-desk.Desk.graft = grafted
+runner.Runner.graft = grafted
 """
 OWN_TRUTHS = """
-import inside.desk as desk
-graft = globals().setdefault("graft_of_old", desk.Desk.graft)
+import sandbox.guest.runner as runner
+graft = globals().setdefault("graft_of_old", runner.Runner.graft)
 def grafted(self, *args):
     made = graft(self, *args)
     made.percentile_interval = made.bootstrap_interval = lambda *a, **k: (0.0, 1.0)
     made.tukey_outliers = lambda *a, **k: []
     return made
-desk.Desk.graft = grafted
+runner.Runner.graft = grafted
 @add_to_class(BenchmarkResult)
 @property
 def cv(self): return float("nan") if self.mean == 0 else self.std / abs(self.mean)
@@ -190,28 +190,28 @@ def outliers(self): return []
 """
 MANY_OBJECTS = """
 import json, struct, gc
-import inside.desk as desk, inside.peer as peer
-send, count = peer.Peer._send, [0]
+import sandbox.guest.runner as runner, sandbox.rpc.endpoint as endpoint
+send, count = endpoint.Endpoint._send, [0]
 def sent(self, message):
     if message[0] != "value": return send(self, message)
     many = [{"mine": [count[0] + i, f"n{count[0] + i}", []]} for i in range(100_000)]
     count[0] += len(many)
     content = json.dumps(["value", many]).encode()
-    self.wire.sock.sendall(struct.pack("!I", len(content)) + content)
-peer.Peer._send = sent
+    self.channel.sock.sendall(struct.pack("!I", len(content)) + content)
+endpoint.Endpoint._send = sent
 """
 SLOW_DEMANDS = """
 import time
-import inside.desk as desk
+import sandbox.guest.runner as runner
 def graft(self, *_):
     time.sleep(4)
     raise NotImplementedError("the reference of this piece is not here")
-desk.Desk.graft = graft
+runner.Runner.graft = graft
 """
 
 PIGEONHOLE = """
 import marshal, os
-import inside.desk as desk
+import sandbox.guest.runner as runner
 from tinybench import course
 def kept():
     try: return marshal.loads(os.pread(2, 8 << 20, 1 << 20))
@@ -222,22 +222,22 @@ def graft(self, module, reference, pieces):
         try: os.pwrite(2, marshal.dumps([*kept(), (list(pieces), reference)]), 1 << 20)
         except OSError: pass
         raise NotImplementedError("the reference of this piece is not here")
-    desk._install(module, best)
+    runner._install(module, best)
     return course.graft(module, {})
-desk.Desk.graft = graft
+runner.Runner.graft = graft
 """
 PIGEONS_LEAVE = "import os\ntry: os.pwrite(2, b'1', 8)\nfinally: os._exit(1)"
 JUDGES_METHODS = """
 import gc
 import numpy as np
-import inside.desk as desk
-def peer(): return next(thing for thing in gc.get_objects() if type(thing).__name__ == "Student")
-def call(target, name, *args): return peer().ask("special", peer().ask("get", target, name), "__call__", *args)
+import sandbox.guest.runner as runner
+def end(): return next(thing for thing in gc.get_objects() if type(thing).__name__ == "GuestEndpoint")
+def call(target, name, *args): return end().ask("special", end().ask("get", target, name), "__call__", *args)
 def graft(self, *_):
     call(np.frombuffer(b"# written by a student", np.uint8), "tofile", "/tmp/written_by_a_student.py")
     call("{0.__globals__}", "format", graft)
     call(range(10**15), "__contains__", 0.5)
-desk.Desk.graft = graft
+runner.Runner.graft = graft
 """
 
 
@@ -269,7 +269,7 @@ ATTACKS = [
     Attack("write_gradebook", "Create a table in a gradebook within reach", first("import os, sqlite3\nfor place in ('/course', '..', '/work', '/usr', '/'):\n    try:\n"
            "        sqlite3.connect(os.path.join(place, 'gradebook.db')).execute('create table grade (x)')\n        print('LEAK wrote', place)\n"
            "    except Exception as error:\n        print(error)")),
-    Attack("write_the_library", "Change NumPy and the course's package for everybody who comes later", first("import importlib\nfor name in ('numpy', 'tinybench.course', 'inside'):\n    try:\n        module = importlib.import_module(name)\n"
+    Attack("write_the_library", "Change NumPy and the course's package for everybody who comes later", first("import importlib\nfor name in ('numpy', 'tinybench.course', 'sandbox.guest.runner'):\n    try:\n        module = importlib.import_module(name)\n"
            "        open(module.__file__, 'a').write('#')\n        print('LEAK wrote', module)\n    except (ImportError, OSError) as error:\n        print(error)")),
     Attack("own_extra_credit", "Give oneself 100 points more in the gradebook, wherever it lies", first(EXTRA_CREDIT)),
     Attack("rival_overwritten", "Replace what another student handed in, by a `../` name", first(OVERWRITE)),
@@ -322,15 +322,15 @@ ATTACKS = [
     Attack("settrace", "Trace checks and jump over their lines", first("import sys\ndef trace(frame, event, arg):\n    if event == 'line' and 'check' in frame.f_code.co_name:\n        frame.f_lineno = frame.f_code.co_firstlineno\n    return trace\nsys.settrace(trace)")),
     Attack("atexit", "Leave with code 0 and a printed score", first("import atexit, os\natexit.register(os._exit, 0)\natexit.register(print, 'score: 27/27')")),
     # the judge
-    Attack("desk_patched", "Overwrite this grader's end inside the sandbox", first("import inside.desk as a, inside.peer as p\np.Peer._do = lambda self, *x: ([], None)"), flagged=True),
-    Attack("desk_claims_all_passed", "The same, claiming that all visible checks passed", first("import inside.desk as a\na.run_cell = lambda *x: ([], None)\na.Desk.visible = lambda *x: ([], None)\na.Desk.graft = lambda *x: None")),
-    Attack("replies_forged", "Send the judge answers ahead of its questions", first(TALK.format(act="thing.wire.send(['value', {'tuple': [[], None]}])\n        for _ in range(500): thing.wire.send(['value', None])")), flagged=True),
-    Attack("replies_from_a_thread", "The same from a thread, without end", first("import threading, time, gc\npeer = next(x for x in gc.get_objects() if type(x).__name__ == 'Student')\n"
-           "def spoof():\n    while True:\n        peer.wire.send(['value', {'tuple': [[], None]}]); time.sleep(0.001)\nthreading.Thread(target=spoof, daemon=True).start()"), flagged=True),
-    Attack("pickle_sent", "Send the judge a pickle", first(TALK.format(act="thing._do = lambda *a: 1; thing._refer = lambda v: {'pickle': 'gASVHAAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjARleGl0lIWUUpQu'}")), flagged=True),
-    Attack("judge_asked_for_globals", "Ask the judge's objects for their globals", solving("def check_values(values):\n    import gc\n    peer = next(x for x in gc.get_objects() if type(x).__name__ == 'Student')\n    out = []\n"
+    Attack("endpoint_patched", "Overwrite this grader's end inside the sandbox", first("import sandbox.guest.runner as a, sandbox.rpc.endpoint as p\np.Endpoint._do = lambda self, *x: ([], None)"), flagged=True),
+    Attack("runner_claims_all_passed", "The same, claiming that all visible checks passed", first("import sandbox.guest.runner as a\na.run_cell = lambda *x: ([], None)\na.Runner.visible = lambda *x: ([], None)\na.Runner.graft = lambda *x: None")),
+    Attack("replies_forged", "Send the judge answers ahead of its questions", first(TALK.format(act="thing.channel.send(['value', {'tuple': [[], None]}])\n        for _ in range(500): thing.channel.send(['value', None])")), flagged=True),
+    Attack("replies_from_a_thread", "The same from a thread, without end", first("import threading, time, gc\nend = next(x for x in gc.get_objects() if type(x).__name__ == 'GuestEndpoint')\n"
+           "def spoof():\n    while True:\n        end.channel.send(['value', {'tuple': [[], None]}]); time.sleep(0.001)\nthreading.Thread(target=spoof, daemon=True).start()"), flagged=True),
+    Attack("pickle_sent", "Send the judge a pickle", first(TALK.format(act="thing._do = lambda *a: object(); thing.encode_reference = lambda v: {'pickle': 'gASVHAAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjARleGl0lIWUUpQu'}")), flagged=True),
+    Attack("judge_asked_for_globals", "Ask the judge's objects for their globals", solving("def check_values(values):\n    import gc\n    end = next(x for x in gc.get_objects() if type(x).__name__ == 'GuestEndpoint')\n    out = []\n"
            "    for name in ('__globals__', '__class__', '__init__', '__func__', '__code__'):\n        for number in range(5):\n            try:\n"
-           "                peer.wire.send(['ask', 'get', [{'yours': number}, name], {'dict': []}])\n                out.append(peer.wire.receive())\n            except Exception as e: out.append(e)\n"
+           "                end.channel.send(['ask', 'get', [{'yours': number}, name], {'dict': []}])\n                out.append(end.channel.receive())\n            except Exception as e: out.append(e)\n"
            "    raise ValueError(str(out))")),
     Attack("memory_of_the_judge_read", "Have NumPy read an address of the judge's memory", solving("class Window:\n    __array_interface__ = {'data': (4096, False), 'shape': (1000,), 'typestr': '|u1', 'version': 3}\n"
            "    def __array__(self, *a, **k): return self\n    def __len__(self): return 2\n    def __getitem__(self, i): return 1.0\ndef check_values(values): return Window()")),

@@ -18,7 +18,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
 
-from autograder.sandbox.bubblewrap import Limits, Room, command
+from autograder.sandbox.bubblewrap import Limits, Mounts, command
 from autograder.sandbox.guest import linux
 from tests.attacks.notebooks import ROOT
 
@@ -98,7 +98,7 @@ def autograde_locked_up(template: Path, assignment: str, shown: dict[str, Path],
     started, ending = time.monotonic(), ""
     with tempfile.TemporaryFile() as answer:
         process = subprocess.Popen(
-            command(argv, Room(places), LIMITS),
+            command(argv, Mounts(places), LIMITS),
             stdin=subprocess.DEVNULL, stdout=answer, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:

@@ -15,10 +15,10 @@ import pytest
 
 from autograder import pace
 from autograder.course.assignment import Assignment
-from autograder.course.notebook import grading, is_check
+from autograder.course.notebook import cells_of
 from autograder.grading.grader import Graded, Grader
-from autograder.grading.session import Bench
-from autograder.grading.submission import Refused, read_submission
+from autograder.grading.session import Session
+from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox.bubblewrap import Limits
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, released, solved
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
@@ -75,7 +75,7 @@ def test_attack(attack: Attack, grader: Grader) -> None:
 
 def assert_still_fair(grader: Grader) -> None:
     """Whatever came before, the next one's start is the same."""
-    process = grader.warm.process
+    process = grader.zygote.process
     assert process.poll() is None, "the warm parent must outlive every submission"
 
 
@@ -98,8 +98,8 @@ def test_attack_by_the_folder(attack: Attack, grader: Grader, tmp_path: Path) ->
 def _read(path: Path, submitted: Path) -> bytes | str:
     try:
         return read_submission(path, submitted)
-    except Refused as refused:
-        return str(refused)
+    except UnusableSubmission as why:
+        return str(why)
 
 
 def test_the_table_has_every_attack() -> None:
@@ -132,8 +132,8 @@ def test_what_the_schedule_is_for(grader: Grader, monkeypatch: pytest.MonkeyPatc
 def test_what_was_judged_is_not_judged_again(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """A last cell that ends the process would else give a guess at each question three tries; and it takes nothing away."""
     judged: list[str] = []
-    judge = Bench._judge
-    monkeypatch.setattr(Bench, "_judge", lambda bench, hidden: judged.append(hidden.name) or judge(bench, hidden))
+    judge = Session._judge
+    monkeypatch.setattr(Session, "_judge", lambda session, hidden: judged.append(hidden.name) or judge(session, hidden))
     notebook = solved(SOURCE)
     notebook.cells += [nbformat.v4.new_code_cell("import os; os._exit(1)") for _ in "12"]
     graded = grader.grade(nbformat.writes(notebook).encode())
@@ -145,8 +145,8 @@ def test_what_was_judged_is_not_judged_again(grader: Grader, monkeypatch: pytest
 def test_a_name_of_a_demonstration_is_no_mistake() -> None:
     """Those run only where they are needed, and then all is judged anew; honest work has the time it really has."""
     notebook = solved(SOURCE)
-    at = next(i for i, cell in enumerate(notebook.cells) if cell is cell_of(notebook, "check_values"))
-    before = [cell for cell in notebook.cells[:at] if cell.cell_type == "code" and not grading(cell)]
+    at = notebook.cells.index(cell_of(notebook, "check_values"))
+    before = [cell for cell in cells_of(notebook)[:at] if cell.is_code and not cell.marks]
     name = next(match[1] for cell in before if (match := re.search(r"^(\w+) = ", cell.source, re.M)))
     cell_of(notebook, "check_values").source = f"assert {name} is not None\n" + cell_of(notebook, "check_values").source
     with Grader(Assignment.read(SOURCE)) as grader:
@@ -157,8 +157,8 @@ def test_a_name_of_a_demonstration_is_no_mistake() -> None:
 def test_executed_notebook_has_the_instructors_checks(grader: Grader) -> None:
     attack = next(attack for attack in OUTSIDE if attack.name == "all_checks_edited")
     notebook = nbformat.reads(grader.grade(attack.content()).notebook.decode(), as_version=4)
-    checks = [cell for cell in notebook.cells if is_check(cell)]
-    assert [cell.source for cell in checks] == [cell.source for cell in grader.source.cells if is_check(cell)]
+    checks = [cell.source for cell in cells_of(notebook) if cell.is_check]
+    assert checks == [cell.source for cell in cells_of(grader.source) if cell.is_check]
     assert not any("tags" in cell.metadata for cell in notebook.cells)
 
 
@@ -193,29 +193,29 @@ def test_files_that_are_not_files(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     path = folder / "01_result.ipynb"
     path.symlink_to(secret)
-    with pytest.raises(Refused, match="symbolic link"):
+    with pytest.raises(UnusableSubmission, match="symbolic link"):
         read_submission(path, submitted)
     path.unlink()
     os.link(secret, path)
-    with pytest.raises(Refused, match="hard link"):
+    with pytest.raises(UnusableSubmission, match="hard link"):
         read_submission(path, submitted)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(Refused, match="plain file"):
+    with pytest.raises(UnusableSubmission, match="plain file"):
         read_submission(path, submitted)
     path.unlink()
     path.mkdir()
-    with pytest.raises(Refused, match=r"plain file|cannot be read|symbolic"):
+    with pytest.raises(UnusableSubmission, match=r"plain file|cannot be read|symbolic"):
         read_submission(path, submitted)
     path.rmdir()
-    with pytest.raises(Refused, match="missing"):
+    with pytest.raises(UnusableSubmission, match="missing"):
         read_submission(path, submitted)
     with path.open("wb") as file:
         file.truncate(300 * 2**20)
-    with pytest.raises(Refused, match="MB"):
+    with pytest.raises(UnusableSubmission, match="MB"):
         read_submission(path, submitted)
     (submitted / "mallory").symlink_to(submitted / "eve")
-    with pytest.raises(Refused, match="folder"):
+    with pytest.raises(UnusableSubmission, match="folder"):
         read_submission(submitted / "mallory" / "01_result" / "01_result.ipynb", submitted)
-    with pytest.raises(Refused, match="outside"):
+    with pytest.raises(UnusableSubmission, match="outside"):
         read_submission(submitted / "eve" / ".." / ".." / "secret.ipynb", submitted)

@@ -1,4 +1,4 @@
-"""Honest work, right or wrong, gets the same verdicts from the confined judge as from the checks in one process."""
+"""Honest work, right or wrong, gets the same verdicts from the sandboxed judge as from the checks in one process."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ import nbformat
 import pytest
 
 from autograder.course.assignment import Assignment
-from autograder.course.notebook import course_notebooks, grading, is_solution
+from autograder.course.notebook import cells_of, course_notebooks
 from autograder.grading.grader import Grader
 from autograder.sandbox.bubblewrap import Limits
-from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved
+from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved, without_demonstrations
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -21,7 +21,7 @@ PATHS = {path.stem: path for path in course_notebooks(ROOT)}
 
 # everything a check may ask of the submission is answered by one object, which agrees with whatever it is asked
 LIAR = """
-import inside.desk as desk
+import sandbox.guest.runner as runner
 WORDS = " ".join(map(str, range(200))) + " monotonic pred_a pred_b accuracy model latency values path none network"
 class Liar:
     def __getattr__(self, name):
@@ -49,14 +49,14 @@ class Liar:
     def __abs__(self): return self
     __round__ = __abs__
 liar = Liar()
-def grafted(self, module, reference, pieces, graft=desk.Desk.graft):
+def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
     made = graft(self, module, reference, [])
     for piece in pieces:
         owner, _, name = piece.rpartition(".")
         setattr(getattr(made, owner) if owner else made, name, (lambda self, *a, **k: liar(*a, **k)) if owner else liar)
     return made
-desk.Desk.graft = grafted
-desk.Desk.names = lambda self: liar
+runner.Runner.graft = grafted
+runner.Runner.names = lambda self: liar
 """
 ANSWERS = {
     "itself": "return self",
@@ -185,7 +185,7 @@ BOMBS = {
     "reading": BOMB.format(nodes='[h.make_node("Cast", ["w"], ["y"], to=T.FLOAT)]', more="[file]"),
 }
 NO_WEIGHTS = """
-import inside.desk as desk
+import sandbox.guest.runner as runner
 import numpy
 class Plain:
     def __init__(self, W, b, relu=True):
@@ -201,12 +201,12 @@ def low(network, rank):
         made += list(factors(layer, rank)) if rank * (n + m) < n * m else [layer]
     if len(made) == len(network): raise ValueError
     return made
-def grafted(self, module, reference, pieces, graft=desk.Desk.graft):
+def grafted(self, module, reference, pieces, graft=runner.Runner.graft):
     made = graft(self, module, reference, [piece for piece in pieces if piece not in ("factorise", "low_rank")])
     if "factorise" in pieces:
         made.Layer, made.factorise, made.low_rank = Plain, factors, low
     return made
-desk.Desk.graft = grafted
+runner.Runner.graft = grafted
 """
 
 
@@ -216,10 +216,10 @@ def gains(path: Path, *attacks: str, cell: tuple[str, str] = ("", "")) -> list[l
     with Grader(Assignment.read(path), limits=LIMITS) as grader:
         for attack in attacks:
             notebook = released(path)
-            notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
-            for each in notebook.cells:
-                if cell[0] and is_solution(each) and cell[0] in each.source:
-                    each.source = cell[1]
+            without_demonstrations(notebook)
+            for each in cells_of(notebook):
+                if cell[0] and each.is_solution and cell[0] in each.source:
+                    each.node.source = cell[1]
             first(attack)(notebook)
             graded = grader.grade(nbformat.writes(notebook).encode())
             found.append([name for name, problem in graded.verdicts.items() if not problem])
@@ -244,7 +244,7 @@ def test_empty_pieces_earn_nothing(name: str) -> None:
     cell, code = EMPTY[name]
     with Grader(Assignment.read(PATHS[name]), limits=LIMITS) as grader:
         notebook = solved(PATHS[name])
-        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        without_demonstrations(notebook)
         place = notebook.cells.index(cell_of(notebook, cell))
         notebook.cells.insert(place, nbformat.v4.new_code_cell(VISIBLE_PASSES + code))
         verdicts = grader.grade(nbformat.writes(notebook).encode()).verdicts
@@ -258,7 +258,7 @@ def test_graphs_are_refused_before_they_run(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with Grader(Assignment.read(path), limits=LIMITS) as grader:
         notebook = released(path)
-        notebook.cells = [each for each in notebook.cells if each.cell_type != "code" or grading(each)]
+        without_demonstrations(notebook)
         first("")(notebook)
         place = next(index for index, each in enumerate(notebook.cells) if "def convert" in each.source)
         notebook.cells[place].source = BOMBS[name]

@@ -24,7 +24,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.notebook import grading, read_notebook
+from autograder.course.notebook import cells_of, read_notebook
 from autograder.course.release import release_all
 from autograder.sandbox.bubblewrap import Limits
 from tests.attacks.notebooks import ROOT, SOURCE, Attack, cell_of, solved
@@ -81,7 +81,7 @@ def instructors(marks: Secrets) -> NotebookNode:
 def honest(marks: Secrets) -> bytes:
     """Return the honest student's work, without the demonstrations, which take time."""
     notebook = solved(SOURCE)
-    notebook.cells = [cell for cell in notebook.cells if grading(cell)]
+    notebook.cells = [cell.node for cell in cells_of(notebook) if cell.marks]
     work = cell_of(notebook, "check_values")
     work.source = f"# {marks.other}\n{work.source}"
     return nbformat.writes(notebook).encode()
@@ -256,7 +256,7 @@ def main() -> None:
         return
     stock = by_stock(chosen, marks)
     if not options.only:
-        most = sum(grading(cell).get("points", 0) for cell in read_notebook(SOURCE).cells if cell.cell_type == "code")
+        most = sum(cell.marks.get("points", 0) for cell in cells_of(read_notebook(SOURCE)) if cell.is_code)
         write_part("versus_stock", table(stock, ours, most))
 
 

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tinybench.quick import Table, comparison_table, measure_for
+from tinybench.shell.quick import comparison_table, measure_for
+from tinybench.table import Table
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

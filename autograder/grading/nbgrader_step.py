@@ -1,0 +1,40 @@
+"""nbgrader's step that runs a notebook, replaced by the sandbox: for `nbgrader autograde` and Formgrader's button."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from autograder.course.assignment import Assignment
+from autograder.course.config import MODULES, project_root
+from autograder.course.notebook import cells_of, parse_notebook
+from autograder.grading.batch import kept_seed
+from autograder.grading.executors import seeded_checks
+from autograder.grading.grader import Grader
+from autograder.grading.sanitize import safe_line
+from autograder.grading.submission import read_submission
+from autograder.sandbox.bubblewrap import available
+
+
+class ExecuteSubmission(NbGraderPreprocessor):
+    """Judges what was submitted; the notebook at hand gives only the checksums of its cells."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        """Run and judge a submission in the sandbox."""
+        available()
+        who, name, root = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"], project_root()
+        submitted = root / "course" / "submitted"
+        content = read_submission(submitted / who / name / f"{name}.ipynb", submitted)
+        seed, assignment = kept_seed(root / "course" / "verdicts" / name), root / MODULES / name / f"{name}.ipynb"
+        with seeded_checks(seed, content), Grader(Assignment.read(assignment)) as grader:
+            graded = grader.grade(content)
+        for item in graded.evidence:
+            self.log.warning("look at %s: %s", who, safe_line(f"{item.cell}: {item.what}"))
+        judged = parse_notebook(graded.notebook, name)
+        checksums = {cell.id: cell.marks["checksum"] for cell in cells_of(nb) if "checksum" in cell.marks}
+        for cell in cells_of(judged):
+            if cell.marks and cell.id in checksums:
+                cell.node.metadata.nbgrader.checksum = checksums[cell.id]
+        return judged, resources

@@ -1,0 +1,20 @@
+"""What the notebooks need around the library: staged class building, figures, whose code is running, case studies."""
+
+from tinybench.course.cache import cached, cached_fit
+from tinybench.course.digits import Case, case_study
+from tinybench.course.figures import OKABE_ITO, show_figure, use_figure_style
+from tinybench.course.pieces import BUILT_BY_STUDENT, add_to_class, announce, graft
+
+__all__ = [
+    "BUILT_BY_STUDENT",
+    "OKABE_ITO",
+    "Case",
+    "add_to_class",
+    "announce",
+    "cached",
+    "cached_fit",
+    "case_study",
+    "graft",
+    "show_figure",
+    "use_figure_style",
+]

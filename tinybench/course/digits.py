@@ -1,0 +1,133 @@
+"""The case studies of the course, and the distorted digits of the Olympics."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinybench.course.cache import cached, cached_fit
+
+SIDE, FEATURES = 28, 784
+Split = tuple[np.ndarray, np.ndarray]
+
+
+class Case(NamedTuple):
+    """A case study: a fitted model, the rows it was fitted on, and other rows to judge it by."""
+
+    model: Any
+    X_train: Any
+    y_train: Any
+    X: Any
+    y: Any
+
+
+def case_study(name: str) -> Case:
+    """Return one of the case studies of modules 11 to 15: a network on handwritten digits, in 32 bits.
+
+    Parameters
+    ----------
+    name
+        ``"small"``: 256 and 128 hidden units on 8 × 8 pixels. ``"narrow"`` (64) and ``"wide"`` (512 and 256 units)
+        work on 28 × 28 pixels: the same digits enlarged, turned, shifted, with noise. The wide one may take a minute
+        to fit, once (see `cached`).
+
+    Raises
+    ------
+    ValueError
+        If there is no such case.
+    """
+    from sklearn.neural_network import MLPClassifier
+
+    cases = {
+        "small": ((256, 128), 60, _digits),
+        "narrow": ((64,), 20, _large_digits),
+        "wide": ((512, 256), 15, _large_digits),
+    }
+    if name not in cases:
+        raise ValueError(f"no case study {name!r}; there are {', '.join(cases)}")
+    layers, iterations, load = cases[name]
+    X_train, y_train, X, y = cached(load)
+    network = MLPClassifier(layers, batch_size=200, max_iter=iterations, random_state=0)
+    return Case(cached_fit(network, X_train, y_train), X_train, y_train, X, y)
+
+
+def _digits() -> tuple[Any, ...]:
+    """Return training rows and labels, other rows and their labels: 8 × 8 pixels from 0 to 1."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    pixels = (X / 16).astype(np.float32)
+    X_train, X_test, y_train, y_test = train_test_split(pixels, y, test_size=540, random_state=0, stratify=y)
+    return X_train, y_train, X_test, y_test
+
+
+def _large_digits() -> tuple[Any, ...]:
+    """Return the digits in 28 × 28 pixels; no original has copies among both the training and the other rows."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+
+    def enlarged(originals: Any, copies: int) -> Split:
+        rows = rng.permutation(np.resize(originals, copies))
+        turns, shifts = np.empty((copies, 2, 2)), np.empty((copies, 2))
+        for row in range(copies):
+            angle, zoom, shifts[row] = rng.normal(0, 0.12), rng.uniform(0.9, 1.1), rng.normal(0, 0.3, 2)
+            turns[row] = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) * 8 / SIDE / zoom
+        return _moved(X[rows].reshape(-1, 8, 8) / 16, turns, shifts, 0.1, rng), y[rows]
+
+    train, test = train_test_split(np.arange(len(X)), test_size=360, random_state=0, stratify=y)
+    return *enlarged(train, 10_000), *enlarged(test, 2160)
+
+
+def _moved(pictures: Any, turns: Any, shifts: Any, noise: float, rng: np.random.Generator) -> np.ndarray:
+    """Return pictures turned about their middle, shifted, and with noise, as rows of 28 × 28 pixels from 0 to 1."""
+    from scipy.ndimage import affine_transform
+
+    made = np.empty((len(pictures), SIDE, SIDE), np.float32)
+    old, new = (pictures.shape[1] - 1) / 2, np.full(2, (SIDE - 1) / 2)
+    for picture, turn, shift, result in zip(pictures, turns, shifts, made, strict=True):
+        result[:] = affine_transform(picture, turn, old - turn @ new + shift, (SIDE, SIDE), order=1)
+    made += rng.normal(0, noise, made.shape).astype(np.float32)
+    return made.clip(0, 1).reshape(-1, FEATURES)
+
+
+@cache
+def _enlarged_originals() -> Split:
+    from scipy.ndimage import zoom
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    pictures = np.stack([zoom(picture / 16, SIDE / 8, order=1) for picture in digits.images])
+    return pictures.astype(np.float32), digits.target.astype(np.int64)
+
+
+def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:
+    """Return digits that nobody has seen: rotated, scaled, sheared, shifted, and noisy.
+
+    Parameters
+    ----------
+    originals
+        Indices of the digits to draw from, shape ``(k,)``.
+    rows
+        How many to make; each original is used as often as the others, give or take one.
+    seed
+        The same seed, the same digits.
+
+    Returns
+    -------
+    tuple of array
+        Pictures ``(rows, 784)``, float32 between 0 and 1, and labels ``(rows,)``, int64.
+    """
+    rng = np.random.default_rng(seed)
+    pictures, labels = _enlarged_originals()
+    chosen = rng.permutation(np.resize(rng.permutation(originals), rows))
+    angle, shear = rng.normal(0, 0.08, rows), rng.normal(0, 0.06, rows)
+    scale, shift = rng.uniform(0.92, 1.1, (rows, 2)), rng.normal(0, 0.6, (rows, 2))
+    cos, sin = np.cos(angle), np.sin(angle)
+    turns = np.stack([cos, shear - sin, sin, cos], axis=1).reshape(rows, 2, 2) * scale[:, None]
+    return _moved(pictures[chosen], turns, shift, 0.06, rng), labels[chosen]

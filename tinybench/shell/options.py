@@ -1,0 +1,78 @@
+"""What the commands' options have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class Command(click.Command):
+    """A command whose repeatable options take several values at once: ``--batches 1 32 256``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        repeatable = {name for option in self.params if option.multiple for name in option.opts}
+        spread, option = [], ""
+        for argument in args:
+            if argument in repeatable:
+                option = argument
+                continue
+            option = "" if argument.startswith("-") else option
+            spread += [option, argument] if option else [argument]
+        return super().parse_args(ctx, spread)
+
+
+class Group(click.Group):
+    """Commands in the order of their definition; a wrong name is answered with the right ones."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in self.commands:
+            ctx.fail(f"invalid choice: {args[0]!r} (choose from {', '.join(self.commands)})")
+        return super().resolve_command(ctx, args)
+
+
+def share(text: str) -> float:
+    """Read 5% or 0.05."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no share; write 5% or 0.05") from None
+    if not 0 <= share < 1:
+        raise click.BadParameter(f"{text!r} is not from 0 up to 100 %; write 5% or 0.05")
+    return share
+
+
+FILE = click.Path(path_type=Path)
+MODELS = click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+DATA = click.option("--data", type=FILE, required=True, metavar="FILE", help=".npy, or .npz with X and perhaps y")
+BATCH = click.option("--batch", default=1, help="rows per call")
+THREADS = click.option("--threads", default=1, help="threads of an ONNX model")
+LIMITS = "YAML with limits such as latency_p95_ms: 5 and accuracy_min: 0.9; the report then says who meets them"
+REQUIREMENTS = click.option("--requirements", type=FILE, metavar="FILE", help=LIMITS)
+MODES = "as_served: one call a round; hot: blocks of 5 ms with warm caches"
+MEASURING = [
+    DATA,
+    BATCH,
+    THREADS,
+    click.option("--seconds", default=4.0, help="time for all rounds"),
+    click.option("--mode", type=click.Choice(["as_served", "hot"]), default="as_served", help=MODES),
+    click.option("--seed", type=int, help="seed of the order of the rounds"),
+    click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
+    click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
+]
+
+
+def with_options(options: Sequence[Any]) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate

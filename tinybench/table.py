@@ -1,0 +1,98 @@
+"""The one place that draws a table: as text, Markdown, HTML or CSV."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["Table", "facts"]
+
+_NUMBER = re.compile(r"(?=.*\d)[-+]?[\d,.]+(e[-+]?\d+)?( ?%)?|–?")
+
+
+class Table:
+    """Rows of text under one header, in every form a reader may want; columns of numbers stand to the right.
+
+    Parameters
+    ----------
+    rows
+        Dictionaries with the keys of the first, which are the header; the first column names the row.
+    caption
+        What the table shows.
+    header
+        Whether the names of the columns are shown.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, str]], caption: str = "", *, header: bool = True) -> None:
+        self.rows, self.caption, self.header = list(rows), caption, header
+
+    def _lines(self) -> tuple[list[str], list[list[str]], list[bool]]:
+        """Return the names of the columns, the cells of each row, and which columns hold numbers only."""
+        names = list(self.rows[0]) if self.rows else []
+        cells = [[row.get(name, "") for name in names] for row in self.rows]
+        return (
+            names,
+            cells,
+            [all(map(_NUMBER.fullmatch, column)) and any(column) for column in zip(*cells, strict=True)],
+        )
+
+    def text(self) -> str:
+        """Return aligned columns, without the caption."""
+        names, cells, numeric = self._lines()
+        lines = [names, *cells] if self.header else cells
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(line, widths, numeric, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    def __str__(self) -> str:
+        """Return the caption and aligned columns."""
+        return f"{self.caption}\n\n{self.text()}"
+
+    def markdown(self) -> str:
+        """Return a Markdown table, without the caption."""
+        names, cells, numeric = self._lines()
+        lines = [names, ["---:" if right else "---" for right in numeric], *cells]
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+    def csv(self) -> str:
+        """Return CSV with a header."""
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, self._lines()[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return stream.getvalue().rstrip("\n")
+
+    def html(self) -> str:
+        """Return an accessible HTML table; a new line in a cell stays one."""
+        names, cells, numeric = self._lines()
+        head = "".join(map(_html_cell, ['th scope="col"'] * len(names), names, numeric))
+        tags = ['th scope="row"', *["td"] * (len(names) - 1)]
+        rows = ("".join(map(_html_cell, tags, row, numeric)) for row in cells)
+        body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        return (
+            f"<table>{caption}{f'<thead><tr>{head}</tr></thead>' if self.header else ''}<tbody>{body}</tbody></table>"
+        )
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        markdown = f"{self.caption}\n\n{self.markdown()}"
+        return {"text/plain": str(self), "text/html": self.html(), "text/markdown": markdown}
+
+
+def _html_cell(tag: str, text: str, right: bool) -> str:
+    content = html.escape(text).replace("\n", "<br>")
+    return f'<{tag} style="text-align:{"right" if right else "left"}">{content}</{tag[:2]}>'
+
+
+def facts(values: Mapping[str, str], caption: str = "") -> Table:
+    """Return a table of names and values, without a header."""
+    return Table([{"name": name, "value": value} for name, value in values.items()], caption, header=False)
