@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from autograder.checks import CheckFailed, agrees, holds, number, refuses, same
-from autograder.inside.peer import Peer
-from autograder.inside.wire import Wire
-from autograder.judge import stays_here
+from autograder.grading.session import may_lend
+from autograder.sandbox.rpc.codec import Channel
+from autograder.sandbox.rpc.endpoint import Endpoint
 
 
 class Equal(str):
@@ -43,14 +43,14 @@ def student(request: pytest.FixtureRequest) -> Iterator[Any]:
     if request.param == "here":
         yield Work
         return
-    ours, theirs = socket.socketpair()
-    other = Peer(Wire(theirs))
-    other.share(Work())
-    thread = threading.Thread(target=other.serve, daemon=True)
+    here, there = socket.socketpair()
+    guest = Endpoint(Channel(there))
+    guest.share(Work())
+    thread = threading.Thread(target=guest.serve, daemon=True)
     thread.start()
-    with ours, theirs:
-        yield Peer(Wire(ours), guard=stays_here).root()
-        ours.shutdown(socket.SHUT_RDWR)
+    with here, there:
+        yield Endpoint(Channel(here), may_lend=may_lend).root()
+        here.shutdown(socket.SHUT_RDWR)
         thread.join(5)
 
 
