@@ -37,8 +37,7 @@ def pieces_survive(student: Any) -> None:
     student.write_text(path, "second")
     seen = str(reader.read())
     reader.close()
-    cause = "write a new file, then os.replace"
-    same(seen, "first, ä, 漢", "what is read by who has the old file open", cause)
+    same(seen, "first, ä, 漢", "what is read by who has the old file open", "write a new file, then os.replace")
     expect(str(path.read_text(encoding="utf-8")) == "second", "the second text should replace the first")
     left = [str(name) for name in student.os.listdir(folder)]
     same(left, ["piece.json"], "what stays behind", "no temporary file should")
@@ -157,8 +156,8 @@ def pairs_are_corrected(student: Any) -> None:
         same([row["p_holm"] for row in mine], holm, what, "Holm over the pairs of this metric alone")
         for row, corrected in zip(mine, holm, strict=True):
             if corrected >= 0.05:
-                what = f"the verdict on {row['model_a']} and {row['model_b']}"
-                same(row["verdict"], "undecided", what, f"p after Holm is {corrected:.2g}")
+                what, cause = f"verdict on {row['model_a']} and {row['model_b']}", f"p after Holm is {corrected:.2g}"
+                same(row["verdict"], "undecided", what, cause)
     found = {row["model_a"] + row["model_b"]: row for row in rows}
     for pair, verdict, why in (
         ("ab", "faster", "30 % in all of 30 rounds is decided, about model_a"),
