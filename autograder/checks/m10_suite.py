@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -19,11 +20,7 @@ from tinybench.result import BenchmarkResult
 
 METRICS = ["latency", "throughput", "accuracy", "memory", "energy"]
 PIECES = ["latency-0", "accuracy", "latency-1", "throughput", "latency-2", "memory", "latency-3", "energy", "latency-4"]
-
-
-def place() -> str:
-    """Return the path of a new folder."""
-    return tempfile.mkdtemp(prefix="suite-")
+place = partial(tempfile.mkdtemp, prefix="suite-")  # makes a new folder
 
 
 @judges("write_text", "merge_results")
@@ -77,20 +74,15 @@ def merged_is_one_result(student: Any) -> None:
         refuses(student.merge_results, parts, what=f"merge_results with {what}")
 
 
-def some_results() -> dict[str, dict[str, BenchmarkResult]]:
-    """Return results of three metrics: many values, few, and counts."""
+@judges("run_rows", "summary_rows")
+def rows_are_whole(student: Any) -> None:
+    """Every measurement has its row, every result its value with the interval that belongs to it."""
     rng = draw()
-    return {
+    results = {
         "latency": {name: seconds(rng.lognormal(-7, 0.5, size)) for name, size in {"a": 40, "b": 5, "c": 6}.items()},
         "accuracy": {"a": BenchmarkResult("accuracy", [0.8, 0.6], {"correct": 150, "total": 200})},
         "energy": {"b": BenchmarkResult("energy", [0.5, 0.25, 0.75], {"measured": False}, unit="J")},
     }
-
-
-@judges("run_rows", "summary_rows")
-def rows_are_whole(student: Any) -> None:
-    """Every measurement has its row, every result its value with the interval that belongs to it."""
-    results = some_results()
     rows, truths = list(student.run_rows(results)), list[dict[str, Any]]()
     for metric, by_model in results.items():
         for model, result in by_model.items():

@@ -10,8 +10,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
-from scipy.special import softmax as soft
+from scipy import special
 
 from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
 from tinybench import compress
@@ -154,7 +153,7 @@ def answer_rank(student: Any) -> None:
 
 
 def _softmax(scores: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    return np.asarray(soft(scores / temperature, axis=1))
+    return np.asarray(special.softmax(scores / temperature, axis=1))
 
 
 @judges("softmax")
@@ -173,10 +172,10 @@ def probabilities_are_soft(student: Any) -> None:
 
 def _loss(scores: Any, labels: Any, teacher: Any, temperature: float, share: float) -> float:
     """Return the loss by its formula, from SciPy's log-softmax."""
-    hard = -float(log_softmax(scores, axis=1)[np.arange(len(labels)), labels].mean())
+    hard = -float(special.log_softmax(scores, axis=1)[np.arange(len(labels)), labels].mean())
     if teacher is None:
         return hard
-    soft = -_softmax(teacher, temperature) * log_softmax(scores / temperature, axis=1)
+    soft = -_softmax(teacher, temperature) * special.log_softmax(scores / temperature, axis=1)
     return (1 - share) * hard + share * temperature**2 * float(soft.sum(axis=1).mean())
 
 
