@@ -2,8 +2,8 @@
 
 A graded cell calls one with ``run("m01_result.t_interval_is_student_t", globals())``. The check gets a namespace in
 which only the pieces it `judges` are the student's and all else is the reference; a check without pieces (of an answer
-function) gets the student's names as they are. It compares plain values with an independent truth, and reports by
-`expect` and its relatives.
+function) gets the student's names as they are. It compares plain values with an independent truth: `agrees`,
+`refuses` and their relatives say what was expected and what came.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def number(value: Any, what: str) -> float:
 def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
     """Fail unless a value is its truth: numbers nearly, all else exactly, and so on within sequences and mappings.
 
-    What is compared how follows from the truth, and no method of the student's is asked for more than its content.
+    The type of the truth decides how they are compared; the value's own methods tell its content, never the verdict.
     """
     value, truth = _plain(value), _plain(truth)
     within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
@@ -265,11 +265,3 @@ def _call(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> 
         args, keywords, function = (*function.args, *args), {**function.keywords, **keywords}, function.func
     told = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in keywords.items()]
     return f"{_name(function, 'the call')}({', '.join(told)})"
-
-
-close = all_close = same
-
-
-def raises(error: type[Exception], call: Callable[..., Any], what: str, **more: Any) -> None:
-    """Fail unless a call raises this error; see `refuses`."""
-    refuses(call, error=error, what=what, **more)

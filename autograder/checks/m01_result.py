@@ -46,8 +46,7 @@ def moments_are_exact(student: Any) -> None:
         variance = sum((value - mean) ** 2 for value in exact) / (len(exact) - 1)
         got_mean, got_std = student.mean_and_std(values)
         same(got_mean, mean, "the mean", rel=1e-14)
-        cause = "divide by n − 1, and subtract the mean before squaring"
-        same(got_std, math.sqrt(variance), "the standard deviation", cause)
+        same(got_std, math.sqrt(variance), "the deviation", "divide by n − 1; subtract the mean before squaring")
     agrees(student.mean_and_std, (7.5, 0.0), [[7.5]])
 
 

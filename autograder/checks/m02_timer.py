@@ -130,10 +130,8 @@ def timer_starts(student: Any) -> None:
     same(stale[2], None, "elapsed while __enter__ reads the clock for the second use", cause)
 
     timer = student.precise_timer(ShownClock(1.0, 6.0, 7.0, 9.0))
-    nested = partial(_block, timer, partial(_block, timer))
-    refuses(nested, error=RuntimeError, what="starting a timer that is running")
-    cause = "refuse before touching the clock or _start"
-    same(timer.elapsed, 5.0, "the outer block after a refused inner start", cause)
+    refuses(partial(_block, timer, partial(_block, timer)), error=RuntimeError, what="starting a timer that is running")
+    same(timer.elapsed, 5.0, "the outer block after a refused inner start", "refuse before you touch clock or _start")
     same(_elapsed(timer), 2.0, "the next use after a refused start")
 
 
@@ -166,8 +164,7 @@ def timer_stops(student: Any) -> None:
     backwards = ["50.25", "48.75", "monotonic"]
     refuses(_block, timer, error=RuntimeError, mentions=backwards, what="a clock that runs backwards")
     _has_nothing(timer, "after the clock ran backwards")
-    cause = "set _start back to None in every case"
-    same(_elapsed(timer), 1.0, "the next use after a clock that ran backwards", cause)
+    same(_elapsed(timer), 1.0, "the next use after a clock that ran backwards", "set _start back to None in every case")
     lets_through(" while the clock runs backwards", "the block's own exception comes first: look at exc_type")
     _has_nothing(timer, "after both")
     same(_elapsed(timer), 4.0, "the next use after both")
@@ -258,11 +255,8 @@ def loops_fill_the_batch(student: Any) -> None:
         cause = "the first of 1, 2, 5, 10, 20, 50, … whose batch lasts at least min_time"
         same(got, truth, f"loops for calls of {cost} ticks and a batch of {target}", cause)
         tried = [loops for loops in _one_two_five() if loops <= truth]
-        expect(
-            work.reads <= 2 * len(tried) + 2,
-            f"{len(tried)} batches take {2 * len(tried)} readings of the clock, yours made {work.reads}: "
-            "read it once before and once after a batch, not for each call",
-        )
+        often = f"{len(tried)} batches take {2 * len(tried)} readings of the clock, yours made {work.reads}"
+        expect(work.reads <= 2 * len(tried) + 2, f"{often}: read it around each batch, not for each call")
         expect(work.calls <= sum(tried) + 3, f"batches {tried} are {sum(tried)} calls, yours made {work.calls}")
 
     def calibrate(work: Work, min_time: float = 1.0, max_loops: int = 100) -> Any:
@@ -275,51 +269,44 @@ def loops_fill_the_batch(student: Any) -> None:
         never = "a clock on which batches never grow"
         refuses(calibrate, (work, 1.0, 200), error=RuntimeError, mentions="200", what=never)
         expect(work.calls <= 388 + 3, f"batches up to max_loops = 200 are 388 calls in all; yours made {work.calls}")
-    cause = "a batch of max_loops calls is still allowed"
-    same(calibrate(Work(1.0), 20.0, 20), 20, "the loops when max_loops just suffices", cause)
+    same(calibrate(Work(1.0), 20.0, 20), 20, "loops when max_loops just suffices", "such a batch is still allowed")
     backwards = ["1000.0", "998.5", "monotonic"]
     refuses(calibrate, Work(-1.5), error=RuntimeError, mentions=backwards, what="a clock that runs backwards")
     cause = "let its error through"
-    refuses(student.calibrate_loops, (_fails, 1.0), error=BlockFailed, what="a func that fails", cause=cause)
+    refuses(student.calibrate_loops, (_fails, 1.0), error=BlockFailed, what="a failing func", cause=cause)
 
 
 @judges("gc_paused")
 def collector_is_restored(student: Any) -> None:
     """Off inside; afterwards as before, whether it was on or off, nested, failing, or meddled with."""
+    rng = draw()
 
-    def restored(collector: Collector, on: bool, what: str) -> None:
-        state = "on" if on else "off"
-        expect(collector.on is on, f"the collector was {state} before {what} and should be {state} after it")
+    def paused(collector: Collector, what: str, inside: Callable[[], Any] = lambda: None) -> None:
+        before = collector.on
+        with student.gc_paused(collector):
+            expect(not collector.on, f"inside {what} the collector should be off")
+            inside()
+        state = "on" if before else "off"
+        expect(collector.on is before, f"the collector was {state} before {what} and should be {state} after it")
+
+    def nested(depth: int, collector: Collector) -> None:
+        """Go through blocks in blocks, each of which may switch the collector on before or after the inner one."""
+        for inner in (depth - 1, 0):
+            if rng.random() < 0.5:
+                collector.enable()
+            if inner > 0:
+                paused(collector, "a nested block", partial(nested, inner, collector))
 
     for on in (True, False):
         collector = Collector(on)
-        with student.gc_paused(collector):
-            expect(not collector.on, "inside the block the collector should be off")
-            with student.gc_paused(collector):
-                expect(not collector.on, "inside a nested block the collector should be off")
-            expect(not collector.on, "the end of an inner block switched the collector on: restore what was before")
-        restored(collector, on, "the block")
+        paused(collector, "the block")
+        paused(collector, "a block around another", partial(paused, collector, "an inner block"))
+        paused(collector, "a block that switches it on itself", collector.enable)
         refuses(_block, (student.gc_paused(collector), _fails), error=BlockFailed, what="a block that fails")
-        restored(collector, on, "a block that failed")
-        _block(student.gc_paused(collector), collector.enable)
-        restored(collector, on, "a block that switched it on itself")
-
-    rng = draw()
-
-    def nest(depth: int, collector: Collector) -> None:
-        """Go through blocks in blocks, each of which may switch the collector on before or after the inner one."""
-        before = collector.on
-        with student.gc_paused(collector):
-            expect(not collector.on, "inside each of several nested blocks the collector should be off")
-            for inner in (depth - 1, 0):
-                if rng.random() < 0.5:
-                    collector.enable()
-                if inner > 0:
-                    nest(inner, collector)
-        restored(collector, before, "a nested block")
-
-    for _ in range(3):
-        nest(int(rng.integers(2, 6)), Collector(bool(rng.random() < 0.5)))
+        expect(collector.on is on, f"after a block that failed collector.on should be {on}, as before")
+    for depth in rng.integers(2, 6, 3).tolist():
+        collector = Collector(bool(rng.random() < 0.5))
+        paused(collector, "nested blocks", partial(nested, depth, collector))
 
 
 def answer_understanding(student: Any) -> None:

@@ -160,8 +160,7 @@ def accuracy_is_counted(student: Any) -> None:
     holds(result.metadata, pooled, "metadata", "add up all datasets; pooled is correct / total, no mean of fractions")
     interval = {"wilson_interval": _wilson(correct, 95, 0.9)}
     holds(result.metadata, interval, "metadata", "pooled; hand the confidence on", rel=1e-6)
-    night = result.metadata["datasets"]["night"]
-    holds(night, {"correct": counts[1], "total": 25}, "metadata['datasets']['night']")
+    holds(result.metadata["datasets"]["night"], {"correct": counts[1], "total": 25}, "metadata['datasets']['night']")
     holds(result, {"metric_name": "accuracy", "unit": "", "confidence": 0.9}, "result")
     same(model.asked, 2, "the calls of the model", "it should run once for each dataset")
 
@@ -232,7 +231,7 @@ def recalls_are_per_class(student: Any) -> None:
 
     for names in (["x", "y", "z", "w"], [3, 1, 7, 9]):
         y, said = ([names[i] for i in rng.integers(0, top, 60)] for top in (3, 4))
-        cause = "the classes of y, sorted; the denominator counts the rows whose true label it is"
+        cause = "classes of y, sorted; over the rows whose true label it is"
         agrees(student.recall_per_class, counted, [(y, said)], cause)
         same(list(student.recall_per_class(y, said)), sorted(set(y)), "the classes", "those of y, sorted")
     refuses(student.recall_per_class, ([1, 2], [1]), ([], []), ([1, 2], ["1", "2"]))
@@ -252,8 +251,7 @@ def balance_is_the_mean_recall(student: Any) -> None:
 def answer_fraud(student: Any) -> None:
     """Silence on 20 of 10 000."""
     same(student.accuracy_of_silence(), 0.998, "the accuracy", "9980 of 10 000 payments are honest")
-    cause = "recall 1 of the honest, 0 of the fraud"
-    same(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", cause)
+    same(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", "recall 1 of the honest, 0 of the fraud")
 
 
 @judges("mcnemar")
@@ -298,7 +296,7 @@ def difference_is_paired(student: Any) -> None:
         reach = stats.norm.ppf(0.5 + confidence / 2) * error
         return [max(-1.0, mean - reach), min(1.0, mean + reach)]
 
-    cause = "half a row more of each of the four kinds; the variance of +1, −1 and 0"
+    cause = "half a row more of each kind; variance of +1, −1, 0"
     agrees(student.difference_interval, weighted, cases, cause, rel=1e-7)
     many = int(rng.integers(2, 50))
     refuses(student.difference_interval, (-1, 0, 5), (0, -1, 5), (3, 3, 5), (0, 0, 0), (many, many, 2 * many - 1))
@@ -335,10 +333,8 @@ def parity_compares(student: Any) -> None:
 
 def answer_understanding(student: Any) -> None:
     """Wilson at 360 of 360, powers of one half, and what a failed run is worth."""
-    lower = _wilson(360, 360)[0]
-    same(student.lower_end_of_perfection(), lower, "question 1", "wilson_interval(360, 360)", rel=6e-4)
+    same(student.lower_end_of_perfection(), _wilson(360, 360)[0], "question 1", "wilson_interval(360, 360)", rel=6e-4)
     same(student.may_claim_99_percent(), False, "question 1", "the interval begins below 99 %: 98.9 % is possible")
-    cause = "2 · (1/2)^n first falls below 0.05 at n = 6; at n = 5 it is 0.0625"
-    same(student.discordant_rows_needed(), 6, "question 2", cause)
+    same(student.discordant_rows_needed(), 6, "question 2", "2 · (1/2)^n falls below 0.05 at n = 6; at 5 it is 0.0625")
     cause = "it is no accuracy of this model; a failed measurement has no value, report the error"
     same(student.accuracy_to_print(), None, "question 3", cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from itertools import pairwise
 from operator import mul
@@ -33,7 +33,7 @@ class FakeProcess:
         (self.root / "self").mkdir()
         self.status, self.orders = self.root / "self" / "status", self.root / "self" / "clear_refs"
         self.rss = self.peak = rss
-        self.resets = self.calls = 0
+        self.resets, self.inputs = 0, list[Any]()
         self.orders.write_text("")
         self.write()
 
@@ -48,24 +48,28 @@ class FakeProcess:
 
     def write(self) -> None:
         """Bring the status file up to date."""
-        lines = [
-            "Name:\tVmRSS",
-            f"VmPeak:\t{9 * self.peak} kB",
-            f"VmSize:\t{8 * self.rss} kB",
-            f"VmHWM:\t{self.peak:9d} kB",
-        ]
-        lines += [f"VmRSS:\t{self.rss:9d} kB", "RssAnon:\t       1 kB", f"VmData:\t{7 * self.rss} kB"]
-        self.status.write_text("\n".join(lines) + "\n")
+        fields = {"VmPeak": 9 * self.peak, "VmSize": 8 * self.rss, "VmHWM": self.peak, "VmRSS": self.rss, "RssAnon": 1}
+        lines = (f"{name}:\t{kib:9d} kB\n" for name, kib in (fields | {"VmData": 7 * self.rss}).items())
+        self.status.write_text("Name:\tVmRSS\n" + "".join(lines))
 
     def use(self, peak: int, kept: int = 0) -> None:
         """Rise by `peak`, fall to what is `kept`; the mark was reset before if a 5 has been written since."""
-        self.calls += 1
         if self.orders.read_text().strip() == "5":
             self.peak, self.resets = self.rss, self.resets + 1
         self.orders.write_text("")
         self.peak = max(self.peak, self.rss + peak, self.rss + kept)
         self.rss += kept
         self.write()
+
+    def model(self, *needs: tuple[int, int]) -> Callable[[Any], None]:
+        """Return a model whose calls use as told one after the other, the last for ever."""
+        left = iter(needs)
+
+        def call(x: Any) -> None:
+            self.inputs.append(x)
+            self.use(*next(left, needs[-1]))
+
+        return call
 
 
 @judges("read_status", "reset_peak")
@@ -95,11 +99,11 @@ def peak_is_above_before(student: Any) -> None:
     with FakeProcess(student, 40_000) as process:
         process.use(2_000_000)
         for peak, kept in ((65_536, 0), (odd, 0), (5000, 1200), (0, 0), (700, 700), (300, -900), (65_536, 0)):
-            calls = process.calls
-            got = student.peak_added(lambda _, peak=peak, kept=kept: process.use(peak, kept), "input", process.root)
+            process.inputs.clear()
+            got = student.peak_added(process.model((peak, kept)), "input", process.root)
             what = f"the peak of a call that takes {peak} KiB and keeps {kept}"
             same(got, peak * 1024, what, "reset, VmRSS, call, VmHWM, in this order")
-            same(process.calls - calls, 1, "the calls of call(x)")
+            same(process.inputs, ["input"], "what call(x) is called with", "once, with x")
         same(process.resets, 7, "the resets before 7 calls", "one before each")
         refuses(student.peak_added, (math.sqrt, -1, process.root), cause="let the model's error through")
         process.status.write_text("VmHWM:\t 900 kB\nVmRSS:\t 1000 kB\n")
@@ -143,9 +147,8 @@ def python_peak_is_beside(student: Any) -> None:
     tracing = student.tracemalloc
     tracing.stop()
     rng = draw()
-    side, size, length, *times = (
-        int(n) for n in rng.integers((500, 2 * 10**6, 10**5, 2, 2), (1000, 8 * 10**6, 3 * 10**5, 5, 5))
-    )
+    lows, highs = (500, 2 * 10**6, 10**5, 2, 2), (1000, 8 * 10**6, 3 * 10**5, 5, 5)
+    side, size, length, *times = rng.integers(lows, highs).tolist()
     calls: list[tuple[Any, Any, int]] = [
         (bytearray, size, size),
         (np.identity, side, 8 * side**2),
@@ -189,24 +192,20 @@ def memory_is_the_peak(student: Any) -> None:
     with FakeProcess(student, 30_000) as process:
         process.use(500_000)
         for warmups, runs in ((0, 4), (3, 5)):
-            needs = [int(n) for n in rng.integers(100, 60_000, warmups + runs)]
-            seen: list[Any] = []
-            collections: list[int] = []
+            needs, collections = rng.integers(100, 60_000, warmups + runs).tolist(), list[int]()
+            take = process.model(*((need, 0) for need in needs), (77, 0))
+            process.inputs.clear()
 
-            def model(
-                value: Any, needs: list[int] = needs, seen: list[Any] = seen, collections: list[int] = collections
-            ) -> float:
-                process.use(needs[len(seen)] if len(seen) < len(needs) else 77)
-                seen.append(value)
+            def model(x: Any, take: Any = take, collections: list[int] = collections) -> None:
+                take(x)
                 collections.append(student.gc.get_stats()[2]["collections"])
-                return 0.0
 
             result = student.measure_memory(model, x, warmup_runs=warmups, measurement_runs=runs, proc=process.root)
             truth, cause = [1024 * n for n in needs], "one peak for each measured call, in bytes"
             same(result.values, truth[warmups:], f"the values after {warmups} warm-up calls", cause)
             notes = {"first_call": truth[0], "heap_freed": free_heap(), "input_shape": [6, 4]}
             holds(result.metadata, notes, "metadata", "first_call: warm-up or not; free_heap(), describe_input(x)")
-            expect(all(np.array_equal(value, x) for value in seen), "the model should be called with the inputs")
+            expect(all(np.array_equal(value, x) for value in process.inputs), "the model should get the inputs")
             measured = collections[warmups : warmups + runs]
             freed = all(later > earlier for earlier, later in pairwise(measured))
             expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
@@ -273,8 +272,7 @@ def size_is_on_disk(student: Any) -> None:
     for place in ("deep/down", "deep", ""):
         (folder / place).rmdir()
     models = [({"w": rng.normal(size=3000)},), (list(range(2000)),)]
-    cause = "what pickle writes, by the highest protocol"
-    agrees(student.model_size, lambda model: len(pickle.dumps(model, protocol=5)), models, cause)
+    agrees(student.model_size, lambda model: len(pickle.dumps(model, protocol=5)), models, "pickle's highest protocol")
     refuses(student.model_size, lambda x: x, error=TypeError, mentions="path", what="a model that cannot be pickled")
 
 
@@ -295,16 +293,11 @@ def growth_is_a_slope(student: Any) -> None:
     """Rates by block, their mean as the slope, their interval by SciPy."""
     rng = draw()
     for blocks, calls, warmups in ((6, 3, 3), (2, 4, 0), (5, 1, 8)):
-        kept = [int(k) for k in rng.integers(-20, 60, warmups + blocks * calls)]
-        seen: list[int] = []
+        kept = rng.integers(-20, 60, warmups + blocks * calls).tolist()
         with FakeProcess(student, 100_000) as process:
-
-            def model(x: Any, process: FakeProcess = process, kept: list[int] = kept, seen: list[int] = seen) -> None:
-                process.use(5000, kept[len(seen)])
-                seen.append(1)
-
+            model = process.model(*((5000, k) for k in kept))
             result = student.resident_growth(model, [[1.0]], blocks * calls, blocks, warmups, proc=process.root)
-        same(len(seen), len(kept), f"the calls with {warmups} warm-up and {blocks * calls} measured ones")
+        same(len(process.inputs), len(kept), f"the calls with {warmups} warm-up and {blocks * calls} measured ones")
         measured = kept[warmups:]
         rates = [1024 * sum(measured[i * calls : (i + 1) * calls]) / calls for i in range(blocks)]
         same(result.values, rates, "the rate of each block", "growth of VmRSS over a block, by its calls", abs=1e-9)
@@ -317,11 +310,7 @@ def growth_is_a_slope(student: Any) -> None:
         holds(result.metadata, notes, "metadata", f"the slope's interval is {low:.0f} to {high:.0f}")
     for kib, verdict in ((3, True), (0, False), (-3, False)):
         with FakeProcess(student, 100_000) as process:
-
-            def steady(x: Any, process: FakeProcess = process, kib: int = kib) -> None:
-                process.use(9, kib)
-
-            result = student.resident_growth(steady, [[1.0]], 8, 4, 1, proc=process.root)
+            result = student.resident_growth(process.model((9, kib)), [[1.0]], 8, 4, 1, proc=process.root)
         holds(result.metadata, {"growing": verdict}, "metadata", f"a model that keeps {kib} KiB in every call")
 
 

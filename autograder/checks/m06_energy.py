@@ -257,8 +257,7 @@ def readings_are_differences(student: Any) -> None:
     for idle, seconds, joules in rng.uniform(0.5, 20, (5, 3)).tolist():
         machine = Machine(idle, seconds / 1000, joules)
         got = student.idle_power(machine, 0.3, machine.clock, machine.sleep)
-        cause = "difference of two reads over what the clock says, not over the seconds asked for"
-        same(got, idle, "idle_power", cause)
+        same(got, idle, "idle_power", "difference of two reads over what the clock says, not the seconds asked for")
         same(machine.slept, 0.3, "the seconds slept", "sleep as long as asked")
         seen: list[Any] = []
         loops = int(rng.integers(1, 40))
@@ -270,14 +269,12 @@ def readings_are_differences(student: Any) -> None:
         energy, time = student.energy_reading(call, "inputs", loops, machine, machine.clock)
         expect(seen == ["inputs"] * loops, f"{loops} calls with the inputs expected, {len(seen)} came")
         same(time, loops * seconds / 1000, "the duration of a reading")
-        truth = loops * (joules + idle * seconds / 1000)
-        same(energy, truth, "the energy of a reading", "read before and after")
+        same(energy, loops * (joules + idle * seconds / 1000), "the energy of a reading", "read before and after")
 
 
 def answer_reading(student: Any) -> None:
     """The answers follow from the formula of section 7."""
-    cause = "take 10 W × 0.2 s off, then divide by 100"
-    same(student.joules_added_by_one_inference(), 0.05, "question (a)", cause)
+    same(student.joules_added_by_one_inference(), 0.05, "question (a)", "take 10 W × 0.2 s off, then divide by 100")
     same(student.inferences_per_reading(), 2500, "question (b)", "0.1 s / 40 µs")
 
 
@@ -296,7 +293,7 @@ def energy_is_per_inference(student: Any) -> None:
     shortest = float(rng.uniform(0.15, 0.3))
     machine = Machine(idle, seconds, joules)
     result = measured(machine, count, min_reading=shortest)
-    cause = "take the idle power off and divide by the inferences of a reading"
+    cause = "idle power off, divided by inferences of a reading"
     holds(result, {"mean": joules, "count": count}, "result", cause, rel=1e-6)
     metadata = dict(result.metadata)
     holds(metadata, {"measured": True, "idle_watts": idle, "batch_size": batch}, "metadata", rel=1e-6)
@@ -320,14 +317,12 @@ def energy_is_per_inference(student: Any) -> None:
     same(guess.slept, 0.0, "seconds slept with an estimating meter", "it has no idle power to measure")
     same(estimate.mean, joules, "the estimate per inference", rel=1e-6)
 
-    still = Machine(idle=0.0, joules=0.0)
-    refuses(measured, (still, 2), error=RuntimeError, what="a counter that never moves")
+    refuses(measured, (Machine(idle=0.0, joules=0.0), 2), error=RuntimeError, what="a counter that never moves")
     runs, more = (5 * number for number in rng.integers((10, 4), (15, 10)).tolist())  # warm_up goes on by 5 such calls
     cold, warmer = Machine(), Machine()
     measured(cold, 1, warmup_runs=runs)
     measured(warmer, 1, warmup_runs=runs + more)
-    what = f"calls that {more} more warm-up runs add"
-    same(warmer.calls - cold.calls, more, what, "warm up before the calibration")
+    same(warmer.calls - cold.calls, more, f"calls that {more} more warm-up runs add", "warm up before the calibration")
 
 
 @judges("cpu_utilisation")
@@ -343,7 +338,7 @@ def utilisation_counts_cores(student: Any) -> None:
 
         measure = partial(student.cpu_utilisation, clock=machine.clock, cpu_clock=cpu_clock)
         result = measure(machine, np.zeros(2), measurement_runs=count, min_reading=shortest)
-        cause = "processor time over wall time of the same reading"
+        cause = "processor over wall time of the same reading"
         holds(result, {"mean": busy, "count": count}, "result", cause, rel=1e-6)
         metadata = dict(result.metadata)
         same(metadata["share_of_machine"] * metadata["cores"], busy, "share_of_machine × cores", rel=1e-6)

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from autograder.checks import FakeClock, draw, expect, holds, judges, refuses, same, shown, words
 from autograder.checks.m05_memory import FakeProcess
 from autograder.checks.m06_energy import Machine
-from tinybench.result import BenchmarkResult
+from autograder.checks.m09_pareto import seconds
 from tinybench.stages import PEAK_METHOD
 
 Calls = dict[str, list[np.ndarray]]
@@ -101,9 +101,8 @@ def names_are_unique(student: Any) -> None:
     same(keys, [other, one], "the names of a dictionary", "its keys win over model.name, in its order")
     refuses(student.name_models, ([a, b, Model(first)],), mentions=first, what=f"two models called {first!r}")
     place = int(rng.integers(1, 6))
-    taken = f"model_{place}"
-    what = "a name that collides with a position"
-    refuses(student.name_models, ([Model(taken), *[abs] * place],), mentions=taken, what=what)
+    taken = [Model(f"model_{place}"), *[abs] * place]
+    refuses(student.name_models, (taken,), mentions=f"model_{place}", what="a name that collides with a position")
     refuses(student.name_models, ([],), ({},))
 
 
@@ -111,12 +110,8 @@ def names_are_unique(student: Any) -> None:
 def throughput_is_measured(student: Any) -> None:
     """The best batch by its median, every measurement kept, every size in the table."""
     rng = draw()
-
-    def latency(values: list[float], **notes: Any) -> BenchmarkResult:
-        return BenchmarkResult("latency", values, notes, unit="s")
-
     scales = {size: np.log(1e-3 + 1e-5 * size**1.4) for size in (1, 4, 32, 128, 512)}
-    latencies = {size: latency(rng.lognormal(scale, 0.3, 15).tolist(), note=size) for size, scale in scales.items()}
+    latencies = {size: seconds(rng.lognormal(scale, 0.3, 15), note=size) for size, scale in scales.items()}
     rates = {size: [size / v for v in result.values] for size, result in latencies.items()}
     medians = {size: float(np.median(values)) for size, values in rates.items()}
     best = max(medians, key=medians.__getitem__)
@@ -128,7 +123,7 @@ def throughput_is_measured(student: Any) -> None:
     for size, rate in medians.items():
         truth = {"throughput": rate, "latency": float(np.median(latencies[size].values))}
         holds(table[str(size)], truth, f"by_batch[{size}]")
-    skewed = student.best_throughput({1: latency([1.0, 1.0, 1.0]), 2: latency([2.5, 2.5, 0.1])})
+    skewed = student.best_throughput({1: seconds([1.0, 1.0, 1.0]), 2: seconds([2.5, 2.5, 0.1])})
     same(skewed.metadata["batch_size"], 1, "the best size with one lucky measurement", "use medians")
     refuses(student.best_throughput, ({},), *(({size: latencies[1]},) for size in (0, -8, 2.5, True)))
 
@@ -190,8 +185,8 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock) -
     calls["x"].clear()
     rows = rng.normal(size=(3, 2))
     bench.run_throughput_benchmark(batch_sizes=(2, many), rows=rows)
-    cause = "batches are drawn from rows, repeated where there are too few"
-    same({batch.shape for batch in calls["x"]}, {(2, 2), (many, 2)}, "the shapes of batches of given rows", cause)
+    what = "the shapes of batches of given rows, repeated where there are too few"
+    same({batch.shape for batch in calls["x"]}, {(2, 2), (many, 2)}, what)
     expect(np.array_equal(calls["x"][0], rows[:2]), "the first batch holds the first rows")
 
 
@@ -220,19 +215,18 @@ def other_metrics_are_measured(student: Any) -> None:
         energy_of_known_models(student, needs, Machine(idle, seconds), measured, count=int(rng.integers(3, 6)))
 
 
-def _known(bench: Any, metric: str, results: Any, truths: dict[str, list[float]], **truth: Any) -> None:
-    """Check the results of models of known need."""
+def _known(
+    bench: Any, metric: str, results: Any, asked: tuple[Calls, int, Any], truths: dict[str, list[float]], **truth: Any
+) -> None:
+    """Check the results of models of known need, each called at least so often with the input asked for."""
+    calls, least, shape = asked
     same(list(results), list(truths), f"the names of {metric} results", "in the order of the models")
     cause = f"hand every model to measure_{metric}, with measurement_runs and the options"
     for name, values in truths.items():
         holds(results[name], {"values": values, **truth}, f"the {metric} of a model of known need", cause, rel=1e-6)
+        enough = len(calls[name]) >= least and {x.shape for x in calls[name]} == {shape}
+        expect(enough, "every model should be called with the input asked for, in every run")
     _kept(bench, metric, results)
-
-
-def _called(calls: Calls, times: int, shape: tuple[int, ...]) -> None:
-    for seen in calls.values():
-        asked = len(seen) >= times and {x.shape for x in seen} == {shape}
-        expect(asked, "every model should be called with the input asked for, in every run")
 
 
 def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
@@ -247,10 +241,10 @@ def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
         named, calls = models(lambda name, _, made: process.use(needs[name][min(made, warm + count + 1) - 1]), needs)
         bench = student.Benchmark(named, measurement_runs=count, progress=None, seed=0)
         memory = bench.run_memory_benchmark(input_shape=(rows, 3), warmup_runs=warm, proc=process.root)
-    _known(bench, "memory", memory, {name: [1024 * need for need in needs[name][warm:-1]] for name in needs}, unit="B")
+    truths = {name: [1024 * need for need in needs[name][warm:-1]] for name in needs}
+    _known(bench, "memory", memory, (calls, warm + count, (rows, 3)), truths, unit="B")
     for result in memory.values():
         same(result.metadata["method"], PEAK_METHOD, "metadata['method']")
-    _called(calls, warm + count, (rows, 3))
 
 
 def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machine, measured: bool, count: int) -> None:
@@ -267,9 +261,8 @@ def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machi
     energy = bench.run_energy_benchmark(inputs=np.ones((2, 3)), warmup_runs=0, min_reading=0.01, **options)
     idle = 0.0 if measured else machine.idle * machine.seconds  # which an estimate has no way to subtract
     truths = {name: [need + idle] * count for name, need in needs.items()}
-    _known(bench, "energy", energy, truths, unit="J", measured=measured)
     loops = next(loops for loops in (1, 2, 5, 10) if loops * machine.seconds >= 0.01)
-    _called(calls, count * loops, (2, 3))
+    _known(bench, "energy", energy, (calls, count * loops, (2, 3)), truths, unit="J", measured=measured)
 
 
 @judges("Benchmark.compare_models")
@@ -290,9 +283,7 @@ def comparison_is_with_the_first(student: Any) -> None:
         holds(row, truth, f"the row of {row['model']}", rel=1e-6, abs=1e-9)
     gains, nothing = ("speedup", "speedup_lower", "speedup_upper"), {"speedup": None, "p_value": None}
     holds(rows[0], dict.fromkeys(gains) | nothing, "the row of the baseline")
-    cause = (
-        "baseline over model, above 1 if faster; the sign test of rounds that all agree, times two comparisons (Holm)"
-    )
+    cause = "baseline over model: above 1 is faster; p of the sign test, all rounds agreeing, times two (Holm)"
     for row, gain in zip(rows[1:], factors, strict=True):
         truth = dict.fromkeys(gains, gain) | {"p_value": 2 * 2 * 0.5**count}
         holds(row, truth, f"the row of {row['model']}", cause, rel=1e-6)
@@ -317,5 +308,5 @@ def answer_understanding(student: Any) -> None:
     gain = (64 / 0.008) / (1 / 0.002)
     same(student.throughput_gain(), gain, "question 1", "64 rows / 8 ms against 1 row / 2 ms")
     same(student.lower_end_of_speedup(), 1 / 0.84, "question 2", "one over the upper end", abs=0.006)
-    cause = "shuffled rounds share the load; another thread count is another configuration"
+    cause = "shuffled rounds share the load; threads are a condition"
     same(student.comparable_if_differs(), [True, False], "question 3", cause)

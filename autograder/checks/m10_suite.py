@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -19,11 +20,7 @@ from tinybench.result import BenchmarkResult
 
 METRICS = ["latency", "throughput", "accuracy", "memory", "energy"]
 PIECES = ["latency-0", "accuracy", "latency-1", "throughput", "latency-2", "memory", "latency-3", "energy", "latency-4"]
-
-
-def place() -> str:
-    """Return the path of a new folder."""
-    return tempfile.mkdtemp(prefix="suite-")
+place = partial(tempfile.mkdtemp, prefix="suite-")  # makes a new folder
 
 
 @judges("write_text", "merge_results")
@@ -37,8 +34,7 @@ def pieces_survive(student: Any) -> None:
     student.write_text(path, "second")
     seen = str(reader.read())
     reader.close()
-    cause = "write a new file, then os.replace"
-    same(seen, "first, ä, 漢", "what is read by who has the old file open", cause)
+    same(seen, "first, ä, 漢", "what is read by who has the old file open", "write a new file, then os.replace")
     expect(str(path.read_text(encoding="utf-8")) == "second", "the second text should replace the first")
     left = [str(name) for name in student.os.listdir(folder)]
     same(left, ["piece.json"], "what stays behind", "no temporary file should")
@@ -78,20 +74,15 @@ def merged_is_one_result(student: Any) -> None:
         refuses(student.merge_results, parts, what=f"merge_results with {what}")
 
 
-def some_results() -> dict[str, dict[str, BenchmarkResult]]:
-    """Return results of three metrics: many values, few, and counts."""
+@judges("run_rows", "summary_rows")
+def rows_are_whole(student: Any) -> None:
+    """Every measurement has its row, every result its value with the interval that belongs to it."""
     rng = draw()
-    return {
+    results = {
         "latency": {name: seconds(rng.lognormal(-7, 0.5, size)) for name, size in {"a": 40, "b": 5, "c": 6}.items()},
         "accuracy": {"a": BenchmarkResult("accuracy", [0.8, 0.6], {"correct": 150, "total": 200})},
         "energy": {"b": BenchmarkResult("energy", [0.5, 0.25, 0.75], {"measured": False}, unit="J")},
     }
-
-
-@judges("run_rows", "summary_rows")
-def rows_are_whole(student: Any) -> None:
-    """Every measurement has its row, every result its value with the interval that belongs to it."""
-    results = some_results()
     rows, truths = list(student.run_rows(results)), list[dict[str, Any]]()
     for metric, by_model in results.items():
         for model, result in by_model.items():
@@ -157,8 +148,8 @@ def pairs_are_corrected(student: Any) -> None:
         same([row["p_holm"] for row in mine], holm, what, "Holm over the pairs of this metric alone")
         for row, corrected in zip(mine, holm, strict=True):
             if corrected >= 0.05:
-                what = f"the verdict on {row['model_a']} and {row['model_b']}"
-                same(row["verdict"], "undecided", what, f"p after Holm is {corrected:.2g}")
+                what, cause = f"verdict on {row['model_a']} and {row['model_b']}", f"p after Holm is {corrected:.2g}"
+                same(row["verdict"], "undecided", what, cause)
     found = {row["model_a"] + row["model_b"]: row for row in rows}
     for pair, verdict, why in (
         ("ab", "faster", "30 % in all of 30 rounds is decided, about model_a"),

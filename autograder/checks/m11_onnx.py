@@ -36,11 +36,12 @@ def evaluate(node: Any, given: dict[str, Any], opsets: Mapping[str, int]) -> lis
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
-    inputs, outputs = (
-        [helper.make_tensor_value_info(n, 0, None) for n in names if n] for names in (given, node.output)
-    )
+    def ends(names: Iterable[str]) -> list[Any]:
+        return [helper.make_tensor_value_info(name, 0, None) for name in names if name]
+
     imports = [helper.make_opsetid(*pair) for pair in opsets.items()]
-    alone = helper.make_model(helper.make_graph([node], "node", inputs, outputs), opset_imports=imports, ir_version=10)
+    only = helper.make_graph([node], "node", ends(given), ends(node.output))
+    alone = helper.make_model(only, opset_imports=imports, ir_version=10)
     return list(ReferenceEvaluator(alone).run(None, given))
 
 

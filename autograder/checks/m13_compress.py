@@ -10,8 +10,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
-from scipy.special import softmax as soft
+from scipy import special
 
 from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
 from tinybench import compress
@@ -130,9 +129,7 @@ def factors_are_best(student: Any) -> None:
             found = np.linalg.svd(factor, compute_uv=False)
             cause = "the square root of the singular values goes to both"
             same(found, np.sqrt(sizes[:rank]), f"singular values of the {name} layer, {what}", cause, rel=1e-6)
-        holds(
-            first, {"relu": False, "b": [0] * rank}, f"the first layer, {what}", "no biases, and no ReLU between", rel=0
-        )
+        holds(first, {"relu": False, "b": [0] * rank}, f"the first layer, {what}", "neither biases nor ReLU", rel=0)
         cause = "ReLU and biases are those of the layer it stands for"
         holds(second, {"relu": relu, "b": layer.b}, f"the second layer, {what}", cause, rel=0)
     refuses(student.factorise, *((student.Layer(np.ones((5, 4)), np.zeros(4)), rank) for rank in (0, 5)))
@@ -156,7 +153,7 @@ def answer_rank(student: Any) -> None:
 
 
 def _softmax(scores: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    return np.asarray(soft(scores / temperature, axis=1))
+    return np.asarray(special.softmax(scores / temperature, axis=1))
 
 
 @judges("softmax")
@@ -173,14 +170,12 @@ def probabilities_are_soft(student: Any) -> None:
     refuses(student.softmax, (big, 0.0), what="temperature 0")
 
 
-def _loss(
-    scores: np.ndarray, labels: np.ndarray, teacher: np.ndarray | None, temperature: float, share: float
-) -> float:
+def _loss(scores: Any, labels: Any, teacher: Any, temperature: float, share: float) -> float:
     """Return the loss by its formula, from SciPy's log-softmax."""
-    hard = -float(log_softmax(scores, axis=1)[np.arange(len(labels)), labels].mean())
+    hard = -float(special.log_softmax(scores, axis=1)[np.arange(len(labels)), labels].mean())
     if teacher is None:
         return hard
-    soft = -_softmax(teacher, temperature) * log_softmax(scores / temperature, axis=1)
+    soft = -_softmax(teacher, temperature) * special.log_softmax(scores / temperature, axis=1)
     return (1 - share) * hard + share * temperature**2 * float(soft.sum(axis=1).mean())
 
 
@@ -214,31 +209,17 @@ def seeds_must_agree(student: Any) -> None:
     """All seeds on one side, all within the margin, or undecided; one seed is refused."""
     rng = draw()
     for seeds in (2, 3, 5):
-        middle = rng.uniform(0.02, 0.03, seeds)
-        above = [(float(m) - 0.01, float(m) + 0.01) for m in middle]
-        below = [(-high, -low) for low, high in above]
-        around = (-0.004, 0.006)
+        above = [(m - 0.01, m + 0.01) for m in rng.uniform(0.02, 0.03, seeds).tolist()]
+        below, around = [(-high, -low) for low, high in above], (-0.004, 0.006)
+        tight, most = [(0.001, 0.004)] * seeds, [around] * (seeds - 1)
+        touching = [([(0.0, 0.01)] * seeds, 0.0), ([(-0.01, 0.0)] * seeds, 0.0)]
+        apart = [([*above[1:], around], 0.0), ([around, *below[1:]], 0.0), ([above[0], *below[1:]], 0.0)]
+        too_wide = [([around] * seeds, 0.0), ([*most, (-0.002, 0.011)], 0.01), ([(-0.011, 0.002), *most], 0.01)]
+        agrees(student.seed_verdict, "higher", [(above, 0.0), (above, 0.001), (tight, 0.0)])
+        agrees(student.seed_verdict, "lower", [(below, 0.0), (below, 0.001)])
+        agrees(student.seed_verdict, "equivalent", [([around] * seeds, 0.01), (tight, 0.01)])
         undecided = f"undecided: not established over {seeds} seeds"
-        cases = [
-            (above, 0.0, "higher"),
-            (below, 0.0, "lower"),
-            ([*above[1:], around], 0.0, undecided),
-            ([around, *below[1:]], 0.0, undecided),
-            ([above[0], *below[1:]], 0.0, undecided),
-            ([around] * seeds, 0.0, undecided),
-            ([around] * seeds, 0.01, "equivalent"),
-            ([(0.001, 0.004)] * seeds, 0.01, "equivalent"),
-            ([(0.001, 0.004)] * seeds, 0.0, "higher"),
-            ([around] * (seeds - 1) + [(-0.002, 0.011)], 0.01, undecided),
-            ([(-0.011, 0.002)] + [around] * (seeds - 1), 0.01, undecided),
-            (above, 0.001, "higher"),
-            (below, 0.001, "lower"),
-            ([(0.0, 0.01)] * seeds, 0.0, undecided),
-            ([(-0.01, 0.0)] * seeds, 0.0, undecided),
-        ]
-        for intervals, margin, truth in cases:
-            told = ", ".join(f"({low:.3f}, {high:.3f})" for low, high in intervals)
-            same(str(student.seed_verdict(intervals, margin)), truth, f"seed_verdict of {told} with margin {margin}")
+        agrees(student.seed_verdict, undecided, [*touching, *apart, *too_wide])
     refuses(student.seed_verdict, [(0.1, 0.2)], what="a single seed")
 
 

@@ -224,16 +224,12 @@ def the_entry_is_better(student: Any) -> None:
     data = student.build_entry(model, *learnt)
     facts = _facts(data, "build_entry")
     size = facts.size / len(content)
-    expect(
-        size <= SIZE, f"build_entry: the entry has {size:.0%} of the baseline's size; at most {SIZE:.0%} are allowed"
-    )
+    expect(size <= SIZE, f"build_entry: the entry has {size:.0%} of the baseline's size; at most {SIZE:.0%} may be")
     answers = _read(data, images, "build_entry")
     read, reference = float(np.mean(answers == labels)), float(np.mean(model.predict(images) == labels))
-    expect(
-        read >= reference - LOSS,
-        f"build_entry: your entry reads {read:.1%} of {len(labels)} fresh digits, the baseline {reference:.1%}; at "
-        f"most {100 * LOSS:.0f} points may be lost: more epochs, a teacher, or a few more units",
-    )
+    told = f"your entry reads {read:.1%} of {len(labels)} fresh digits, the baseline {reference:.1%}; at most"
+    better = f"{told} {100 * LOSS:.0f} points may be lost: more epochs, a teacher, or a few more units"
+    expect(read >= reference - LOSS, f"build_entry: {better}")
     ratio = referee.median_ratio(_referee(content).measure_latency(data))
     expect(ratio <= TIME, f"build_entry: it takes {ratio:.2f} of the baseline's time; at most {TIME} are allowed")
 
