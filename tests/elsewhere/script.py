@@ -9,9 +9,10 @@ from skl2onnx import to_onnx
 from sklearn.linear_model import LogisticRegression
 
 import tinybench as tb
+from tinybench.memory import can_reset
 
 assert not hasattr(os, "fork"), "put tests/elsewhere on PYTHONPATH"
-assert not tb.can_reset()
+assert not can_reset()
 
 
 class Model:
