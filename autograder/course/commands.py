@@ -1,0 +1,105 @@
+"""The commands of the course: export, lint, release, build, status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from autograder.course.config import FAILED, OK, with_root
+
+
+@click.command()
+@click.argument("notebooks", nargs=-1, metavar="[NN_name]...")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@with_root
+def export(root: Path, notebooks: Sequence[str], check: bool) -> int:
+    """Write tinybench/ from the notebooks.
+
+    All notebooks when none is named. Takes the cells tagged export without solution markers; refuses undefined names,
+    magics and side effects.
+    """
+    from autograder.course.export import changed_files, export_course
+    from autograder.files import write_atomically
+
+    files = export_course(root, notebooks)
+    changed = changed_files(files)
+    for path in changed:
+        if not check:
+            write_atomically(path, files[path])
+        print(f"{path.relative_to(root)}: {'differs from its notebook' if check else 'written'}")
+    if check and changed:
+        print("run `autograder export` and commit the result", file=sys.stderr)
+        return FAILED
+    print(f"{len(files)} files, {len(changed)} changed")
+    return OK
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Clear outputs and foreign metadata, set ids.")
+@with_root
+def lint(root: Path, fix: bool) -> int:
+    """Check that the course's notebooks are clean.
+
+    No outputs, stable ids, markers in order.
+    """
+    from autograder.course.lint import lint_notebook
+    from autograder.course.notebook import course_notebooks
+
+    notebooks = list(course_notebooks(root))
+    found = [line for path in notebooks for line in lint_notebook(path, fix=fix)]
+    print("\n".join(found) if found else f"{len(notebooks)} notebooks are clean")
+    return FAILED if found else OK
+
+
+@click.command()
+@click.argument("assignments", nargs=-1, metavar="[NN_name]...")
+@click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
+@click.option("--no-verify", is_flag=True, help="Do not run the released notebooks.")
+@with_root
+def release(root: Path, assignments: Sequence[str], force: bool, no_verify: bool) -> int:
+    """Build the student notebooks; untouched, they score 0.
+
+    All when none is named. Runs each to prove it, and writes course/release/ and student/; a notebook the student has
+    changed stays.
+    """
+    from autograder.course.release import release_all
+
+    done = release_all(root, assignments, force=force, verify=not no_verify)
+    print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
+    return OK
+
+
+@click.command()
+@click.argument("assignment", metavar="NN_name")
+@with_root
+def build(root: Path, assignment: str) -> int:
+    """Put a module of the student's into their tinybench package.
+
+    Runs the visible checks first; the file stays as it was when one fails.
+    """
+    from autograder.course.build import build as build_module
+
+    here = Path.cwd()
+    folder = here if here.name == assignment else root / "student" / assignment
+    package = folder.parent / "tinybench"
+    if not package.is_dir() or folder.parent == root / "modules":
+        print(f"{folder} is not in a student's folder (no tinybench/ next to it): nothing to build")
+        return OK
+    os.chdir(folder)
+    print(build_module(folder / f"{assignment}.ipynb", package))
+    return OK
+
+
+@click.command()
+@with_root
+def status(root: Path) -> int:
+    """Show which modules of the package are the student's own."""
+    from autograder.course.build import status as whose_modules
+
+    for name, whose in whose_modules(root):
+        print(f"{name:<16} {whose}")
+    return OK

@@ -1,0 +1,138 @@
+"""The commands of grading: grade, doctor, feedback, package, similarity."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autograder.course.config import FAILED, OK, with_root
+from autograder.sandbox import bubblewrap
+
+
+def one_assignment(command: Callable[..., int]) -> Callable[..., int]:
+    """Let an assignment be named as here, or as in nbgrader's commands."""
+
+    @click.argument("assignment", metavar="NN_name", required=False)
+    @click.option("--assignment", "named", metavar="NN_name", help="The same, as nbgrader writes it.")
+    @functools.wraps(command)
+    def once(*args: Any, assignment: str | None, named: str | None, **options: Any) -> int:
+        if bool(assignment) == bool(named):
+            raise click.UsageError("name one assignment: NN_name, such as 03_latency, or --assignment NN_name")
+        return command(*args, assignment or named, **options)
+
+    return once
+
+
+def print_json(value: Any) -> None:
+    """Print dataclasses as JSON."""
+    print(json.dumps([asdict(each) for each in value] if isinstance(value, list) else asdict(value), indent=1))
+
+
+@click.command()
+@one_assignment
+@click.option("--student", metavar="ID", help="Only this student.")
+@click.option("--regrade", is_flag=True, help="Grade again; if that is killed, the command without it goes on.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--workers", type=int, help="Local processes (default: one for each core).")
+@click.option("--scheduler", metavar="tcp://…", help="Grade on a Dask cluster instead, one thread a worker.")
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="Run submissions as you, without a sandbox: their code can then read and change whatever you can, the "
+    "gradebook included; for people you trust.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
+@with_root
+def grade(root: Path, assignment: str, as_json: bool, **options: Any) -> int:
+    """Grade the collected submissions of an assignment.
+
+    Enters them into the gradebook. Each runs in a sandbox and is judged from outside; what is broken costs its author
+    only, with the reason in the feedback. If it is killed, the same command goes on where it stopped.
+    """
+    from autograder.grading.grade import grade as grade_all
+    from autograder.grading.grade import print_grades
+
+    if options["unsafe"]:
+        print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
+    outcomes = grade_all(root, assignment, progress=not as_json, **options)
+    print_json(outcomes) if as_json else print_grades(outcomes)
+    return FAILED if any(outcome.score is None for outcome in outcomes) and not options["dry_run"] else OK
+
+
+@click.command()
+def doctor() -> int:
+    """Say whether this machine can confine untrusted code.
+
+    Lists what grading needs, what is missing, and what to install.
+    """
+    for name, works, line in bubblewrap.doctor():
+        print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
+    if bubblewrap.unavailable():
+        print("this machine cannot confine submissions: `autograder grade` refuses here")
+        return FAILED
+    print("this machine can grade submissions of strangers")
+    return OK
+
+
+@click.command()
+@one_assignment
+@click.option("--student", metavar="ID", help="Only this student.")
+@with_root
+def feedback(root: Path, assignment: str, student: str | None) -> int:
+    """Write the students' feedback pages of an assignment."""
+    from autograder.grading.grade import feedback as write_pages
+
+    pages = write_pages(root, assignment, student=student)
+    print(f"{len(pages)} pages under {root / 'course' / 'feedback'}")
+    return OK
+
+
+@click.command()
+@click.option("--student", metavar="ID", required=True, help="Whose package.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@with_root
+def package(root: Path, student: str, as_json: bool) -> int:
+    """Run the public tests on a student's whole package.
+
+    Each module is built from the notebook handed in, as `autograder build` does, in the sandbox; what was not handed in
+    or cannot be built is the reference's. The tests run in one process with the student's code, which could forge what
+    they say: information, never a mark.
+    """
+    from autograder.grading.package_report import package as report_on
+    from autograder.grading.package_report import report_lines
+
+    modules = report_on(root, student, progress=not as_json)
+    print_json(modules) if as_json else print("\n".join(report_lines(modules)))
+    return OK
+
+
+@click.command()
+@one_assignment
+@click.option("--top", type=int, default=10, metavar="N", help="How many pairs.", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the pairs as JSON.")
+@click.option("--csv", is_flag=True, help="Print the pairs as CSV.")
+@with_root
+def similarity(root: Path, assignment: str, top: int, as_json: bool, csv: bool) -> int:
+    """List the submissions whose solutions are most alike.
+
+    Compares what students wrote, whatever its names, comments and layout, without the given code and without what most
+    of the class writes. A hint where to look, never a mark.
+    """
+    from autograder.grading.similarity import as_csv, report_lines
+    from autograder.grading.similarity import similarity as most_alike
+
+    if as_json and csv:
+        raise click.UsageError("--json or --csv, not both")
+    report = most_alike(root, assignment, top)
+    if as_json:
+        print_json(report)
+    else:
+        print(as_csv(report) if csv else "\n".join(report_lines(report)), end="" if csv else "\n")
+    return OK
