@@ -304,7 +304,7 @@ class Comparison:
             p += f" after Holm over {self.corrected_for}"
         if not self.measured:
             n += ", partly an estimate"
-        if self.verdict in ("slower", "higher") and self.ratio >= 2:  # 1204 % slower says nobody
+        if self.verdict in ("slower", "higher") and self.ratio >= 2:  # nobody says 1204 % slower
             times, kind = span(self.ratio_ci, ""), "takes {} times as long as" if self.unit == "s" else "is {} times"
             level = f"{100 * self.confidence:.3g} % CI {times}"
             times = kind.format(short_number(self.ratio, self.ratio_ci))

@@ -24,7 +24,7 @@ _POWERCAP = "/sys/class/powercap"
 def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Path]:
     """Return the folders of the processor packages' energy counters below `root`, each package once, ordered by number.
 
-    With `dram` each is followed by its ``dram`` domains, which lie beside the package and not inside it. Raises
+    With `dram` each is followed by its ``dram`` domains, which are not inside the package. Raises
     FileNotFoundError with likely reasons if there is none. Linux kernel documentation, "Power Capping Framework".
     """
     zones = [zone for zone in Path(root).glob("*-rapl:*") if re.fullmatch(r"[a-z]+-rapl:\d+", zone.name)]
@@ -153,7 +153,7 @@ def best_meter(
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
     """Return the power in W that a meter of joules shows while this process sleeps for so many seconds.
 
-    What passed by `clock` counts, for a sleep may last longer than asked.
+    The time by `clock` counts, because a sleep may last longer than asked.
     """
     energy, start = meter.read(), clock()
     sleep(seconds)

@@ -228,7 +228,7 @@ def measure_latency(
     TypeError
         If `model` cannot be called.
     ValueError
-        If a number of runs is negative or no whole number, `measurement_runs` is 0, or the input is empty.
+        If a number of runs is negative or not a whole number, `measurement_runs` is 0, or the input is empty.
     RuntimeError
         If the clock stands still or runs backwards.
 
@@ -495,7 +495,7 @@ def measure_cold_start(
     TypeError
         If the factory cannot travel to a fresh process.
     ValueError
-        If `repeats` or `steady_calls` is no whole number of at least 1, or the input is empty.
+        If `repeats` or `steady_calls` is not a whole number of at least 1, or the input is empty.
     RuntimeError
         If the factory or the model fails there.
 

@@ -243,7 +243,7 @@ def memory_stages(
     TypeError
         If the factory cannot travel to a fresh process.
     ValueError
-        If `repeats` or `steady_calls` is no whole number of at least 1, or the input is empty.
+        If `repeats` or `steady_calls` is not a whole number of at least 1, or the input is empty.
     RuntimeError
         If the factory or the model fails there.
     """

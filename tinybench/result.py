@@ -307,7 +307,7 @@ class BenchmarkResult:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
-        """Return the result that `to_dict` described; the summary is computed afresh.
+        """Return the result that `to_dict` described; the summary is computed anew.
 
         Raises ValueError if ``metric_name`` or ``values`` is missing, or a value is not a finite number.
         """

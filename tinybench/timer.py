@@ -24,12 +24,12 @@ def _ran_backwards(start: float, end: float) -> RuntimeError:
 class precise_timer:
     """Time a ``with`` block.
 
-    A timer can be used again, each time afresh, but not inside itself: an inner block takes its own timer.
+    A timer can be used again, but not inside itself: an inner block needs its own timer.
 
     Parameters
     ----------
     clock
-        A function that returns seconds; monotonic, so that nobody can set it back meanwhile.
+        A function that returns seconds; monotonic, so that nobody can set it back during the block.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class precise_timer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Read the clock, then do the books; an exception of the block goes on its way."""
+        """Read the clock, then set the attributes; an exception of the block is passed on."""
         end = self._clock()
         start, self._start = self._start, None
         if end >= start:
