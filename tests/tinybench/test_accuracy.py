@@ -20,20 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from tinybench.accuracy import (
-    balanced_accuracy,
-    checked_labels,
-    difference_interval,
-    known_classes,
-    mcnemar,
-    measure_accuracy,
-    named_datasets,
-    output_kind,
-    parity,
-    predicted_labels,
-    recall_per_class,
-    wilson_interval,
-)
+from tinybench import accuracy
+from tinybench.accuracy import difference_interval, mcnemar, measure_accuracy, parity, predicted_labels, wilson_interval
 
 DIGITS = load_digits()
 X, Y = (DIGITS.data / 16).astype(np.float32), DIGITS.target
@@ -77,10 +65,10 @@ def test_wilson_takes_numpy_counts_and_refuses_shares() -> None:
 @given(hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.floats(-30, 30)))
 def test_softmax_keeps_the_labels(logits: np.ndarray) -> None:
     logits[0, 0] += 40  # certainly no distribution
-    assert output_kind(logits) == "logits"
+    assert accuracy.output_kind(logits) == "logits"
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = weights / weights.sum(axis=1, keepdims=True)
-    assert output_kind(probabilities) == "probabilities"
+    assert accuracy.output_kind(probabilities) == "probabilities"
     classes = [f"class {i}" for i in range(logits.shape[1])]
     from_logits = predicted_labels(logits, "logits", classes)
     decided = np.sort(probabilities, axis=1)[:, -1] - np.sort(probabilities, axis=1)[:, -2] > 1e-9
@@ -233,12 +221,12 @@ def test_the_kind_is_decided_over_all_datasets() -> None:
 
 def test_known_classes() -> None:
     def named(y: list[Any]) -> Any:
-        return named_datasets((np.zeros((len(y), 1)), y))
+        return accuracy.named_datasets((np.zeros((len(y), 1)), y))
 
-    assert known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
-    assert known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
+    assert accuracy.known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
+    assert accuracy.known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="pass classes"):
-        known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
+        accuracy.known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
 
 
 labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), min_size=1, max_size=60)
@@ -247,20 +235,20 @@ labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), min_size=1, m
 @given(labels)
 def test_recalls_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     y, said = (list(column) for column in zip(*pairs, strict=True))
-    recalls = recall_per_class(y, said)
+    recalls = accuracy.recall_per_class(y, said)
     occurring = sorted(set(y))
     assert list(recalls) == occurring
     truth = recall_score(y, said, labels=occurring, average=None, zero_division=0)
     assert list(recalls.values()) == pytest.approx(truth.tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes that only the prediction has
-        assert balanced_accuracy(y, said) == pytest.approx(balanced_accuracy_score(y, said))
+        assert accuracy.balanced_accuracy(y, said) == pytest.approx(balanced_accuracy_score(y, said))
 
 
 def test_labels_that_cannot_be_compared() -> None:
     for wrong in [([1], [1, 2]), ([], []), ([1], ["1"]), ([[1]], [[1]])]:
         with pytest.raises(ValueError, match="the prediction"):
-            checked_labels(*wrong)
+            accuracy.checked_labels(*wrong)
 
 
 @settings(max_examples=200)

@@ -17,15 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinybench.benchmark import (
-    Benchmark,
-    best_throughput,
-    clock_rate,
-    cpu_info,
-    library_versions,
-    name_models,
-    system_info,
-)
+from tinybench import benchmark
+from tinybench.benchmark import Benchmark, best_throughput, clock_rate, cpu_info, name_models, system_info
 from tinybench.energy import CpuTimeMeter
 from tinybench.result import BenchmarkResult
 
@@ -83,7 +76,7 @@ def test_real_models_every_metric() -> None:
 
 
 @given(st.permutations(["a", "b", "c"]), st.sampled_from(["", "new "]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_order_and_names_change_no_number(order: list[str], prefix: str) -> None:
     seconds = {"a": 0.001, "b": 0.004, "c": 0.002}
     clock = Clock()
@@ -187,7 +180,7 @@ def test_clock_rate_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_library_versions_leaves_out_what_is_missing() -> None:
-    assert library_versions(["numpy", "no-such-distribution"]) == {"numpy": np.__version__}
+    assert benchmark.library_versions(["numpy", "no-such-distribution"]) == {"numpy": np.__version__}
 
 
 def test_progress_wraps_rounds_and_models() -> None:

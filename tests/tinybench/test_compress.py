@@ -14,22 +14,9 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from sklearn.neural_network import MLPClassifier
 
+from tinybench import compress
 from tinybench.comparison import compare
-from tinybench.compress import (
-    AccuracyChange,
-    Journal,
-    accuracy_change,
-    changes,
-    distillation_gradient,
-    distillation_loss,
-    factorise,
-    low_rank,
-    prune_units,
-    prune_weights,
-    seed_verdict,
-    softmax,
-    train,
-)
+from tinybench.compress import Journal, accuracy_change, factorise, low_rank, prune_units, prune_weights, softmax, train
 from tinybench.course import cached_fit
 from tinybench.layers import Layer, activations, initial_layers, layers_of, parameters, save_layers, zipped_size
 from tinybench.onnx import OnnxModel, operators
@@ -145,8 +132,8 @@ def test_distillation_by_closed_form_and_finite_differences(
         soft = -np.mean(np.sum(q * log_softmax(z / temperature, axis=1), axis=1))
         return float((1 - share) * hard + share * temperature**2 * soft)
 
-    assert distillation_loss(z, labels, teacher, temperature, share) == pytest.approx(loss(z))
-    slope = distillation_gradient(z, labels, teacher, temperature, share)
+    assert compress.distillation_loss(z, labels, teacher, temperature, share) == pytest.approx(loss(z))
+    slope = compress.distillation_gradient(z, labels, teacher, temperature, share)
     for place in np.ndindex(3, 4):
         step = np.zeros((3, 4))
         step[place] = 1e-5
@@ -318,7 +305,7 @@ ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(lambda pair: (min(pair)
 
 @given(st.lists(ends, min_size=2, max_size=5), st.sampled_from([0.0, 0.1, 0.5]))
 def test_seeds_must_be_unanimous(intervals: list[tuple[float, float]], margin: float) -> None:
-    verdict = seed_verdict(intervals, margin)
+    verdict = compress.seed_verdict(intervals, margin)
     inside = margin > 0 and all(-margin <= low and high <= margin for low, high in intervals)
     assert (verdict == "equivalent") == inside
     assert (verdict == "higher") == (not inside and all(low > 0 for low, _ in intervals))
@@ -327,9 +314,9 @@ def test_seeds_must_be_unanimous(intervals: list[tuple[float, float]], margin: f
 
 def test_one_seed_is_not_enough() -> None:
     with pytest.raises(ValueError, match="two or more"):
-        seed_verdict([(0.1, 0.2)])
+        compress.seed_verdict([(0.1, 0.2)])
     with pytest.raises(ValueError, match="NaN"):
-        seed_verdict([(0.1, 0.2), (math.nan, 0.3)])
+        compress.seed_verdict([(0.1, 0.2), (math.nan, 0.3)])
     with pytest.raises(ValueError, match="1 and 1 seeds"):
         accuracy_change(y, [y], [y], ("a", "b"))
     with pytest.raises(ValueError, match="2 and 3 seeds"):
@@ -349,8 +336,8 @@ def test_accuracy_changes_are_sentences() -> None:
     assert same.verdict == "equivalent"
 
 
-CLEAR = AccuracyChange("new", "base", (0.1, 0.1), ((0.05, 0.15), (0.05, 0.15)))
-UNCLEAR = AccuracyChange("new", "base", (0.1, 0.0), ((0.05, 0.15), (-0.05, 0.05)))
+CLEAR = compress.AccuracyChange("new", "base", (0.1, 0.1), ((0.05, 0.15), (0.05, 0.15)))
+UNCLEAR = compress.AccuracyChange("new", "base", (0.1, 0.0), ((0.05, 0.15), (-0.05, 0.05)))
 SETTINGS = {"units": 512, "bits": 32}
 
 
@@ -360,7 +347,7 @@ SETTINGS = {"units": 512, "bits": 32}
 )
 def test_changes_are_counted(before: dict[str, int], after: dict[str, int]) -> None:
     truth = [name for name in "abcd" if before.get(name) != after.get(name)]
-    assert [text.partition(":")[0] for text in changes(before, after)] == truth
+    assert [text.partition(":")[0] for text in compress.changes(before, after)] == truth
 
 
 @given(st.integers(0, 2), st.booleans(), st.sampled_from(["keep", "reject", "undecided"]))
@@ -392,7 +379,7 @@ def test_journal_measures_against_the_kept_baseline() -> None:
             journal.record(name, hypothesis, half, [CLEAR], verdict)
     journal.record("new", "faster", half, [CLEAR, UNCLEAR], "keep")
     quarter = {"units": 128, "bits": 32}
-    old = AccuracyChange("next", "base", CLEAR.differences, CLEAR.intervals)
+    old = compress.AccuracyChange("next", "base", CLEAR.differences, CLEAR.intervals)
     with pytest.raises(ValueError, match="the kept baseline new"):
         journal.record("next", "faster still", quarter, [old], "keep")
     with pytest.raises(ValueError, match="already"):

@@ -139,7 +139,7 @@ def test_errors_of_the_model_surface() -> None:
         latency.measure_latency(broken, X)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(1e-5, 3), st.integers(0, 40))
 def test_warm_up_takes_time_and_calls(seconds: float, least: int) -> None:
     clock = Clock()

@@ -19,25 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tinybench import memory
 from tinybench.heap import free_heap, without_arena
-from tinybench.memory import (
-    can_reset,
-    max_concurrent,
-    measure_memory,
-    memory_pressure,
-    memory_stages,
-    model_size,
-    peak_added,
-    python_peak,
-    read_status,
-    reset_peak,
-    resident_growth,
-)
+from tinybench.memory import measure_memory, memory_stages, model_size, peak_added, read_status, resident_growth
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 MIB = 2**20
 SIZE = 64 * MIB
-live = pytest.mark.skipif(not can_reset(), reason="this system has no /proc/self/clear_refs")
+live = pytest.mark.skipif(not memory.can_reset(), reason="this system has no /proc/self/clear_refs")
 
 
 class FakeProc:
@@ -207,7 +196,7 @@ def test_status_of_this_process() -> None:
     ballast = np.ones(SIZE // 8)
     high = read_status()
     del ballast
-    reset_peak()
+    memory.reset_peak()
     low = read_status()
     assert high["VmHWM"] >= high["VmRSS"] > SIZE
     assert low["VmHWM"] <= high["VmHWM"] - 0.9 * SIZE
@@ -219,7 +208,7 @@ def test_status_in_bytes(proc: FakeProc) -> None:
     (proc.root / "self" / "status").write_text("VmRSS: 5 kB\n")
     with pytest.raises(OSError, match="high-water mark"):
         read_status(proc.root)
-    assert not can_reset(proc.root / "nowhere")
+    assert not memory.can_reset(proc.root / "nowhere")
 
 
 def test_peaks_on_a_fake_process(proc: FakeProc) -> None:
@@ -236,16 +225,16 @@ def test_peaks_on_a_fake_process(proc: FakeProc) -> None:
 
 
 def test_python_peak() -> None:
-    assert python_peak(bytearray, 3_000_000) == pytest.approx(3_000_000, rel=0.01)
+    assert memory.python_peak(bytearray, 3_000_000) == pytest.approx(3_000_000, rel=0.01)
     assert not tracemalloc.is_tracing()
     tracemalloc.start()
     try:
-        assert python_peak(np.ones, 100_000) == pytest.approx(800_000, rel=0.01)
+        assert memory.python_peak(np.ones, 100_000) == pytest.approx(800_000, rel=0.01)
         assert tracemalloc.is_tracing()
     finally:
         tracemalloc.stop()
     with pytest.raises(ZeroDivisionError):
-        python_peak(lambda x: x / 0, 1)
+        memory.python_peak(lambda x: x / 0, 1)
     assert not tracemalloc.is_tracing()
 
 
@@ -403,7 +392,7 @@ def test_external_weights_count(tmp_path: Path) -> None:
 
 @given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(0, 10**12))
 def test_capacity(available: int, each: int, shared: int) -> None:
-    fit = max_concurrent(available, each, shared)
+    fit = memory.max_concurrent(available, each, shared)
     assert fit >= 0
     assert fit == 0 or shared + fit * each <= available * (1 + 1e-12)
     assert shared + (fit + 1) * each > available * (1 - 1e-12)
@@ -412,11 +401,11 @@ def test_capacity(available: int, each: int, shared: int) -> None:
 def test_capacity_refuses() -> None:
     for wrong in [(1, 0), (-1, 1), (1, -1), (math.inf, 1), (1, math.nan), (1, 1, -1)]:
         with pytest.raises(ValueError, match="give bytes"):
-            max_concurrent(*wrong)
-    assert memory_pressure(2e6, 500) == 1e9
+            memory.max_concurrent(*wrong)
+    assert memory.memory_pressure(2e6, 500) == 1e9
     for bad in [(-1, 1), (1, math.nan)]:
         with pytest.raises(ValueError, match="at least 0"):
-            memory_pressure(*bad)
+            memory.memory_pressure(*bad)
 
 
 def test_free_heap_reports() -> None:

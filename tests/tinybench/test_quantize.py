@@ -23,27 +23,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tinybench import quantize
 from tinybench.course import cached_fit
 from tinybench.graphs import load_graph
 from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
-from tinybench.quantize import (
-    QuantParams,
-    claim_verdict,
-    clipped_share,
-    clipping_shares,
-    dequantize,
-    int8_matmul,
-    int8_pays,
-    integer_operators,
-    quantization_params,
-    quantization_verdict,
-    quantize_dynamic_int8,
-    quantize_static_int8,
-    quantize_tensor,
-    saturating_matmul,
-    sqnr,
-)
+from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.study import study_variants, tradeoff_study
 
 pytestmark = pytest.mark.processor
@@ -74,20 +59,20 @@ def test_rounding_moves_a_value_by_half_a_step_at_most(
     q = quantize_tensor(x, grid)
     assert grid.limits[0] <= q.min() <= q.max() <= grid.limits[1]
     # rounding the zero point may move an end of the grid by another half step
-    assert np.all(np.abs(dequantize(q, grid) - x) <= grid.scale * 1.0001 + 1e-12)
-    assert np.all(dequantize(quantize_tensor(np.zeros_like(x), grid), grid) == 0)
+    assert np.all(np.abs(quantize.dequantize(q, grid) - x) <= grid.scale * 1.0001 + 1e-12)
+    assert np.all(quantize.dequantize(quantize_tensor(np.zeros_like(x), grid), grid) == 0)
 
 
 @given(tensors, st.integers(2, 12))
 def test_quantising_twice_changes_nothing(x: np.ndarray, bits: int) -> None:
     grid = quantization_params(x, bits=bits)
     once = quantize_tensor(x, grid)
-    assert np.array_equal(quantize_tensor(dequantize(once, grid), grid), once)
+    assert np.array_equal(quantize_tensor(quantize.dequantize(once, grid), grid), once)
 
 
 @given(tensors)
 def test_nothing_is_clipped_on_its_own_grid(x: np.ndarray) -> None:
-    assert clipped_share(x, quantization_params(x, symmetric=True)) == 0
+    assert quantize.clipped_share(x, quantization_params(x, symmetric=True)) == 0
 
 
 @pytest.mark.parametrize("bad", [[1.0, np.nan], [np.inf], []])
@@ -108,22 +93,24 @@ def test_six_decibels_a_bit() -> None:
 def test_products_are_exact(k: int, zero: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, w = rng.integers(0, 256, (3, k)).astype(np.uint8), rng.integers(-127, 128, (k, 2)).astype(np.int8)
-    grid = QuantParams(np.array(0.5), np.array(zero))
+    grid = quantize.QuantParams(np.array(0.5), np.array(zero))
     exact = (a.astype(int) - zero) @ w.astype(int) * 0.5 * 0.25
-    assert np.array_equal(int8_matmul(a, grid, w, QuantParams(np.array(0.25), np.array(0), 8, True)), exact)
+    assert np.array_equal(
+        quantize.int8_matmul(a, grid, w, quantize.QuantParams(np.array(0.25), np.array(0), 8, True)), exact
+    )
 
 
 def test_pairs_saturate_and_nothing_else() -> None:
-    full = saturating_matmul(np.full((1, 64), 255, np.uint8), np.full((64, 1), 127, np.int8))
+    full = quantize.saturating_matmul(np.full((1, 64), 255, np.uint8), np.full((64, 1), 127, np.int8))
     assert full.tolist() == [[1_048_544]]
     rng = np.random.default_rng(1)
     a = rng.integers(0, 256, (5, 301)).astype(np.uint8)
     safe = rng.integers(-64, 65, (301, 4)).astype(np.int8)
-    assert np.array_equal(saturating_matmul(a, safe), a.astype(int) @ safe.astype(int))
+    assert np.array_equal(quantize.saturating_matmul(a, safe), a.astype(int) @ safe.astype(int))
 
 
 @given(st.integers(1, 40), st.integers(1, 90), st.integers(1, 40), st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_runtime_multiplies_as_its_probe_says(n: int, k: int, m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for pair, kind in integer_products().items():
@@ -134,7 +121,7 @@ def test_the_runtime_multiplies_as_its_probe_says(n: int, k: int, m: int, seed: 
         )
         sums = one_product(a, w).run(None, {"a": a, "w": w})[0]
         assert kind in ("exact", "saturating")
-        truth = a.astype(int) @ w.astype(int) if kind == "exact" else saturating_matmul(a, w)
+        truth = a.astype(int) @ w.astype(int) if kind == "exact" else quantize.saturating_matmul(a, w)
         assert np.array_equal(sums, truth), f"{pair} is called {kind}"
 
 
@@ -167,7 +154,9 @@ def test_by_hand_equals_the_file_within_a_step(network: Any, tmp_path: Path, red
     w = next(v for v in stored.values() if v.shape == W.shape)
     scale = float(next(v for v in stored.values() if v.dtype == np.float32 and v.size == 1).ravel()[0])
     grid = quantization_params(X)
-    ours = int8_matmul(quantize_tensor(X, grid), grid, w, QuantParams(np.array(scale), np.array(0), 8, True))
+    ours = quantize.int8_matmul(
+        quantize_tensor(X, grid), grid, w, quantize.QuantParams(np.array(scale), np.array(0), 8, True)
+    )
     step = float(grid.scale) * scale * 127
     assert np.abs(ours - ReferenceEvaluator(load_graph(made)).run(None, {"x": X})[0]).max() <= step
     assert np.abs(ours - OnnxModel(made).forward(X)).max() <= step
@@ -185,7 +174,7 @@ def test_files_are_as_asked(kind: str, weight_type: str, per_channel: bool, netw
             if kind == "dynamic"
             else quantize_static_int8(model_path, X[:256], overwrite=True, **options)
         )
-        assert sum(integer_operators(made).values()) == 3
+        assert sum(quantize.integer_operators(made).values()) == 3
         stored = weights(made)
         first = next(v for v in stored.values() if v.shape == network.coefs_[0].shape)
         assert first.dtype == np.dtype(weight_type)
@@ -220,7 +209,7 @@ def test_int8_files_are_integer_small_and_right(kind: str, network: Any, model_p
         quantize_dynamic_int8(model_path) if kind == "dynamic" else quantize_static_int8(model_path, X[:256], check=X)
     )
     assert made.name == f"network-int8-{kind}.onnx"
-    assert sum(integer_operators(made).values()) == 3
+    assert sum(quantize.integer_operators(made).values()) == 3
     assert made.stat().st_size <= 0.45 * model_path.stat().st_size
     assert np.mean(OnnxModel(made).forward(X).argmax(1) == network.predict(X)) >= 0.97
     assert list(OnnxModel(made).classes_) == [0, 1, 2]
@@ -232,7 +221,7 @@ def test_fake_int8_is_called_so(tmp_path: Path) -> None:
     path = to_onnx(RandomForestClassifier(5, random_state=0).fit(X, y), X, tmp_path / "forest.onnx")
     with pytest.warns(UserWarning, match="no integer operators: identical graph"):
         made = quantize_dynamic_int8(path)
-    assert quantization_verdict(path, made) == "no integer operators: identical graph"
+    assert quantize.quantization_verdict(path, made) == "no integer operators: identical graph"
 
 
 def test_calibration_that_does_not_fit(model_path: Path) -> None:
@@ -244,14 +233,14 @@ def test_calibration_that_does_not_fit(model_path: Path) -> None:
         quantize_static_int8(model_path, X, method="best")
     with pytest.warns(UserWarning, match=r"clips \d+% of the values"):
         made = quantize_static_int8(model_path, X[:256] * 0.1, check=X)
-    assert max(clipping_shares(made, X).values()) > 0.5
+    assert max(quantize.clipping_shares(made, X).values()) > 0.5
 
 
 def test_relu_is_not_taken_for_clipping(model_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = quantize_static_int8(model_path, X, check=X)
-    assert max(clipping_shares(made, X).values()) < 0.001
+    assert max(quantize.clipping_shares(made, X).values()) < 0.001
 
 
 def test_bad_models_are_refused(network: Any, tmp_path: Path) -> None:
@@ -286,12 +275,12 @@ def test_weights_that_are_not_finite_are_refused(quantise: Any, model_path: Path
     ],
 )
 def test_rule(loss: tuple[float, float], ratio: tuple[float, float], verdict: str) -> None:
-    assert int8_pays(loss, ratio) == verdict
+    assert quantize.int8_pays(loss, ratio) == verdict
 
 
 @given(st.tuples(st.floats(0, 9), st.floats(0, 9)).map(sorted))
 def test_claims(ends: list[float]) -> None:
-    verdict = claim_verdict((ends[0], ends[1]), 2, 3)
+    verdict = quantize.claim_verdict((ends[0], ends[1]), 2, 3)
     assert (verdict == "as claimed") == (ends[0] >= 2 and ends[1] <= 3)
     assert (verdict == "more than claimed") == (ends[0] > 3)
     assert (verdict == "less than claimed") == (ends[1] < 2)
@@ -351,7 +340,7 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = quantize_static_int8(path, X[:256], check=X)
-    assert sum(integer_operators(made).values()) == 3
+    assert sum(quantize.integer_operators(made).values()) == 3
     same = OnnxModel(made).forward(X).argmax(1) == OnnxModel(path).forward(X).argmax(1)
     assert same.mean() > 0.95
 

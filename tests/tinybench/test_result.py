@@ -15,20 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import tinybench.result
-from tinybench.result import (
-    BenchmarkResult,
-    bootstrap_interval,
-    check_values,
-    format_measurement,
-    json_safe,
-    mean_and_std,
-    percentile_interval,
-    required_runs,
-    runs_for_percentile,
-    scale_unit,
-    t_interval,
-    tukey_outliers,
-)
+from tinybench.result import BenchmarkResult, bootstrap_interval, check_values, mean_and_std, required_runs, t_interval
 
 numbers = st.floats(-1e12, 1e12, allow_subnormal=False)
 samples = st.lists(numbers, min_size=1, max_size=60)
@@ -105,7 +92,6 @@ class TestMoments:
 
 
 class TestTInterval:
-    @settings(deadline=None)
     @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=40, unique=True), st.floats(0.5, 0.999))
     def test_against_scipy(self, integers: list[int], confidence: float) -> None:
         values = [float(value) for value in integers]
@@ -124,7 +110,6 @@ class TestTInterval:
 
 
 class TestRequiredRuns:
-    @settings(deadline=None)
     @given(st.floats(0, 20), st.floats(0.1, 10), st.floats(0.5, 0.99))
     def test_smallest_that_suffices(self, std: float, half_width: float, confidence: float) -> None:
         runs = required_runs(std, half_width, confidence)
@@ -156,32 +141,32 @@ class TestRequiredRuns:
 class TestPercentiles:
     @pytest.mark.parametrize(("q", "runs"), [(50, 6), (90, 36), (99, 368), (99.9, 3688), (10, 36), (1, 368)])
     def test_runs_for_percentile(self, q: float, runs: int) -> None:
-        assert runs_for_percentile(q) == runs
+        assert tinybench.result.runs_for_percentile(q) == runs
 
     @pytest.mark.parametrize("q", [0, 100, -1, 101])
     def test_percentile_out_of_range(self, q: float) -> None:
         with pytest.raises(ValueError, match=f"q is {q}; a percentile with an interval"):
-            runs_for_percentile(q)
+            tinybench.result.runs_for_percentile(q)
 
-    @settings(deadline=None)
     @given(st.integers(6, 150), st.integers(5, 95), st.sampled_from([0.8, 0.9, 0.95]), st.randoms())
     def test_coverage_is_kept_and_tight(self, n: int, q: int, confidence: float, random: object) -> None:
         values = [float(rank) for rank in range(1, n + 1)]
         random.shuffle(values)  # type: ignore[attr-defined]
-        if n < runs_for_percentile(q, confidence):
+        if n < tinybench.result.runs_for_percentile(q, confidence):
             with pytest.raises(
-                ValueError, match=f"takes at least {runs_for_percentile(q, confidence)} values, got {n}"
+                ValueError,
+                match=f"takes at least {tinybench.result.runs_for_percentile(q, confidence)} values, got {n}",
             ):
-                percentile_interval(values, q, confidence)
+                tinybench.result.percentile_interval(values, q, confidence)
             return
-        lower, upper = (int(end) for end in percentile_interval(values, q, confidence))
+        lower, upper = (int(end) for end in tinybench.result.percentile_interval(values, q, confidence))
         below, tail = stats.binom(n, q / 100), (1 - confidence) / 2
         assert below.cdf(lower - 1) <= tail < below.cdf(lower)
         assert below.sf(upper - 1) <= tail < below.sf(upper - 2)
 
     def test_coverage_on_skewed_data(self) -> None:
         rng = np.random.default_rng(1)
-        ends = [percentile_interval(row.tolist(), 50) for row in rng.lognormal(0, 1, (2000, 25))]
+        ends = [tinybench.result.percentile_interval(row.tolist(), 50) for row in rng.lognormal(0, 1, (2000, 25))]
         assert 0.94 < np.mean([low <= 1.0 <= high for low, high in ends]) < 0.98  # 95.7 % by the binomial sum
 
 
@@ -199,7 +184,7 @@ class TestBootstrap:
         assert bootstrap_interval(values, np.mean, seed=2, resamples=100) != first
 
     @given(st.lists(numbers, min_size=1, max_size=20))
-    @settings(deadline=None, max_examples=25)
+    @settings(max_examples=25)
     def test_stays_within_the_sample(self, values: list[float]) -> None:
         low, high = bootstrap_interval(values, np.median, resamples=50)
         assert min(values) <= low <= high <= max(values)
@@ -209,7 +194,9 @@ class TestBootstrap:
 def test_tukey_outliers(values: list[float]) -> None:
     first, third = np.percentile(values, [25, 75])
     reach = 1.5 * (third - first)
-    assert tukey_outliers(values) == [value for value in values if not first - reach <= value <= third + reach]
+    assert tinybench.result.tukey_outliers(values) == [
+        value for value in values if not first - reach <= value <= third + reach
+    ]
 
 
 class TestFormat:
@@ -230,7 +217,7 @@ class TestFormat:
         ],
     )
     def test_scale_unit(self, size: float, unit: str, factor: float, scaled: str) -> None:
-        assert scale_unit(size, unit) == (factor, scaled)
+        assert tinybench.result.scale_unit(size, unit) == (factor, scaled)
 
     @pytest.mark.parametrize(
         ("mean", "std", "unit", "text"),
@@ -244,11 +231,10 @@ class TestFormat:
         ],
     )
     def test_format_measurement(self, mean: float, std: float, unit: str, text: str) -> None:
-        assert format_measurement(mean, std, unit) == text
+        assert tinybench.result.format_measurement(mean, std, unit) == text
 
 
 class TestBenchmarkResult:
-    @settings(deadline=None)
     @given(st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=40))
     def test_summary(self, values: list[float]) -> None:
         result = BenchmarkResult("latency", values, unit="s", confidence=0.9)
@@ -288,9 +274,9 @@ class TestBenchmarkResult:
         values = [float(x) for x in np.random.default_rng(3).lognormal(0, 1, 60)]
         result = BenchmarkResult("latency", values, confidence=0.8)
         assert result.percentile(95) == pytest.approx(float(np.percentile(values, 95)))
-        assert result.median_ci() == percentile_interval(values, 50, 0.8)
+        assert result.median_ci() == tinybench.result.percentile_interval(values, 50, 0.8)
         assert result.bootstrap_ci(np.mean, seed=3) == bootstrap_interval(values, np.mean, 0.8, 3)
-        assert result.outliers() == tukey_outliers(values)
+        assert result.outliers() == tinybench.result.tukey_outliers(values)
 
     @pytest.mark.parametrize("q", [-1, 100.5])
     def test_percentile_out_of_range(self, q: float) -> None:
@@ -319,7 +305,6 @@ class TestBenchmarkResult:
 
 
 class TestJson:
-    @settings(deadline=None)
     @given(
         values=st.lists(st.floats(-1e300, 1e300, allow_subnormal=True), min_size=1, max_size=20).filter(
             lambda values: max(map(abs, values)) < 1e150
@@ -362,7 +347,7 @@ class TestJson:
 
     def test_json_safe_names_the_place(self) -> None:
         with pytest.raises(ValueError, match=r"here\[1\] is \{1\}, which JSON cannot hold"):
-            json_safe([0, {1}], "here")
+            tinybench.result.json_safe([0, {1}], "here")
 
 
 class TestDisplay:
@@ -390,7 +375,6 @@ class TestDisplay:
         assert "<b>" not in table
 
     @given(samples)
-    @settings(deadline=None)
     def test_always_shows_something(self, values: list[float]) -> None:
         result = BenchmarkResult("x", values, unit="s")
         assert f"(n={len(values)})" in str(result)

@@ -381,7 +381,7 @@ def test_cells_are_safe_in_a_spreadsheet() -> None:
         min_size=1,
     )
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_tables_of_any_results(values: dict[str, dict[str, list[float]]]) -> None:
     results = {m: {name: BenchmarkResult(m, v) for name, v in by_model.items()} for m, by_model in values.items()}
     assert len(suite.run_rows(results)) == sum(len(v) for by_model in values.values() for v in by_model.values())

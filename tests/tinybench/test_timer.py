@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tinybench.timer
@@ -154,7 +154,6 @@ class TestPreciseTimer:
 
 
 class TestClockResolution:
-    @settings(deadline=None)
     @given(st.lists(st.integers(-5, 50), min_size=3, max_size=300).filter(lambda steps: max(steps) > 0))
     def test_smallest_step_forward(self, steps: list[int]) -> None:
         readings = [100 * TICK + step * TICK for step in itertools.accumulate(steps, initial=0)]
@@ -213,7 +212,6 @@ class TestTimerOverhead:
 
 
 class TestCalibrateLoops:
-    @settings(deadline=None)
     @given(cost=st.integers(1, 10**6), target=st.integers(1, 10**6))
     def test_first_sufficient_of_one_two_five(self, cost: int, target: int) -> None:
         target = min(target, 2000 * cost)
