@@ -34,7 +34,6 @@ def energy(value: float, measured: bool, unit: str = "J") -> BenchmarkResult:
 
 
 # --- dominance and frontier -------------------------------------------------------------------------------------------
-
 # few distinct values make ties and duplicates the rule; signed zeros are equal
 COORDINATE = st.one_of(st.integers(-2, 2).map(float), st.just(-0.0), st.floats(allow_nan=False, allow_infinity=True))
 CASES = st.integers(2, 5).flatmap(
@@ -69,9 +68,7 @@ def test_worked_examples_dominate_nobody() -> None:
 
 
 def test_hundred_thousand_points() -> None:
-    rng = np.random.default_rng(0)
-    random = rng.random((100_000, 2))
-    curve = np.linspace(0, 1, 100_000)
+    random, curve = np.random.default_rng(0).random((100_000, 2)), np.linspace(0, 1, 100_000)
     for points, size in ((random, None), (np.column_stack([curve, curve]), 100_000)):
         start = time.process_time()
         np.unique(points, axis=0)
@@ -83,10 +80,8 @@ def test_hundred_thousand_points() -> None:
 
 
 def test_rows_keep_identity_order_and_duplicates() -> None:
-    rows = [
-        {"model": name, "latency": x, "accuracy": y}
-        for name, x, y in [("a", 2, 0.9), ("b", 1, 0.8), ("c", 2, 0.9), ("d", 3, 0.8)]
-    ]
+    numbers = {"a": (2, 0.9), "b": (1, 0.8), "c": (2, 0.9), "d": (3, 0.8)}
+    rows = [{"model": name, "latency": x, "accuracy": y} for name, (x, y) in numbers.items()]
     frontier = pareto_frontier(rows)
     assert [row["model"] for row in frontier] == ["a", "b", "c"]
     assert frontier[0] is rows[0]
@@ -94,8 +89,7 @@ def test_rows_keep_identity_order_and_duplicates() -> None:
 
 def test_results_count_by_median_and_by_all_answers() -> None:
     assert pareto.central(latency(1.0, 2.0, 90.0)) == 2.0
-    pooled = BenchmarkResult("accuracy", [1.0, 0.5, 0.5], {"correct": 95, "total": 100})
-    assert pareto.central(pooled) == 0.95
+    assert pareto.central(BenchmarkResult("accuracy", [1.0, 0.5, 0.5], {"correct": 95, "total": 100})) == 0.95
     assert pareto.central(np.float32(0.5)) == 0.5
 
 
@@ -132,12 +126,8 @@ def test_dominates_refuses_what_cannot_be_compared() -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_an_estimate_never_ranks_against_a_measurement(order: tuple[int, ...]) -> None:
-    rows = [
-        {"model": "m1", "energy": energy(1, True)},
-        {"model": "m2", "energy": energy(2, True)},
-        {"model": "guess", "energy": energy(0.5, False)},
-    ]
-    mixed = [rows[i] for i in order]
+    spent = [("m1", energy(1, True)), ("m2", energy(2, True)), ("guess", energy(0.5, False))]
+    mixed = [{"model": spent[i][0], "energy": spent[i][1]} for i in order]
     for use in (
         lambda: pareto_frontier(mixed, ENERGY),
         lambda: composite_score(mixed, {"energy": 1.0}),
@@ -162,7 +152,6 @@ def test_units_must_agree() -> None:
 
 
 # --- staircase and hypervolume ----------------------------------------------------------------------------------------
-
 SMALL = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=12)
 
 
@@ -198,7 +187,6 @@ def test_staircase_is_level_then_upright(points: list[tuple[int, int]]) -> None:
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
-
 ROWS = [
     {"model": "a", "accuracy": 0.9, "latency": 0.004, "memory": 9e6, "energy": 0.001},
     {"model": "b", "accuracy": 0.95, "latency": 0.009, "memory": 4e6, "energy": 0.003},
@@ -212,13 +200,8 @@ def test_default_score() -> None:
 
 
 def test_default_score_takes_results() -> None:
-    row = {
-        "accuracy": accuracy(90, 100),
-        "latency": latency(0.004),
-        "memory": BenchmarkResult("memory", [9e6], unit="B"),
-        "energy": energy(0.001, True),
-    }
-    assert composite_score([row])[0] == pytest.approx(0.52)
+    row = {"accuracy": accuracy(90, 100), "latency": latency(0.004), "energy": energy(0.001, True)}
+    assert composite_score([{**row, "memory": BenchmarkResult("memory", [9e6], unit="B")}])[0] == pytest.approx(0.52)
 
 
 @given(st.floats(1e-6, 1e6), st.sampled_from(["latency", "memory", "energy"]))
@@ -257,19 +240,14 @@ def test_weights_may_carry_rounding() -> None:
 
 
 # --- requirements -----------------------------------------------------------------------------------------------------
-
 YAML = "latency_p95_ms: 5\naccuracy_min: 0.95\nmemory_max_mb: 100\nthroughput_min_qps: 200\nenergy_budget_mj: 20\n"
 
 
 def test_requirements_from_file_and_text(tmp_path: Path) -> None:
-    (tmp_path / "needs.yaml").write_text(YAML, encoding="utf-8")
-    from_text = Requirements.from_yaml(YAML)
-    assert from_text == Requirements(5, 0.95, 100, 200, 20)
-    assert (
-        from_text
-        == Requirements.from_yaml(tmp_path / "needs.yaml")
-        == Requirements.from_yaml(str(tmp_path / "needs.yaml"))
-    )
+    file = tmp_path / "needs.yaml"
+    file.write_text(YAML, encoding="utf-8")
+    for source in (YAML, file, str(file)):
+        assert Requirements.from_yaml(source) == Requirements(5, 0.95, 100, 200, 20)
     with pytest.raises(FileNotFoundError):
         Requirements.from_yaml("nowhere.yaml")
 
@@ -319,14 +297,15 @@ def test_what_was_not_measured_does_not_pass() -> None:
 
 def test_filter_then_rank() -> None:
     needs = Requirements(accuracy_min=0.85)
-    assert [row["model"] for row in needs.rank(ROWS)] == ["a", "b"]
-    assert [row["model"] for row in needs.rank(ROWS, by="accuracy")] == ["b", "a"]
-    assert [row["model"] for row in needs.rank(ROWS, by="memory")] == ["b", "a"]
+    for by, models in ({}, ["a", "b"]), ({"by": "accuracy"}, ["b", "a"]), ({"by": "memory"}, ["b", "a"]):
+        assert [row["model"] for row in needs.rank(ROWS, **by)] == models
     assert Requirements(accuracy_min=0.99).rank(ROWS) == []
-    with pytest.raises(ValueError, match="'latancy' to rank by; did you mean 'latency'"):
-        needs.rank(ROWS, by="latancy")
-    with pytest.raises(ValueError, match="a has no 'throughput'"):
-        needs.rank(ROWS, by="throughput")
+    for name, why in (
+        ("latancy", "'latancy' to rank by; did you mean 'latency'"),
+        ("throughput", "a has no 'throughput'"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            needs.rank(ROWS, by=name)
 
 
 # --- uncertainty ------------------------------------------------------------------------------------------------------
@@ -336,7 +315,7 @@ def test_replicates_scatter_as_a_repetition_would() -> None:
     assert pareto.replicate(accuracy(90, 100), 20_000, [0]).std() == pytest.approx(0.03, rel=0.05)
     assert pareto.replicate(accuracy(100, 100), 2000, [0]).min() < 0.99
     values = np.random.default_rng(1).normal(10, 1, 101)
-    asymptotic = math.sqrt(math.pi / 2) / math.sqrt(101)
+    asymptotic = math.sqrt(math.pi / 2 / 101)
     assert pareto.replicate(latency(*values), 5000, [0]).std() == pytest.approx(asymptotic, rel=0.3)
 
 
@@ -371,14 +350,9 @@ def test_labels_do_not_overlap(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(14):
-        centre = rng.lognormal(-7, 0.2 if seed % 2 else 1.5)
-        rows.append(
-            {
-                "model": f"model number {i}",
-                "latency": latency(*(centre * rng.lognormal(0, 0.1, 12))),
-                "accuracy": accuracy(int(rng.integers(900, 990)), 1000),
-            }
-        )
+        times = rng.lognormal(-7, 0.2 if seed % 2 else 1.5) * rng.lognormal(0, 0.1, 12)
+        right = accuracy(int(rng.integers(900, 990)), 1000)
+        rows.append({"model": f"model number {i}", "latency": latency(*times), "accuracy": right})
     names, pairs = overlaps(plot_pareto_frontier(rows), dpi=100 + 60 * (seed % 3))
     assert pairs == 0
     assert {row["model"] for row in pareto_frontier(rows)} <= set(names)
@@ -392,38 +366,34 @@ def test_points_in_one_place_keep_their_names() -> None:
 
 def test_figure_says_what_it_shows() -> None:
     rows = [
-        {"model": "fast", "latency": latency(*[0.001] * 8), "accuracy": accuracy(90, 100)},
-        {"model": "good", "latency": latency(*[0.002] * 8), "accuracy": accuracy(95, 100)},
-        {"model": "poor", "latency": latency(*[0.003] * 8), "accuracy": accuracy(80, 100)},
+        {"model": model, "latency": latency(*[seconds] * 8), "accuracy": accuracy(right, 100)}
+        for model, seconds, right in (("fast", 0.001, 90), ("good", 0.002, 95), ("poor", 0.003, 80))
     ]
     figure = plot_pareto_frontier(rows, probabilities=[1.0, 0.9, 0.0], title="Trial")
     axes = figure.axes[0]
-    assert axes.get_xlabel() == "latency (ms), lower is better"
-    assert axes.get_ylabel() == "accuracy (%), higher is better"
-    assert axes.get_title() == "Trial"
+    said = (axes.get_xlabel(), axes.get_ylabel(), axes.get_title())
+    assert said == ("latency (ms), lower is better", "accuracy (%), higher is better", "Trial")
     assert sorted(text.get_text() for text in axes.texts) == ["fast (100%)", "good (90%)", "poor (0%)"]
-    border = next(line for line in axes.get_lines() if line.get_label() == "border")
-    corners = list(zip(*border.get_data(), strict=True))
+    corners = list(
+        zip(*next(line for line in axes.get_lines() if line.get_label() == "border").get_data(), strict=True)
+    )
     assert np.allclose(corners[1:4], [(1, 90), (2, 90), (2, 95)])
     markers = {line.get_marker() for line in axes.get_lines()} - {"None", "|", "_"}
     assert len(markers) == 2  # not by colour alone
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["on the frontier", "dominated", "border"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["on the frontier", "dominated", "border"]
 
 
 def test_estimates_are_labelled_in_the_figure() -> None:
     rows = [{"model": str(i), "energy": energy(1e-3 * (i + 1), False), "accuracy": 0.9 + i / 100} for i in range(2)]
-    figure = plot_pareto_frontier(rows, {"energy": "min", "accuracy": "max"})
-    assert figure.axes[0].get_xlabel() == "energy (mJ, estimate), lower is better"
+    axes = plot_pareto_frontier(rows, {"energy": "min", "accuracy": "max"}).axes[0]
+    assert axes.get_xlabel() == "energy (mJ, estimate), lower is better"
 
 
 @pytest.mark.parametrize("directions", list(itertools.product(["min", "max"], repeat=2)))
 def test_staircase_spans_the_axes(directions: tuple[str, str]) -> None:
     objectives = dict(zip(("memory", "throughput"), directions, strict=True))
-    figure = plot_pareto_frontier([(1, 5), (2, 2), (5, 1), (4, 4)], objectives)
-    axes = figure.axes[0]
-    border = next(line for line in axes.get_lines() if line.get_label() == "border")
-    x, y = border.get_data()
+    axes = plot_pareto_frontier([(1, 5), (2, 2), (5, 1), (4, 4)], objectives).axes[0]
+    x, y = next(line for line in axes.get_lines() if line.get_label() == "border").get_data()
     assert y[0] == axes.get_ylim()[0 if directions[1] == "max" else 1]
     assert x[-1] == axes.get_xlim()[0 if directions[0] == "max" else 1]
 
@@ -439,5 +409,4 @@ def test_interval_of_every_kind() -> None:
     assert interval(3) == (3.0, 3.0)
     assert interval(latency(1, 2, 3)) == (1, 3)
     assert interval(latency(*range(1, 9))) == (1, 8)
-    low, high = interval(accuracy(353, 360))
-    assert (low, high) == pytest.approx((0.9604, 0.9906), abs=2e-4)
+    assert interval(accuracy(353, 360)) == pytest.approx((0.9604, 0.9906), abs=2e-4)
