@@ -83,18 +83,16 @@ def test_dram_is_added_on_request(tree: Tree) -> None:
 
 
 def test_amd_server_sums_its_sockets_with_own_wraps(tree: Tree) -> None:
-    root = tree(
-        {
-            "intel-rapl:0": ("package-0", AMD_RANGE - 1_000_000, AMD_RANGE),
-            "intel-rapl:0:0": ("core", 5, AMD_RANGE),
-            "intel-rapl:1": ("package-1", 7_000_000, AMD_RANGE),
-            "intel-rapl:1:0": ("core", 5, AMD_RANGE),
-        }
-    )
+    zones = {"intel-rapl:0": ("package-0", AMD_RANGE - 1_000_000, AMD_RANGE), "intel-rapl:0:0": ("core", 5, AMD_RANGE)}
+    zones |= {"intel-rapl:1": ("package-1", 7_000_000, AMD_RANGE), "intel-rapl:1:0": ("core", 5, AMD_RANGE)}
+    root = tree(zones)
     meter = RaplMeter(root)
-    write(root, "intel-rapl:0", 2_000_000)
-    write(root, "intel-rapl:1", 9_500_000)
-    write(root, "intel-rapl:1:0", 2_000_000)
+    for zone, microjoules in {
+        "intel-rapl:0": 2_000_000,
+        "intel-rapl:1": 9_500_000,
+        "intel-rapl:1:0": 2_000_000,
+    }.items():
+        write(root, zone, microjoules)
     assert meter.read() == pytest.approx(3.0 + 2.5, abs=1e-4)
 
 
@@ -105,10 +103,9 @@ def test_packages_stand_in_order_of_their_numbers(tree: Tree) -> None:
 
 def test_no_package_says_why(tree: Tree, tmp_path: Path) -> None:
     root = tree({"intel-rapl:0": ("psys", 0, INTEL_RANGE)})
+    why = "no RAPL package below .*: not Linux, a virtual machine or container"
     for folder in (root, tmp_path / "nowhere"):
-        with pytest.raises(
-            FileNotFoundError, match=r"no RAPL package below .*: not Linux, a virtual machine or container"
-        ):
+        with pytest.raises(FileNotFoundError, match=why):
             RaplMeter(folder)
 
 
@@ -118,22 +115,20 @@ def root_only(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tree(INTEL_LAPTOP)
     for counter in root.glob("*/energy_uj"):
         counter.chmod(0)
-    if os.geteuid() == 0:
-        original = Path.read_text
+    original = Path.read_text
 
-        def read_text(self: Path, *arguments: Any, **options: Any) -> str:
-            if self.name == "energy_uj":
-                raise PermissionError(13, "Permission denied", str(self))
-            return original(self, *arguments, **options)
+    def read_text(self: Path, *arguments: Any, **options: Any) -> str:
+        if os.geteuid() == 0 and self.name == "energy_uj":
+            raise PermissionError(13, "Permission denied", str(self))
+        return original(self, *arguments, **options)
 
-        monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(Path, "read_text", read_text)
     return root
 
 
 def test_root_only_counters_are_explained(root_only: Path) -> None:
-    with pytest.raises(
-        PermissionError, match=r"intel-rapl:0/energy_uj is for root only.*CVE-2020-8694.*sudo chmod a\+r"
-    ):
+    why = r"intel-rapl:0/energy_uj is for root only.*CVE-2020-8694.*sudo chmod a\+r"
+    with pytest.raises(PermissionError, match=why):
         RaplMeter(root_only)
 
 
@@ -165,8 +160,7 @@ def test_cpu_time_needs_watts_for_joules() -> None:
     now[0] = 7.0
     assert (seconds.read(), seconds.unit, seconds.measured) == (2.0, "s", False)
     assert (joules.read(), joules.unit, joules.measured) == (8.0, "J", False)
-    assert seconds.details["watts_source"] == "unknown"
-    assert joules.details["watts_source"] == "a wattmeter"
+    assert [meter.details["watts_source"] for meter in (seconds, joules)] == ["unknown", "a wattmeter"]
     for watts in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="watts_per_core"):
             CpuTimeMeter(watts)
@@ -234,9 +228,8 @@ def test_many_short_calls_beat_a_millisecond_counter() -> None:
 def test_result_describes_itself() -> None:
     result = measured(Machine(), measurement_runs=3, warmup_runs=2)
     assert (result.metric_name, result.unit, result.count, result.measured) == ("energy", "J", 3, True)
-    assert result.metadata["input_shape"] == [4, 3]
-    assert result.metadata["batch_size"] == 4
-    assert result.metadata["meter"] == "fake"
+    notes = [result.metadata[name] for name in ("input_shape", "batch_size", "meter")]
+    assert notes == [[4, 3], 4, "fake"]
 
 
 def test_estimates_are_labelled() -> None:
@@ -257,12 +250,9 @@ def test_a_dummy_counter_is_refused(tree: Tree) -> None:
 
 @pytest.mark.parametrize("measure", [measure_energy, cpu_utilisation])
 def test_bad_input(measure: Any) -> None:
-    with pytest.raises(ValueError, match="measurement_runs is 0"):
-        measure(lambda x: x, np.zeros(2), measurement_runs=0)
-    with pytest.raises(ValueError, match="min_reading is 0"):
-        measure(lambda x: x, np.zeros(2), min_reading=0)
-    with pytest.raises(ValueError, match="warmup_runs is -1"):
-        measure(lambda x: x, np.zeros(2), warmup_runs=-1)
+    for name, value in {"measurement_runs": 0, "min_reading": 0, "warmup_runs": -1}.items():
+        with pytest.raises(ValueError, match=f"{name} is {value}"):
+            measure(lambda x: x, np.zeros(2), **{name: value})
     with pytest.raises(ValueError, match="empty"):
         measure(lambda x: x, np.zeros((0, 3)))
     with pytest.raises(TypeError):
@@ -292,8 +282,7 @@ def test_energy_reading_counts_every_call() -> None:
 @pytest.mark.parametrize("cores", [0.2, 1.0, 3.5])
 def test_utilisation_is_busy_cores(cores: float) -> None:
     machine = Machine()
-    result = cpu_utilisation(
-        machine, np.zeros(3), measurement_runs=3, clock=machine.clock, cpu_clock=lambda: 1 + cores * machine.now
-    )
+    clocks: dict[str, Any] = {"clock": machine.clock, "cpu_clock": lambda: 1 + cores * machine.now}
+    result = cpu_utilisation(machine, np.zeros(3), measurement_runs=3, **clocks)
     assert result.mean == pytest.approx(cores)
     assert result.metadata["share_of_machine"] == pytest.approx(cores / result.metadata["cores"])
