@@ -87,15 +87,12 @@ def test_bad_models_are_refused(tmp_path: Path) -> None:
 def test_bad_files_are_explained(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.onnx"):
         OnnxModel(tmp_path / "nowhere.onnx")
-    (tmp_path / "text.onnx").write_text("this is no model")
-    with pytest.raises(ValueError, match="no ONNX model"):
-        OnnxModel(tmp_path / "text.onnx")
-    path = to_onnx(LogisticRegression().fit(X, LABELS), X, tmp_path / "m.onnx")
-    graph = load_graph(path)
+    graph = load_graph(to_onnx(LogisticRegression().fit(X, LABELS), X, tmp_path / "m.onnx"))
     graph.ir_version = 99
-    path.write_bytes(graph.SerializeToString())
-    with pytest.raises(ValueError, match="IR version 99"):
-        OnnxModel(path)
+    for content, why in (b"this is no model", "no ONNX model"), (graph.SerializeToString(), "IR version 99"):
+        (tmp_path / "bad.onnx").write_bytes(content)
+        with pytest.raises(ValueError, match=why):
+            OnnxModel(tmp_path / "bad.onnx")
 
 
 def test_graphs_are_inspected(tmp_path: Path) -> None:
