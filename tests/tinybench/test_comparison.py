@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -167,11 +168,6 @@ def test_holm_is_statsmodels(p_values: list[float]) -> None:
     assert comparison.holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
-def test_holm_refuses_what_is_no_p_value() -> None:
-    with pytest.raises(ValueError, match=r"p_values\[1\] is 1\.5"):
-        comparison.holm([0.5, 1.5])
-
-
 def test_anova_is_scipys() -> None:
     rng = np.random.default_rng(4)
     groups = [rng.normal(i / 3, 1, n) for i, n in enumerate((8, 5, 20))]
@@ -179,8 +175,6 @@ def test_anova_is_scipys() -> None:
     table = comparison.anova({str(i): latency(g) for i, g in enumerate(groups)})
     assert (table["f"], table["p_value"]) == pytest.approx((truth.statistic, truth.pvalue))
     assert comparison.anova([latency([1, 1]), latency([2, 2])])["p_value"] == 0
-    with pytest.raises(ValueError, match="two or more"):
-        comparison.anova([latency([1, 2])])
 
 
 def test_compare_all_keeps_the_familywise_rate() -> None:
@@ -189,8 +183,6 @@ def test_compare_all_keeps_the_familywise_rate() -> None:
         results = {name: latency(values) for name, values in zip("abcd", rng.lognormal(0, 0.1, (4, 30)), strict=True)}
         alarms += any(c.verdict in ("faster", "slower") for c in comparison.compare_all(results, paired=True))
     assert alarms / 300 < 0.09
-    with pytest.raises(ValueError, match="at least two"):
-        comparison.compare_all({"a": latency([1, 2])})
 
 
 # verdicts
@@ -230,8 +222,6 @@ def test_gate_needs_more_runs_near_its_limit() -> None:
     assert far.verdict == "fails"
     assert near.verdict == f"cannot tell: needs {near.needs} runs"
     assert "limit 5 %" in str(near)
-    with pytest.raises(ValueError, match="max_slowdown"):
-        regression_gate(latency(base), latency(base), -0.1)
 
 
 def test_few_rounds_are_undecided_not_an_error() -> None:
@@ -247,8 +237,6 @@ def test_values_without_a_ratio() -> None:
     assert math.isnan(found.ratio)
     assert str(found).startswith("a is 5.0 MB lower than b (95 % CI 4.0–6.0 MB")
     assert found.to_dict()["ratio"] is None
-    with pytest.raises(ValueError, match="margin is relative"):
-        compare([0.0] * 8, [1.0] * 8, margin=0.1)
 
 
 def test_display_is_accessible_and_escaped() -> None:
@@ -280,16 +268,31 @@ def test_unlike_results_are_refused(name: str, other: BenchmarkResult) -> None:
         comparison.check_comparable(one, other, allow=["color"])
 
 
-def test_bad_arguments() -> None:
-    for a, b, options, why in (
-        ([1.0] * 8, [2.0] * 7, {"paired": True}, "8 and 7 values do not pair"),
-        ([1.0] * 8, [1.0] * 8, {"margin": 5}, "margin is 5"),
-        ([1.0] * 8, [1.0] * 8, {"confidence": 95}, "confidence is 95"),
-        ([1.0], [2.0], {}, "from 2 values"),
-        ([1.0, math.nan], [1.0, 2.0], {}, r"values\[1\]"),
-    ):
-        with pytest.raises(ValueError, match=why):
-            compare(a, b, **options)
+ONES, TWO = [1.0] * 8, latency([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: compare(ONES, [2.0] * 7, paired=True), "8 and 7 values do not pair"),
+        (lambda: compare(ONES, ONES, margin=5), "margin is 5"),
+        (lambda: compare(ONES, ONES, confidence=95), "confidence is 95"),
+        (lambda: compare([1.0], [2.0]), "from 2 values"),
+        (lambda: compare([1.0, math.nan], [1.0, 2.0]), r"values\[1\]"),
+        (lambda: compare([0.0] * 8, ONES, margin=0.1), "margin is relative"),
+        (lambda: comparison.holm([0.5, 1.5]), r"p_values\[1\] is 1\.5"),
+        (lambda: comparison.anova([TWO]), "two or more"),
+        (lambda: comparison.compare_all({"a": TWO}), "at least two"),
+        (lambda: regression_gate(TWO, TWO, -0.1), "max_slowdown"),
+        (lambda: compare_live(dict.fromkeys("abc", len), INPUT), "3 models"),
+        (lambda: compare_live(dict.fromkeys("ab", len), INPUT, stop_at=0.05), "stop_at"),
+        (lambda: compare_live(dict.fromkeys("ab", len), INPUT, max_seconds=0), "max_seconds"),
+        (lambda: compare_live(dict.fromkeys("ab", len), INPUT, margin=2), "margin"),
+    ],
+)
+def test_bad_arguments(use: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        use()
 
 
 def test_results_of_the_same_rounds_pair() -> None:
@@ -342,14 +345,6 @@ def test_live_of_ties_is_undecided_or_equivalent() -> None:
         models = {name: clock.model(itertools.repeat(0.01)) for name in "ab"}
         found = compare_live(models, INPUT, max_seconds=1, margin=margin, warmup_runs=0, clock=clock)
         assert found.verdict.startswith(verdict)
-
-
-def test_live_refuses_what_makes_no_sense() -> None:
-    with pytest.raises(ValueError, match="3 models"):
-        compare_live(dict.fromkeys("abc", len), INPUT)
-    for name, value in {"stop_at": 0.05, "max_seconds": 0, "margin": 2}.items():
-        with pytest.raises(ValueError, match=name):
-            compare_live(dict.fromkeys("ab", len), INPUT, **{name: value})
 
 
 def test_live_lets_a_models_error_surface() -> None:
