@@ -20,20 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from tinybench.accuracy import (
-    balanced_accuracy,
-    checked_labels,
-    difference_interval,
-    known_classes,
-    mcnemar,
-    measure_accuracy,
-    named_datasets,
-    output_kind,
-    parity,
-    predicted_labels,
-    recall_per_class,
-    wilson_interval,
-)
+from tinybench import accuracy
+from tinybench.accuracy import difference_interval, mcnemar, measure_accuracy, parity, predicted_labels, wilson_interval
 
 DIGITS = load_digits()
 X, Y = (DIGITS.data / 16).astype(np.float32), DIGITS.target
@@ -51,11 +39,9 @@ def test_wilson_agrees_with_statsmodels_and_scipy(total: int, data: st.DataObjec
     correct = data.draw(st.integers(0, total))
     lower, upper = wilson_interval(correct, total, confidence)
     assert 0 <= lower <= correct / total <= upper <= 1
-    assert (lower, upper) == pytest.approx(
-        proportion_confint(correct, total, 1 - confidence, "wilson"), rel=1e-6, abs=1e-9
-    )
-    scipys = stats.binomtest(correct, total).proportion_ci(confidence, method="wilson")
-    assert (lower, upper) == pytest.approx((scipys.low, scipys.high), rel=1e-6, abs=1e-9)
+    scipys = tuple(stats.binomtest(correct, total).proportion_ci(confidence, method="wilson"))
+    for truth in (proportion_confint(correct, total, 1 - confidence, "wilson"), scipys):
+        assert (lower, upper) == pytest.approx(truth, rel=1e-6, abs=1e-9)
 
 
 @given(st.integers(1, 5000), st.data())
@@ -77,13 +63,13 @@ def test_wilson_takes_numpy_counts_and_refuses_shares() -> None:
 @given(hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.floats(-30, 30)))
 def test_softmax_keeps_the_labels(logits: np.ndarray) -> None:
     logits[0, 0] += 40  # certainly no distribution
-    assert output_kind(logits) == "logits"
+    assert accuracy.output_kind(logits) == "logits"
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = weights / weights.sum(axis=1, keepdims=True)
-    assert output_kind(probabilities) == "probabilities"
+    assert accuracy.output_kind(probabilities) == "probabilities"
     classes = [f"class {i}" for i in range(logits.shape[1])]
     from_logits = predicted_labels(logits, "logits", classes)
-    decided = np.sort(probabilities, axis=1)[:, -1] - np.sort(probabilities, axis=1)[:, -2] > 1e-9
+    decided = np.diff(np.sort(probabilities, axis=1))[:, -1] > 1e-9
     assert np.array_equal(from_logits[decided], predicted_labels(probabilities, "probabilities", classes)[decided])
 
 
@@ -93,25 +79,23 @@ def test_one_logit_is_one_probability(logits: np.ndarray) -> None:
     clear = np.abs(logits) > 1e-9
     cut = predicted_labels(logits, "logits", [0, 1])
     assert np.array_equal(cut[clear], predicted_labels(probabilities, "probabilities", [0, 1])[clear])
-    column = predicted_labels(logits[:, None], "logits", [0, 1])
-    assert np.array_equal(cut, column)
+    assert np.array_equal(cut, predicted_labels(logits[:, None], "logits", [0, 1]))
     pair = np.stack([np.zeros_like(logits), logits], axis=1)
     assert np.array_equal(cut, predicted_labels(pair, "logits", [0, 1], threshold=0.0))
 
 
 def test_scikit_learn_models_agree_with_their_score(digits_model: LogisticRegression) -> None:
     names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
-    models = [
-        digits_model,
-        RandomForestClassifier(20, random_state=0).fit(X[:900], names[Y[:900]]),
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(X[:900], Y[:900] + 1),
-        LinearSVC().fit(X[:900], Y[:900] == 8),
-    ]
-    truths = [Y[900:], names[Y[900:]], Y[900:] + 1, Y[900:] == 8]
-    for model, truth in zip(models, truths, strict=True):
-        result = measure_accuracy(model, (X[900:], truth))
-        assert result.values == [pytest.approx(model.score(X[900:], truth))]
-        assert result.metadata["correct"] == round(model.score(X[900:], truth) * len(truth))
+    for model, y in (
+        (digits_model, Y),
+        (RandomForestClassifier(20, random_state=0), names[Y]),
+        (make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)), Y + 1),
+        (LinearSVC(), Y == 8),
+    ):
+        result = measure_accuracy(model.fit(X[:900], y[:900]), (X[900:], y[900:]))
+        score = model.score(X[900:], y[900:])
+        assert result.values == [pytest.approx(score)]
+        assert result.metadata["correct"] == round(score * len(y[900:]))
         json.dumps(result.to_dict(), allow_nan=False)
 
 
@@ -120,22 +104,17 @@ def test_binary_columns_of_a_real_model() -> None:
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(inputs[:300], y[:300])
     inputs, y = inputs[300:], y[300:]
     score = model.score(inputs, y)
-    ways = {
-        "labels": lambda x: model.predict(x),
-        "probabilities": lambda x: model.predict_proba(x)[:, 1],
-        "logits": lambda x: model.decision_function(x),
-    }
+    ways = {"labels": model.predict, "logits": model.decision_function}
+    ways["probabilities"] = lambda x: model.predict_proba(x)[:, 1]
     for kind, way in ways.items():
         result = measure_accuracy(way, (inputs, y))
         assert result.metadata["outputs"] == kind
         assert result.values == [pytest.approx(score)]
     strict = measure_accuracy(ways["probabilities"], (inputs, y), threshold=0.9)
     assert strict.values == [pytest.approx(np.mean((model.predict_proba(inputs)[:, 1] >= 0.9) == y))]
-    signed = measure_accuracy(ways["logits"], (inputs, np.where(y == 1, 1, -1)))
-    assert signed.values == [pytest.approx(score)]
-    assert measure_accuracy(
-        ways["logits"], (inputs, np.where(y == 1, "ill", "well")), classes=["well", "ill"]
-    ).values == [pytest.approx(score)]
+    for yes, no, classes in ((1, -1, None), ("ill", "well", ["well", "ill"])):
+        result = measure_accuracy(ways["logits"], (inputs, np.where(y == 1, yes, no)), classes=classes)
+        assert result.values == [pytest.approx(score)]
 
 
 def test_onnx_sessions(digits_model: LogisticRegression) -> None:
@@ -146,10 +125,8 @@ def test_onnx_sessions(digits_model: LogisticRegression) -> None:
 
         graph = to_onnx(digits_model, X[:1], options={"zipmap": False})
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    assert (
-        measure_accuracy(session, (X[900:], Y[900:])).values
-        == measure_accuracy(digits_model, (X[900:], Y[900:])).values
-    )
+    rest = (X[900:], Y[900:])
+    assert measure_accuracy(session, rest).values == measure_accuracy(digits_model, rest).values
 
 
 def test_several_datasets(digits_model: LogisticRegression) -> None:
@@ -159,20 +136,16 @@ def test_several_datasets(digits_model: LogisticRegression) -> None:
     assert result.values == [pytest.approx(part.mean()) for part in right]
     pooled = np.concatenate(right)
     assert (result.metadata["correct"], result.metadata["total"]) == (pooled.sum(), len(pooled))
-    assert result.metadata["wilson_interval"] == pytest.approx(
-        list(wilson_interval(int(pooled.sum()), len(pooled), 0.9))
-    )
+    interval = wilson_interval(int(pooled.sum()), len(pooled), 0.9)
+    assert result.metadata["wilson_interval"] == pytest.approx(list(interval))
     assert list(result.metadata["datasets"]) == ["first", "rest"]
     assert measure_accuracy(digits_model, list(parts.values())).values == result.values
 
 
 def test_lists_and_columns_are_datasets() -> None:
-    def double(x: np.ndarray) -> np.ndarray:
-        return x[:, 0] * 2
-
-    assert measure_accuracy(double, ([[1], [2]], [2, 5])).values == [0.5]
-    assert measure_accuracy(double, ([[1], [2]], [[2], [4]])).values == [1.0]
-    assert measure_accuracy(double, [[[[1], [2]], [2, 4]]]).values == [1.0]
+    x = [[1], [2]]
+    for data, share in ((x, [2, 5]), 0.5), ((x, [[2], [4]]), 1.0), ([[x, [2, 4]]], 1.0):
+        assert measure_accuracy(lambda x: x[:, 0] * 2, data).values == [share]
 
 
 @pytest.mark.parametrize("nothing", [None, [], (), {}])
@@ -201,14 +174,14 @@ def test_bad_datasets_are_named(pair: Any, words: str, digits_model: LogisticReg
 
 def test_bad_outputs_are_named() -> None:
     good = (X[:4], Y[:4])
-    with pytest.raises(ValueError, match=r"fog: the output for row 0 is NaN \(4 of 4 rows\)"):
-        measure_accuracy(lambda x: np.full((len(x), 10), np.nan), {"fog": good})
-    with pytest.raises(ValueError, match="fog: 4 rows went in"):
-        measure_accuracy(lambda x: np.zeros((1, 10)), {"fog": good})
-    with pytest.raises(ValueError, match="fog: the prediction is 'a' where y is"):
-        measure_accuracy(lambda x: np.array(["a"] * len(x)), {"fog": good})
-    with pytest.raises(ValueError, match="classes"):
-        measure_accuracy(lambda x: np.zeros((len(x), 3)), {"fog": (X[:2], [7, 8])})
+    for model, data, why in (
+        (lambda x: np.full((len(x), 10), np.nan), good, r"fog: the output for row 0 is NaN \(4 of 4 rows\)"),
+        (lambda x: np.zeros((1, 10)), good, "fog: 4 rows went in"),
+        (lambda x: np.array(["a"] * len(x)), good, "fog: the prediction is 'a' where y is"),
+        (lambda x: np.zeros((len(x), 3)), (X[:2], [7, 8]), "classes"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            measure_accuracy(model, {"fog": data})
     with pytest.raises(ValueError, match="'auto'"):
         measure_accuracy(lambda x: x, good, outputs="probs")
 
@@ -233,12 +206,12 @@ def test_the_kind_is_decided_over_all_datasets() -> None:
 
 def test_known_classes() -> None:
     def named(y: list[Any]) -> Any:
-        return named_datasets((np.zeros((len(y), 1)), y))
+        return accuracy.named_datasets((np.zeros((len(y), 1)), y))
 
-    assert known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
-    assert known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
+    assert accuracy.known_classes(object(), "logits", np.zeros((2, 3)), named([0, 2])).tolist() == [0, 1, 2]
+    assert accuracy.known_classes(object(), "logits", np.zeros(2), named(["b", "a"])).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="pass classes"):
-        known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
+        accuracy.known_classes(object(), "logits", np.zeros((2, 3)), named([1, 3]))
 
 
 labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), min_size=1, max_size=60)
@@ -247,43 +220,42 @@ labels = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), min_size=1, m
 @given(labels)
 def test_recalls_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     y, said = (list(column) for column in zip(*pairs, strict=True))
-    recalls = recall_per_class(y, said)
+    recalls = accuracy.recall_per_class(y, said)
     occurring = sorted(set(y))
     assert list(recalls) == occurring
     truth = recall_score(y, said, labels=occurring, average=None, zero_division=0)
     assert list(recalls.values()) == pytest.approx(truth.tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes that only the prediction has
-        assert balanced_accuracy(y, said) == pytest.approx(balanced_accuracy_score(y, said))
+        assert accuracy.balanced_accuracy(y, said) == pytest.approx(balanced_accuracy_score(y, said))
 
 
 def test_labels_that_cannot_be_compared() -> None:
     for wrong in [([1], [1, 2]), ([], []), ([1], ["1"]), ([[1]], [[1]])]:
         with pytest.raises(ValueError, match="the prediction"):
-            checked_labels(*wrong)
+            accuracy.checked_labels(*wrong)
 
 
 @settings(max_examples=200)
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 50), st.integers(0, 50))
 def test_mcnemar_agrees_with_statsmodels(only_a: int, only_b: int, both: int, neither: int) -> None:
-    rows = only_a + only_b + both + neither
+    counts = [only_a, only_b, both, neither]
+    rows = sum(counts)
     if rows == 0:
         return
     y = np.zeros(rows, int)
-    right_a = np.repeat([1, 0, 1, 0], [only_a, only_b, both, neither]).astype(bool)
-    right_b = np.repeat([0, 1, 1, 0], [only_a, only_b, both, neither]).astype(bool)
+    right_a, right_b = np.repeat([True, False, True, False], counts), np.repeat([False, True, True, False], counts)
     result = mcnemar(y, np.where(right_a, 0, 1), np.where(right_b, 0, 2))
     assert (result.only_a, result.only_b, result.rows) == (only_a, only_b, rows)
     assert result.difference == pytest.approx(right_a.mean() - right_b.mean())
     assert result.exact == (only_a + only_b < 25)
+    truth = 1.0
     if only_a + only_b:
         from statsmodels.stats import contingency_tables
 
         table = [[both, only_a], [only_b, neither]]
-        truth = contingency_tables.mcnemar(table, exact=result.exact, correction=True).pvalue
-        assert result.p_value == pytest.approx(min(1.0, truth), rel=1e-9)
-    else:
-        assert result.p_value == 1.0
+        truth = min(1.0, contingency_tables.mcnemar(table, exact=result.exact, correction=True).pvalue)
+    assert result.p_value == pytest.approx(truth, rel=1e-9)
     assert "McNemar" in str(result)
 
 
@@ -313,10 +285,9 @@ def test_difference_is_antisymmetric(only_a: int, only_b: int, others: int) -> N
 
 
 @pytest.mark.processor
-@given(
-    hnp.arrays(np.float64, (7, 3), elements=st.floats(0, 1)), hnp.arrays(np.float64, (7, 3), elements=st.floats(0, 1))
-)
-def test_parity_agrees_with_numpy(a: np.ndarray, b: np.ndarray) -> None:
+@given(hnp.arrays(np.float64, (2, 7, 3), elements=st.floats(0, 1)))
+def test_parity_agrees_with_numpy(pair: np.ndarray) -> None:
+    a, b = pair
     result = parity(a, b)
     assert result.max_difference == pytest.approx(np.abs(a - b).max())
     assert result.mean_difference == pytest.approx(np.abs(a - b).mean())
@@ -328,15 +299,11 @@ def test_parity_agrees_with_numpy(a: np.ndarray, b: np.ndarray) -> None:
 @pytest.mark.processor
 def test_parity_refuses() -> None:
     a = np.array([[0.5, 0.5]])
-    for wrong, words in [
-        ((a, a[:, :1]), "shape"),
-        ((a, a * np.nan), "pred_b"),
-        ((["a"], [1]), "text"),
-        (([], []), "0 rows"),
-    ]:
+    wrong_ones = ((a, a[:, :1]), "shape"), ((a, a * np.nan), "pred_b"), ((["a"], [1]), "text"), (([], []), "0 rows")
+    for wrong, words in wrong_ones:
         with pytest.raises(ValueError, match=words):
             parity(*wrong)
-    assert parity(["a", "b"], ["a", "c"]).label_agreement == 0.5
-    assert parity(["a", "b"], ["a", "c"]).max_difference is None
+    texts = parity(["a", "b"], ["a", "c"])
+    assert (texts.label_agreement, texts.max_difference) == (0.5, None)
     low = np.array([[0.0, -np.inf]])
     assert parity(low, low).max_difference == 0.0

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from tinybench.comparison import (
-    Comparison,
-    anova,
-    anytime_interval,
-    check_comparable,
-    cohens_d,
-    cohens_d_paired,
-    compare,
-    compare_all,
-    compare_live,
-    decide,
-    holm,
-    median_ratio,
-    permutation_test,
-    regression_gate,
-    runs_to_decide,
-    sign_e_value,
-    sign_test,
-    vargha_delaney_a12,
-    welch_intervals,
-    welch_test,
-    wilcoxon_test,
-)
+from tinybench import comparison
+from tinybench.comparison import compare, compare_live, median_ratio, regression_gate, sign_test, vargha_delaney_a12
 from tinybench.latency import measure_latencies
 from tinybench.result import BenchmarkResult
 
 INPUT = np.zeros((1, 4))
 positive = st.floats(1e-6, 1e3, allow_subnormal=False)
-rounds = st.lists(st.tuples(positive, positive), min_size=6, max_size=60)
+rounds = st.lists(st.tuples(positive, positive), min_size=6, max_size=60).map(
+    lambda pairs: list(zip(*pairs, strict=True))
+)
 
 
 def latency(values: Any, **metadata: Any) -> BenchmarkResult:
@@ -52,8 +35,7 @@ def latency(values: Any, **metadata: Any) -> BenchmarkResult:
 class Clock:
     """Time that only the models spend."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    now = 0.0
 
     def __call__(self) -> float:
         return self.now
@@ -65,27 +47,20 @@ class Clock:
         return call
 
 
-def endless(value: float) -> Any:
-    while True:
-        yield value
-
-
 # paired rounds
-
-
 @given(rounds)
-def test_interval_and_sign_test_agree(pairs: list[tuple[float, float]]) -> None:
-    a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+def test_interval_and_sign_test_agree(samples: list[tuple[float, ...]]) -> None:
+    a, b = samples
     ratio, low, high = median_ratio(a, b)
     assert low <= ratio * (1 + 1e-12)
     assert ratio <= high * (1 + 1e-12)
-    if not any(0 < abs(math.log(x / y)) < 1e-12 for x, y in pairs):
+    if not any(0 < abs(math.log(x / y)) < 1e-12 for x, y in zip(a, b, strict=True)):
         assert (sign_test(a, b) <= 0.05) == (low > 1 or high < 1)
 
 
 @given(rounds)
-def test_swapping_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
-    a, b = [p[0] for p in pairs], [p[1] for p in pairs]
+def test_swapping_inverts_the_ratio(samples: list[tuple[float, ...]]) -> None:
+    a, b = samples
     there, back = median_ratio(a, b), median_ratio(b, a)
     assert there[0] == pytest.approx(1 / back[0])
     assert there[1:] == pytest.approx((1 / back[2], 1 / back[1]))
@@ -96,10 +71,9 @@ def test_swapping_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
 @pytest.mark.parametrize(("n", "confidence"), [(6, 0.95), (15, 0.95), (40, 0.95), (200, 0.95), (40, 0.8)])
 def test_the_paired_interval_covers(n: int, confidence: float) -> None:
     rng, trials = np.random.default_rng(n), 1500
-    logs = rng.laplace(math.log(1.02), 0.05, (trials, n))
     held = 0
-    for row in logs:
-        _, low, high = median_ratio(list(np.exp(row)), [1.0] * n, confidence)
+    for row in np.exp(rng.laplace(math.log(1.02), 0.05, (trials, n))):
+        _, low, high = median_ratio(list(row), [1.0] * n, confidence)
         held += low <= 1.02 <= high
     tail = (1 - confidence) / 2
     rank = max(r for r in range(1, n + 1) if stats.binom.cdf(r - 1, n, 0.5) <= tail)
@@ -119,7 +93,7 @@ def test_drift_cancels_in_pairs() -> None:
 @given(st.lists(st.integers(-4, 4), min_size=2, max_size=80).filter(any))
 def test_wilcoxon_is_scipys(differences: list[int]) -> None:
     truth = stats.wilcoxon(differences, method="asymptotic", zero_method="wilcox").pvalue
-    assert wilcoxon_test(differences) == pytest.approx(float(truth), rel=1e-9)
+    assert comparison.wilcoxon_test(differences) == pytest.approx(float(truth), rel=1e-9)
 
 
 @pytest.mark.parametrize(("wins", "n"), [(5, 6), (60, 100), (600, 1000), (0, 20)])
@@ -129,19 +103,14 @@ def test_sign_test_is_binomial(wins: int, n: int) -> None:
 
 
 # independent samples
-
-
-@settings(deadline=None)
 @given(st.integers(2, 30), st.integers(2, 30), st.floats(0.1, 10), st.integers(0, 10**6))
 def test_welch_is_scipys_and_statsmodels(n: int, m: int, scale: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = rng.normal(10, 1, n), rng.normal(11, scale, m)
-    t, df, p = welch_test(a, b)
     truth = stats.ttest_ind(a, b, equal_var=False)
-    assert (t, df, p) == pytest.approx((truth.statistic, truth.df, truth.pvalue))
-    difference, _ = welch_intervals(a, b)
+    assert comparison.welch_test(a, b) == pytest.approx((truth.statistic, truth.df, truth.pvalue))
     other = CompareMeans(DescrStatsW(a), DescrStatsW(b)).tconfint_diff(usevar="unequal")
-    assert difference == pytest.approx(other)
+    assert comparison.welch_intervals(a, b)[0] == pytest.approx(other)
 
 
 def test_the_blogs_numbers() -> None:
@@ -156,9 +125,9 @@ def test_fiellers_interval_covers_and_agrees_with_the_test() -> None:
     rng, held, agree = np.random.default_rng(1), 0, 0
     for _ in range(2000):
         a, b = rng.normal(10.5, 1, 12), rng.normal(10, 2, 18)
-        _, (low, high) = welch_intervals(a, b)
+        _, (low, high) = comparison.welch_intervals(a, b)
         held += low <= 1.05 <= high
-        agree += (welch_test(a, b)[2] <= 0.05) == (low > 1 or high < 1)
+        agree += (comparison.welch_test(a, b)[2] <= 0.05) == (low > 1 or high < 1)
     assert agree == 2000
     assert 0.935 < held / 2000 < 0.965
 
@@ -167,72 +136,60 @@ def test_constant_samples() -> None:
     assert compare([2.0] * 5, [2.0] * 5, paired=False).verdict.startswith("undecided")
     assert compare([2.0] * 5, [3.0] * 5, paired=False).p_value == 0.0
     assert compare([2.0] * 8, [2.0] * 8, paired=True, margin=0.01).verdict == "equivalent"
-    assert cohens_d([1.0, 1.0], [2.0, 2.0]) == -math.inf
+    assert comparison.cohens_d([1.0, 1.0], [2.0, 2.0]) == -math.inf
 
 
 def test_permutation_is_uniform_without_a_difference() -> None:
     rng = np.random.default_rng(2)
     for paired in (False, True):
-        p = [permutation_test(*rng.lognormal(0, 1, (2, 12)), paired=paired, resamples=99) for _ in range(400)]
+        p = [
+            comparison.permutation_test(*rng.lognormal(0, 1, (2, 12)), paired=paired, resamples=99) for _ in range(400)
+        ]
         assert 0.02 < np.mean(np.array(p) <= 0.05) < 0.09
 
 
 # effect sizes, several models
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.lists(st.integers(0, 5), min_size=1, max_size=20))
 def test_a12_counts_pairs(a: list[int], b: list[int]) -> None:
     counted = np.mean([(x > y) + 0.5 * (x == y) for x in a for y in b])
     assert vargha_delaney_a12(a, b) == pytest.approx(counted)
-    statistic = stats.mannwhitneyu(a, b).statistic
-    assert vargha_delaney_a12(a, b) == pytest.approx(statistic / len(a) / len(b))
+    assert vargha_delaney_a12(a, b) == pytest.approx(stats.mannwhitneyu(a, b).statistic / len(a) / len(b))
 
 
 def test_cohens_d_is_the_t_value_rescaled() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.normal(1, 1, 14), rng.normal(0, 2, 9)
-    assert cohens_d(a, b) == pytest.approx(stats.ttest_ind(a, b).statistic * math.sqrt(1 / 14 + 1 / 9))
-    assert cohens_d_paired(a[:9], b) == pytest.approx(stats.ttest_rel(a[:9], b).statistic / 3)
+    assert comparison.cohens_d(a, b) == pytest.approx(stats.ttest_ind(a, b).statistic * math.sqrt(1 / 14 + 1 / 9))
+    assert comparison.cohens_d_paired(a[:9], b) == pytest.approx(stats.ttest_rel(a[:9], b).statistic / 3)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_is_statsmodels(p_values: list[float]) -> None:
-    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
-
-
-def test_holm_refuses_what_is_no_p_value() -> None:
-    with pytest.raises(ValueError, match=r"p_values\[1\] is 1\.5"):
-        holm([0.5, 1.5])
+    assert comparison.holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
 def test_anova_is_scipys() -> None:
     rng = np.random.default_rng(4)
     groups = [rng.normal(i / 3, 1, n) for i, n in enumerate((8, 5, 20))]
     truth = stats.f_oneway(*groups)
-    table = anova({str(i): latency(g) for i, g in enumerate(groups)})
+    table = comparison.anova({str(i): latency(g) for i, g in enumerate(groups)})
     assert (table["f"], table["p_value"]) == pytest.approx((truth.statistic, truth.pvalue))
-    assert anova([latency([1, 1]), latency([2, 2])])["p_value"] == 0
-    with pytest.raises(ValueError, match="two or more"):
-        anova([latency([1, 2])])
+    assert comparison.anova([latency([1, 1]), latency([2, 2])])["p_value"] == 0
 
 
 def test_compare_all_keeps_the_familywise_rate() -> None:
     rng, alarms = np.random.default_rng(5), 0
     for _ in range(300):
         results = {name: latency(values) for name, values in zip("abcd", rng.lognormal(0, 0.1, (4, 30)), strict=True)}
-        alarms += any(c.verdict in ("faster", "slower") for c in compare_all(results, paired=True))
+        alarms += any(c.verdict in ("faster", "slower") for c in comparison.compare_all(results, paired=True))
     assert alarms / 300 < 0.09
-    with pytest.raises(ValueError, match="at least two"):
-        compare_all({"a": latency([1, 2])})
 
 
 # verdicts
-
-
 @given(st.floats(-0.5, 0.5), st.floats(0.001, 0.5), st.floats(0, 0.3), st.integers(6, 1000))
 def test_verdicts_follow_from_the_interval(change: float, half: float, margin: float, n: int) -> None:
     low, high = change - half, change + half
-    verdict = decide(change, (low, high), n, margin)
+    verdict = comparison.decide(change, (low, high), n, margin)
     if margin > 0 and -margin <= low and high <= margin:
         assert verdict == "equivalent"
     elif high < 0 or low > 0:
@@ -243,7 +200,7 @@ def test_verdicts_follow_from_the_interval(change: float, half: float, margin: f
 
 def test_that_many_runs_decide_four_times_in_five() -> None:
     rng, n = np.random.default_rng(6), 100
-    needed = runs_to_decide(n, 1.96 * 0.1 / math.sqrt(n), 0.01)
+    needed = comparison.runs_to_decide(n, 1.96 * 0.1 / math.sqrt(n), 0.01)
     means = rng.normal(0.01, 0.1, (2000, needed)).mean(axis=1)
     found = np.mean(means - 1.96 * 0.1 / math.sqrt(needed) > 0)
     assert 0.77 < found < 0.83
@@ -265,8 +222,6 @@ def test_gate_needs_more_runs_near_its_limit() -> None:
     assert far.verdict == "fails"
     assert near.verdict == f"cannot tell: needs {near.needs} runs"
     assert "limit 5 %" in str(near)
-    with pytest.raises(ValueError, match="max_slowdown"):
-        regression_gate(latency(base), latency(base), -0.1)
 
 
 def test_few_rounds_are_undecided_not_an_error() -> None:
@@ -277,16 +232,11 @@ def test_few_rounds_are_undecided_not_an_error() -> None:
 
 
 def test_values_without_a_ratio() -> None:
-    found = compare(
-        BenchmarkResult("growth", [0.0, -1e6, 1e6, 0, 0, 0, 0], unit="B"),
-        BenchmarkResult("growth", [5e6] * 7, unit="B"),
-        paired=True,
-    )
+    a, b = (BenchmarkResult("growth", v, unit="B") for v in ([0.0, -1e6, 1e6, 0, 0, 0, 0], [5e6] * 7))
+    found = compare(a, b, paired=True)
     assert math.isnan(found.ratio)
     assert str(found).startswith("a is 5.0 MB lower than b (95 % CI 4.0–6.0 MB")
     assert found.to_dict()["ratio"] is None
-    with pytest.raises(ValueError, match="margin is relative"):
-        compare([0.0] * 8, [1.0] * 8, margin=0.1)
 
 
 def test_display_is_accessible_and_escaped() -> None:
@@ -299,8 +249,6 @@ def test_display_is_accessible_and_escaped() -> None:
 
 
 # what must not be compared
-
-
 @pytest.mark.parametrize(
     ("name", "other"),
     [
@@ -315,49 +263,58 @@ def test_unlike_results_are_refused(name: str, other: BenchmarkResult) -> None:
     one = latency([1.0], input_shape=[1, 4], system={"cpu_model": "this", "time": "now"})
     with pytest.raises(ValueError, match=name):
         compare(one, other)
-    check_comparable(one, other, allow=[name])
+    comparison.check_comparable(one, other, allow=[name])
     with pytest.raises(ValueError, match="allow names"):
-        check_comparable(one, other, allow=["color"])
+        comparison.check_comparable(one, other, allow=["color"])
 
 
-def test_bad_arguments() -> None:
-    a, b = [1.0] * 8, [2.0] * 7
-    with pytest.raises(ValueError, match="8 and 7 values do not pair"):
-        compare(a, b, paired=True)
-    with pytest.raises(ValueError, match=r"margin is 5"):
-        compare(a, a, margin=5)
-    with pytest.raises(ValueError, match="confidence is 95"):
-        compare(a, a, confidence=95)
-    with pytest.raises(ValueError, match="from 2 values"):
-        compare([1.0], [2.0])
-    with pytest.raises(ValueError, match=r"values\[1\]"):
-        compare([1.0, math.nan], [1.0, 2.0])
+ONES, TWO = [1.0] * 8, latency([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: compare(ONES, [2.0] * 7, paired=True), "8 and 7 values do not pair"),
+        (lambda: compare(ONES, ONES, margin=5), "margin is 5"),
+        (lambda: compare(ONES, ONES, confidence=95), "confidence is 95"),
+        (lambda: compare([1.0], [2.0]), "from 2 values"),
+        (lambda: compare([1.0, math.nan], [1.0, 2.0]), r"values\[1\]"),
+        (lambda: compare([0.0] * 8, ONES, margin=0.1), "margin is relative"),
+        (lambda: comparison.holm([0.5, 1.5]), r"p_values\[1\] is 1\.5"),
+        (lambda: comparison.anova([TWO]), "two or more"),
+        (lambda: comparison.compare_all({"a": TWO}), "at least two"),
+        (lambda: regression_gate(TWO, TWO, -0.1), "max_slowdown"),
+        (lambda: compare_live(dict.fromkeys("abc", len), INPUT), "3 models"),
+        (lambda: compare_live(dict.fromkeys("ab", len), INPUT, stop_at=0.05), "stop_at"),
+        (lambda: compare_live(dict.fromkeys("ab", len), INPUT, max_seconds=0), "max_seconds"),
+        (lambda: compare_live(dict.fromkeys("ab", len), INPUT, margin=2), "margin"),
+    ],
+)
+def test_bad_arguments(use: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        use()
 
 
 def test_results_of_the_same_rounds_pair() -> None:
     clock = Clock()
-    models = {"a": clock.model(endless(1e-3)), "b": clock.model(endless(2e-3))}
-    results = measure_latencies(models, INPUT, measurement_runs=10, clock=clock)
+    models = {"a": clock.model(itertools.repeat(1e-3)), "b": clock.model(itertools.repeat(2e-3))}
+    results, again = (measure_latencies(models, INPUT, measurement_runs=10, clock=clock) for _ in range(2))
     found = compare(results["a"], results["b"])
     assert found.paired
     assert str(found).startswith("a is 50 % faster than b")
-    again = measure_latencies(models, INPUT, measurement_runs=10, clock=clock)
     assert not compare(results["a"], again["b"]).paired
 
 
 # looking all the time
-
-
 @pytest.mark.parametrize("n", [1, 7, 30])
 def test_the_bet_is_fair(n: int) -> None:
-    fortune = sum(stats.binom.pmf(k, n, 0.5) * sign_e_value(k, n) for k in range(n + 1))
+    fortune = sum(stats.binom.pmf(k, n, 0.5) * comparison.sign_e_value(k, n) for k in range(n + 1))
     assert fortune == pytest.approx(1)
 
 
 def test_peeking_costs_nothing() -> None:
-    steps = np.random.default_rng(8).random((1000, 500)) < 0.5
-    counts = np.cumsum(steps, axis=1)
-    flagged = sum(any(sign_e_value(int(k), i + 1) >= 20 for i, k in enumerate(row)) for row in counts)
+    counts = np.cumsum(np.random.default_rng(8).random((1000, 500)) < 0.5, axis=1)
+    flagged = sum(any(comparison.sign_e_value(int(k), i + 1) >= 20 for i, k in enumerate(row)) for row in counts)
     assert flagged / 1000 <= 0.05
 
 
@@ -365,7 +322,7 @@ def test_the_anytime_interval_holds_at_all_times() -> None:
     rng, missed = np.random.default_rng(9), 0
     for _ in range(200):
         values = rng.normal(0.3, 1, 300)
-        ends = [anytime_interval(list(values[:n])) for n in range(5, 301, 5)]
+        ends = [comparison.anytime_interval(list(values[:n])) for n in range(5, 301, 5)]
         missed += any(not low <= 0.3 <= high for low, high in ends)
     assert missed / 200 <= 0.08
 
@@ -374,7 +331,7 @@ def test_live_decides_and_reports() -> None:
     clock, rng = Clock(), np.random.default_rng(10)
     fast, slow = (iter(size * 1e-3 * np.exp(rng.normal(0, 0.02, 10**5))) for size in (1.0, 1.05))
     found = compare_live({"fast": clock.model(fast), "slow": clock.model(slow)}, INPUT, seed=1, clock=clock)
-    assert isinstance(found, Comparison)
+    assert isinstance(found, comparison.Comparison)
     assert found.verdict == "faster"
     assert found.checks["e_value"] >= 20
     assert found.p_value <= 0.05
@@ -385,20 +342,9 @@ def test_live_decides_and_reports() -> None:
 def test_live_of_ties_is_undecided_or_equivalent() -> None:
     for margin, verdict in ((0.0, "undecided"), (0.01, "equivalent")):
         clock = Clock()
-        models = {"a": clock.model(endless(0.01)), "b": clock.model(endless(0.01))}
+        models = {name: clock.model(itertools.repeat(0.01)) for name in "ab"}
         found = compare_live(models, INPUT, max_seconds=1, margin=margin, warmup_runs=0, clock=clock)
         assert found.verdict.startswith(verdict)
-
-
-def test_live_refuses_what_makes_no_sense() -> None:
-    def model(x: Any) -> Any:
-        return x
-
-    with pytest.raises(ValueError, match="3 models"):
-        compare_live({"a": model, "b": model, "c": model}, INPUT)
-    for bad in ({"stop_at": 0.05}, {"max_seconds": 0}, {"margin": 2}):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            compare_live({"a": model, "b": model}, INPUT, **bad)
 
 
 def test_live_lets_a_models_error_surface() -> None:

@@ -19,25 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tinybench import memory
 from tinybench.heap import free_heap, without_arena
-from tinybench.memory import (
-    can_reset,
-    max_concurrent,
-    measure_memory,
-    memory_pressure,
-    memory_stages,
-    model_size,
-    peak_added,
-    python_peak,
-    read_status,
-    reset_peak,
-    resident_growth,
-)
+from tinybench.memory import measure_memory, memory_stages, model_size, peak_added, read_status, resident_growth
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 MIB = 2**20
 SIZE = 64 * MIB
-live = pytest.mark.skipif(not can_reset(), reason="this system has no /proc/self/clear_refs")
+live = pytest.mark.skipif(not memory.can_reset(), reason="this system has no /proc/self/clear_refs")
 
 
 class FakeProc:
@@ -88,18 +77,11 @@ def c_transient(milliseconds: int) -> Callable[[Any], None]:
 def onnx_transient(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a graph that expands one number to 64 MiB and adds them up."""
     onnx = pytest.importorskip("onnx")
-    helper, kinds = onnx.helper, onnx.TensorProto
-    graph = helper.make_graph(
-        [
-            helper.make_node("Expand", ["x", "shape"], ["wide"]),
-            helper.make_node("ReduceSum", ["wide"], ["y"], keepdims=0),
-        ],
-        "transient",
-        [helper.make_tensor_value_info("x", kinds.FLOAT, [1, None])],
-        [helper.make_tensor_value_info("y", kinds.FLOAT, None)],
-        [helper.make_tensor("shape", kinds.INT64, [2], [4096, 4096])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        transient (float[1, N] x) => (float y) <int64[2] shape = {4096, 4096}> {
+            wide = Expand (x, shape)
+            y = ReduceSum <keepdims = 0> (wide)
+        }""")
     path = tmp_path_factory.mktemp("onnx") / "transient.onnx"
     onnx.save(model, path)
     return path
@@ -159,14 +141,13 @@ def test_an_arena_is_seen_in_fresh_processes(repeats: int, onnx_transient: Path)
 @live
 def test_a_warm_arena_hides_from_the_kernel_but_not_from_a_twin(onnx_transient: Path) -> None:
     session = session_of(onnx_transient, True)
-    call = {"x": X}
     for _ in range(3):
-        session.run(None, call)
-    assert peak_added(lambda _: session.run(None, call), None) < 8 * MIB
+        session.run(None, {"x": X})
+    assert peak_added(lambda x: session.run(None, x), {"x": X}) < 8 * MIB
     twin, what = without_arena(session)
     assert what == "off in a twin session"
     assert session.get_session_options().enable_cpu_mem_arena is True
-    assert seen_in_every_run([peak_added(lambda _: twin.run(None, call), None)], 1)
+    assert seen_in_every_run([peak_added(lambda x: twin.run(None, x), {"x": X})], 1)
     assert without_arena(twin) == (twin, "none")
 
     class Wrapper:
@@ -183,13 +164,12 @@ def test_a_warm_arena_hides_from_the_kernel_but_not_from_a_twin(onnx_transient: 
 
 @live
 def test_small_transients_are_seen_though_the_heap_keeps_them() -> None:
+    def call(size: int) -> None:
+        np.ones(size // 8).sum()
+
     for size in (1 * MIB, 16 * MIB, 30 * MIB):
-
-        def call(_: Any, size: int = size) -> None:
-            np.ones(size // 8).sum()
-
-        call(None)
-        values = measure_memory(call, 0, measurement_runs=5).values
+        call(size)
+        values = measure_memory(call, size, measurement_runs=5).values
         # from 4 MiB on NumPy asks for huge pages, of which one may reach over each end of the array
         most = size + (MIB if size < 4 * MIB else 4 * MIB)
         assert all(0.9 * size <= value <= most for value in values), (size, values)
@@ -207,7 +187,7 @@ def test_status_of_this_process() -> None:
     ballast = np.ones(SIZE // 8)
     high = read_status()
     del ballast
-    reset_peak()
+    memory.reset_peak()
     low = read_status()
     assert high["VmHWM"] >= high["VmRSS"] > SIZE
     assert low["VmHWM"] <= high["VmHWM"] - 0.9 * SIZE
@@ -219,7 +199,7 @@ def test_status_in_bytes(proc: FakeProc) -> None:
     (proc.root / "self" / "status").write_text("VmRSS: 5 kB\n")
     with pytest.raises(OSError, match="high-water mark"):
         read_status(proc.root)
-    assert not can_reset(proc.root / "nowhere")
+    assert not memory.can_reset(proc.root / "nowhere")
 
 
 def test_peaks_on_a_fake_process(proc: FakeProc) -> None:
@@ -236,16 +216,16 @@ def test_peaks_on_a_fake_process(proc: FakeProc) -> None:
 
 
 def test_python_peak() -> None:
-    assert python_peak(bytearray, 3_000_000) == pytest.approx(3_000_000, rel=0.01)
+    assert memory.python_peak(bytearray, 3_000_000) == pytest.approx(3_000_000, rel=0.01)
     assert not tracemalloc.is_tracing()
     tracemalloc.start()
     try:
-        assert python_peak(np.ones, 100_000) == pytest.approx(800_000, rel=0.01)
+        assert memory.python_peak(np.ones, 100_000) == pytest.approx(800_000, rel=0.01)
         assert tracemalloc.is_tracing()
     finally:
         tracemalloc.stop()
     with pytest.raises(ZeroDivisionError):
-        python_peak(lambda x: x / 0, 1)
+        memory.python_peak(lambda x: x / 0, 1)
     assert not tracemalloc.is_tracing()
 
 
@@ -253,9 +233,8 @@ def test_where_there_is_no_proc_a_fresh_process_measures(tmp_path: Path) -> None
     result = measure_memory(np.ones, SIZE // 8, measurement_runs=2, proc=tmp_path)
     assert seen_in_every_run(result.values, 2)
     assert result.metadata["processes"] == 2
-    assert seen_in_every_run(
-        measure_memory(lambda x: np.ones(SIZE // 8), X, measurement_runs=1, proc=tmp_path).values, 1
-    )
+    result = measure_memory(lambda x: np.ones(SIZE // 8), X, measurement_runs=1, proc=tmp_path)
+    assert seen_in_every_run(result.values, 1)
     lock = threading.Lock()
     with pytest.raises(TypeError, match="memory_stages"):
         measure_memory(lambda x: lock, X, proc=tmp_path)
@@ -294,13 +273,12 @@ def test_stages_of_numbers_given() -> None:
         n = next(count)
         return {"method": "m", "stages": {s: {"peak": n, "retained": 10 + n, "resident": 20 + n} for s in STAGES}}
 
-    stages = memory_stages("json:loads", X, repeats=3, launch=launch)
-    assert stages["load"].values == [0, 1, 2]
-    assert stages["load"].metadata["retained"] == [10, 11, 12]
-    assert stages["load"].metadata["resident"] == [20, 21, 22]
-    for wrong in ({"repeats": 0}, {"steady_calls": 0}):
-        with pytest.raises(ValueError, match=r"repeats|steady_calls"):
-            memory_stages("json:loads", X, launch=launch, **wrong)  # type: ignore[arg-type]
+    load = memory_stages("json:loads", X, repeats=3, launch=launch)["load"]
+    assert load.values == [0, 1, 2]
+    assert (load.metadata["retained"], load.metadata["resident"]) == ([10, 11, 12], [20, 21, 22])
+    for wrong in ("repeats", "steady_calls"):
+        with pytest.raises(ValueError, match=wrong):
+            memory_stages("json:loads", X, launch=launch, **{wrong: 0})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="lambda"):
         memory_stages(lambda: 1, X, launch=launch)
 
@@ -309,16 +287,14 @@ def test_errors_of_a_fresh_process_come_back() -> None:
     def broken() -> Any:
         raise KeyError("no such file")
 
-    with pytest.raises(RuntimeError, match="KeyError: 'no such file'"):
-        memory_stages(broken, X, repeats=1)
-
     def ends() -> Any:
         import os
 
         os._exit(7)
 
-    with pytest.raises(RuntimeError, match="code 7"):
-        memory_stages(ends, X, repeats=1)
+    for load, why in (broken, "KeyError: 'no such file'"), (ends, "code 7"):
+        with pytest.raises(RuntimeError, match=why):
+            memory_stages(load, X, repeats=1)
 
 
 @given(st.lists(st.integers(-50, 90), min_size=12, max_size=12), st.sampled_from([2, 3, 4, 6]))
@@ -349,10 +325,9 @@ def test_a_real_leak_is_found_and_a_clean_model_is_not_accused() -> None:
 
 
 def test_growth_refuses() -> None:
-    with pytest.raises(ValueError, match="do not divide"):
-        resident_growth(len, X, runs=101)
-    with pytest.raises(ValueError, match="blocks"):
-        resident_growth(len, X, blocks=1)
+    for wrong, why in ({"runs": 101}, "do not divide"), ({"blocks": 1}, "blocks"):
+        with pytest.raises(ValueError, match=why):
+            resident_growth(len, X, **wrong)
 
 
 def test_growth_without_proc_is_read_by_psutil(tmp_path: Path) -> None:
@@ -365,17 +340,15 @@ def test_growth_without_proc_is_read_by_psutil(tmp_path: Path) -> None:
 def test_sizes(tmp_path: Path, onnx_transient: Path) -> None:
     onnx = pytest.importorskip("onnx")
     (tmp_path / "deep").mkdir()
-    (tmp_path / "a.bin").write_bytes(b"x" * 1000)
-    (tmp_path / "deep" / "b.bin").write_bytes(b"x" * 234)
+    (tmp_path / "a.bin").write_bytes(bytes(1000))
+    (tmp_path / "deep" / "b.bin").write_bytes(bytes(234))
     assert model_size(tmp_path) == 1234
     assert model_size(str(tmp_path / "a.bin")) == 1000
     with pytest.raises(FileNotFoundError):
         model_size(tmp_path / "nowhere.onnx")
-    size = onnx_transient.stat().st_size
-    assert model_size(onnx_transient) == size
-    assert model_size(session_of(onnx_transient, True)) == size
-    assert model_size(onnx.load(onnx_transient)) == size
-    assert model_size(onnx_transient.read_bytes()) == size
+    content = onnx_transient.read_bytes()
+    for form in (onnx_transient, session_of(onnx_transient, True), onnx.load(onnx_transient), content):
+        assert model_size(form) == len(content)
     weights = {"w": np.arange(1000.0)}
     assert model_size(weights) == len(pickle.dumps(weights, protocol=pickle.HIGHEST_PROTOCOL))
     with pytest.raises(TypeError, match="pass the path"):
@@ -384,26 +357,18 @@ def test_sizes(tmp_path: Path, onnx_transient: Path) -> None:
 
 def test_external_weights_count(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
-    helper, kinds = onnx.helper, onnx.TensorProto
-    weight = onnx.numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", kinds.FLOAT, [None, 64])],
-        [helper.make_tensor_value_info("y", kinds.FLOAT, [None, 64])],
-        [weight],
-    )
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[N, 64] x) => (float[N, 64] y) {y = MatMul (x, w)}'
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((64, 64), np.float32), "w"))
     path = tmp_path / "m.onnx"
-    onnx.save(
-        helper.make_model(graph, ir_version=10), path, save_as_external_data=True, location="m.data", size_threshold=0
-    )
+    onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
     assert (tmp_path / "m.data").stat().st_size >= 64 * 64 * 4
     assert model_size(path) == path.stat().st_size + (tmp_path / "m.data").stat().st_size
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(0, 10**12))
 def test_capacity(available: int, each: int, shared: int) -> None:
-    fit = max_concurrent(available, each, shared)
+    fit = memory.max_concurrent(available, each, shared)
     assert fit >= 0
     assert fit == 0 or shared + fit * each <= available * (1 + 1e-12)
     assert shared + (fit + 1) * each > available * (1 - 1e-12)
@@ -412,11 +377,11 @@ def test_capacity(available: int, each: int, shared: int) -> None:
 def test_capacity_refuses() -> None:
     for wrong in [(1, 0), (-1, 1), (1, -1), (math.inf, 1), (1, math.nan), (1, 1, -1)]:
         with pytest.raises(ValueError, match="give bytes"):
-            max_concurrent(*wrong)
-    assert memory_pressure(2e6, 500) == 1e9
+            memory.max_concurrent(*wrong)
+    assert memory.memory_pressure(2e6, 500) == 1e9
     for bad in [(-1, 1), (1, math.nan)]:
         with pytest.raises(ValueError, match="at least 0"):
-            memory_pressure(*bad)
+            memory.memory_pressure(*bad)
 
 
 def test_free_heap_reports() -> None:

@@ -19,21 +19,10 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tinybench import measure_accuracy, measure_latency
+from tinybench import measure_accuracy, measure_latency, onnx
 from tinybench.course import cached_fit
 from tinybench.graphs import load_graph
-from tinybench.onnx import (
-    OnnxModel,
-    check_parity,
-    numpy_baseline,
-    operator_profile,
-    operator_shares,
-    operators,
-    session_options,
-    time_breakdown,
-    to_onnx,
-    weights,
-)
+from tinybench.onnx import OnnxModel, check_parity, numpy_baseline, operators, time_breakdown, to_onnx, weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)).astype(np.float32)
@@ -98,15 +87,12 @@ def test_bad_models_are_refused(tmp_path: Path) -> None:
 def test_bad_files_are_explained(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.onnx"):
         OnnxModel(tmp_path / "nowhere.onnx")
-    (tmp_path / "text.onnx").write_text("this is no model")
-    with pytest.raises(ValueError, match="no ONNX model"):
-        OnnxModel(tmp_path / "text.onnx")
-    path = to_onnx(LogisticRegression().fit(X, LABELS), X, tmp_path / "m.onnx")
-    graph = load_graph(path)
+    graph = load_graph(to_onnx(LogisticRegression().fit(X, LABELS), X, tmp_path / "m.onnx"))
     graph.ir_version = 99
-    path.write_bytes(graph.SerializeToString())
-    with pytest.raises(ValueError, match="IR version 99"):
-        OnnxModel(path)
+    for content, why in (b"this is no model", "no ONNX model"), (graph.SerializeToString(), "IR version 99"):
+        (tmp_path / "bad.onnx").write_bytes(content)
+        with pytest.raises(ValueError, match=why):
+            OnnxModel(tmp_path / "bad.onnx")
 
 
 def test_graphs_are_inspected(tmp_path: Path) -> None:
@@ -120,7 +106,7 @@ def test_graphs_are_inspected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("option", "value"), [("threads", 0), ("threads", 1.5), ("optimization", "fast")])
 def test_bad_conditions_are_refused(option: str, value: Any) -> None:
     with pytest.raises(ValueError, match=option):
-        session_options(**{option: value})
+        onnx.session_options(**{option: value})
 
 
 @pytest.mark.processor
@@ -137,7 +123,7 @@ def test_baseline_equals_scikit_learn(classes: int) -> None:
 
 def test_profile_comes_from_the_runtime(tmp_path: Path) -> None:
     model = OnnxModel(to_onnx(cached_fit(network(), X, LABELS), X, tmp_path / "m.onnx"))
-    profile = operator_profile(model, X[:8], runs=5, warmup_runs=2, trace=tmp_path / "kept" / "trace.json")
+    profile = onnx.operator_profile(model, X[:8], runs=5, warmup_runs=2, trace=tmp_path / "kept" / "trace.json")
     assert sum(profile.shares.values()) == pytest.approx(1)
     assert {"Softmax"} <= set(profile.shares)
     assert profile.trace is not None
@@ -156,7 +142,7 @@ def test_shares_are_of_medians(first: list[int], second: list[int]) -> None:
         for op, values in (("Gemm", first), ("Relu", second))
         for i, dur in enumerate(values)
     ]
-    shares = operator_shares(events)
+    shares = onnx.operator_shares(events)
     whole = np.median(first) + np.median(second)
     assert shares["Gemm"] == pytest.approx(np.median(first) / whole)
     assert sum(shares.values()) == pytest.approx(1)

@@ -13,20 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinybench.pareto import (
-    DEFAULT_WEIGHTS,
-    Requirements,
-    as_rows,
-    central,
-    composite_score,
-    dominates,
-    hypervolume_2d,
-    interval,
-    membership_probability,
-    pareto_frontier,
-    replicate,
-    staircase,
-)
+from tinybench import pareto
+from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
 
@@ -46,7 +34,6 @@ def energy(value: float, measured: bool, unit: str = "J") -> BenchmarkResult:
 
 
 # --- dominance and frontier -------------------------------------------------------------------------------------------
-
 # few distinct values make ties and duplicates the rule; signed zeros are equal
 COORDINATE = st.one_of(st.integers(-2, 2).map(float), st.just(-0.0), st.floats(allow_nan=False, allow_infinity=True))
 CASES = st.integers(2, 5).flatmap(
@@ -57,7 +44,7 @@ CASES = st.integers(2, 5).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(CASES)
 def test_frontier_agrees_with_all_pairs(case: tuple[list[tuple[float, ...]], list[str]]) -> None:
     points, directions = case
@@ -81,9 +68,7 @@ def test_worked_examples_dominate_nobody() -> None:
 
 
 def test_hundred_thousand_points() -> None:
-    rng = np.random.default_rng(0)
-    random = rng.random((100_000, 2))
-    curve = np.linspace(0, 1, 100_000)
+    random, curve = np.random.default_rng(0).random((100_000, 2)), np.linspace(0, 1, 100_000)
     for points, size in ((random, None), (np.column_stack([curve, curve]), 100_000)):
         start = time.process_time()
         np.unique(points, axis=0)
@@ -95,67 +80,34 @@ def test_hundred_thousand_points() -> None:
 
 
 def test_rows_keep_identity_order_and_duplicates() -> None:
-    rows = [
-        {"model": name, "latency": x, "accuracy": y}
-        for name, x, y in [("a", 2, 0.9), ("b", 1, 0.8), ("c", 2, 0.9), ("d", 3, 0.8)]
-    ]
+    numbers = {"a": (2, 0.9), "b": (1, 0.8), "c": (2, 0.9), "d": (3, 0.8)}
+    rows = [{"model": name, "latency": x, "accuracy": y} for name, (x, y) in numbers.items()]
     frontier = pareto_frontier(rows)
     assert [row["model"] for row in frontier] == ["a", "b", "c"]
     assert frontier[0] is rows[0]
 
 
 def test_results_count_by_median_and_by_all_answers() -> None:
-    assert central(latency(1.0, 2.0, 90.0)) == 2.0
-    pooled = BenchmarkResult("accuracy", [1.0, 0.5, 0.5], {"correct": 95, "total": 100})
-    assert central(pooled) == 0.95
-    assert central(np.float32(0.5)) == 0.5
+    assert pareto.central(latency(1.0, 2.0, 90.0)) == 2.0
+    assert pareto.central(BenchmarkResult("accuracy", [1.0, 0.5, 0.5], {"correct": 95, "total": 100})) == 0.95
+    assert pareto.central(np.float32(0.5)) == 0.5
 
 
 def test_as_rows_turns_the_table() -> None:
-    rows = as_rows({"latency": {"a": 1.0, "b": 2.0}, "accuracy": {"b": 0.9}})
+    rows = pareto.as_rows({"latency": {"a": 1.0, "b": 2.0}, "accuracy": {"b": 0.9}})
     assert rows == [{"model": "a", "latency": 1.0}, {"model": "b", "latency": 2.0, "accuracy": 0.9}]
-
-
-@pytest.mark.parametrize(
-    ("points", "objectives", "message"),
-    [
-        ([], {"latency": "min"}, "there are no points"),
-        ([(1.0,)], {}, "there are no objectives"),
-        ([(1.0, float("nan"))], {"latency": "min", "accuracy": "max"}, "accuracy of point 0 is NaN"),
-        ([{"model": "svm", "latency": 1.0}], {"latency": "min", "accuracy": "max"}, "svm has no 'accuracy'"),
-        ([(1.0, 2.0, 3.0)], {"latency": "min", "accuracy": "max"}, "point 0 has 3 numbers for 2 objectives"),
-        ([(1.0, 2.0)], {"latency": "min", "accuracy": "maximum"}, "it is 'min' or 'max'"),
-        ([(1.0, "fast")], {"latency": "min", "accuracy": "max"}, "holds something that is no number"),
-    ],
-)
-def test_bad_points(points: Any, objectives: dict[str, str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        pareto_frontier(points, objectives)
-
-
-def test_dominates_refuses_what_cannot_be_compared() -> None:
-    with pytest.raises(ValueError, match="must match"):
-        dominates((1, 2), (1, 2, 3))
-    with pytest.raises(ValueError, match="must match"):
-        dominates((1, 2), (1, 2), maximize=[True])
-    with pytest.raises(ValueError, match="NaN"):
-        dominates((1, float("nan")), (1, 2))
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_an_estimate_never_ranks_against_a_measurement(order: tuple[int, ...]) -> None:
-    rows = [
-        {"model": "m1", "energy": energy(1, True)},
-        {"model": "m2", "energy": energy(2, True)},
-        {"model": "guess", "energy": energy(0.5, False)},
-    ]
-    mixed = [rows[i] for i in order]
+    spent = [("m1", energy(1, True)), ("m2", energy(2, True)), ("guess", energy(0.5, False))]
+    mixed = [{"model": spent[i][0], "energy": spent[i][1]} for i in order]
     for use in (
         lambda: pareto_frontier(mixed, ENERGY),
         lambda: composite_score(mixed, {"energy": 1.0}),
         lambda: Requirements(energy_budget_mj=5).filter(mixed),
         lambda: Requirements().rank(mixed, by="energy"),
-        lambda: membership_probability(mixed, ENERGY),
+        lambda: pareto.membership_probability(mixed, ENERGY),
         lambda: plot_pareto_frontier([{**row, "accuracy": 0.9} for row in mixed], {"energy": "min", "accuracy": "max"}),
     ):
         with pytest.raises(ValueError, match=r"'guess' is an estimate, of 'm[12]' a measurement"):
@@ -174,7 +126,6 @@ def test_units_must_agree() -> None:
 
 
 # --- staircase and hypervolume ----------------------------------------------------------------------------------------
-
 SMALL = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=12)
 
 
@@ -193,15 +144,11 @@ def test_hypervolume_of_the_worked_example() -> None:
     points = [(10, 90), (15, 95), (12, 91)]
     assert hypervolume_2d(points, (20, 80)) == pytest.approx(128)
     assert hypervolume_2d([*points, (12, 95)], {"latency": 20, "accuracy": 80}) == pytest.approx(140)
-    with pytest.raises(ValueError, match="2 objectives, not 3"):
-        hypervolume_2d([(1, 2, 3)], (1, 2, 3), dict.fromkeys("abc", "min"))
-    with pytest.raises(ValueError, match="no points"):
-        hypervolume_2d([], (1, 2))
 
 
 @given(SMALL)
 def test_staircase_is_level_then_upright(points: list[tuple[int, int]]) -> None:
-    corners = staircase(points)
+    corners = pareto.staircase(points)
     assert set(corners[::2]) == set(pareto_frontier(points))
     for (x1, y1), (x2, y2) in itertools.pairwise(corners):
         assert (x1 == x2) != (y1 == y2)
@@ -210,7 +157,6 @@ def test_staircase_is_level_then_upright(points: list[tuple[int, int]]) -> None:
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
-
 ROWS = [
     {"model": "a", "accuracy": 0.9, "latency": 0.004, "memory": 9e6, "energy": 0.001},
     {"model": "b", "accuracy": 0.95, "latency": 0.009, "memory": 4e6, "energy": 0.003},
@@ -220,17 +166,12 @@ ROWS = [
 
 def test_default_score() -> None:
     assert composite_score(ROWS)[0] == pytest.approx(0.4 * 0.9 + 0.2 / 5 + 0.2 / 10 + 0.2 / 2)
-    assert sum(DEFAULT_WEIGHTS.values()) == pytest.approx(1)
+    assert sum(pareto.DEFAULT_WEIGHTS.values()) == pytest.approx(1)
 
 
 def test_default_score_takes_results() -> None:
-    row = {
-        "accuracy": accuracy(90, 100),
-        "latency": latency(0.004),
-        "memory": BenchmarkResult("memory", [9e6], unit="B"),
-        "energy": energy(0.001, True),
-    }
-    assert composite_score([row])[0] == pytest.approx(0.52)
+    row = {"accuracy": accuracy(90, 100), "latency": latency(0.004), "energy": energy(0.001, True)}
+    assert composite_score([{**row, "memory": BenchmarkResult("memory", [9e6], unit="B")}])[0] == pytest.approx(0.52)
 
 
 @given(st.floats(1e-6, 1e6), st.sampled_from(["latency", "memory", "energy"]))
@@ -246,21 +187,6 @@ def test_scale_free_ranks_do_not_depend_on_other_rows() -> None:
     assert max(alone) <= 1
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ({"accuracy": 0.5, "latency": 0.4}, "sum to 0.9, not to 1"),
-        ({"acuracy": 1.0}, "'acuracy' to weight; did you mean 'accuracy'"),
-        ({"accuracy": 1.5, "latency": -0.5}, "weight of 'latency' is -0.5"),
-        ({}, "sum to 0"),
-        ({"throughput": 1.0}, "no metric 'throughput'"),
-    ],
-)
-def test_bad_weights(weights: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        composite_score(ROWS, weights)
-
-
 def test_weights_may_carry_rounding() -> None:
     assert composite_score(ROWS, {"accuracy": 0.7, "latency": 0.2, "memory": 0.1})
     assert composite_score([{"accuracy": 0.9}], {"accuracy": 1.0, "energy": 0.0}) == [0.9]
@@ -269,41 +195,16 @@ def test_weights_may_carry_rounding() -> None:
 
 
 # --- requirements -----------------------------------------------------------------------------------------------------
-
 YAML = "latency_p95_ms: 5\naccuracy_min: 0.95\nmemory_max_mb: 100\nthroughput_min_qps: 200\nenergy_budget_mj: 20\n"
 
 
 def test_requirements_from_file_and_text(tmp_path: Path) -> None:
-    (tmp_path / "needs.yaml").write_text(YAML, encoding="utf-8")
-    from_text = Requirements.from_yaml(YAML)
-    assert from_text == Requirements(5, 0.95, 100, 200, 20)
-    assert (
-        from_text
-        == Requirements.from_yaml(tmp_path / "needs.yaml")
-        == Requirements.from_yaml(str(tmp_path / "needs.yaml"))
-    )
+    file = tmp_path / "needs.yaml"
+    file.write_text(YAML, encoding="utf-8")
+    for source in (YAML, file, str(file)):
+        assert Requirements.from_yaml(source) == Requirements(5, 0.95, 100, 200, 20)
     with pytest.raises(FileNotFoundError):
         Requirements.from_yaml("nowhere.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("latency_p59_ms: 5\n", "'latency_p59_ms'; did you mean 'latency_p95_ms'"),
-        ("acuracy_min: 0.9\n", "'acuracy_min'; did you mean 'accuracy_min'"),
-        ("7: 0.9\n", "'7'; did you mean"),
-        ("accuracy_min: 95\n", "give a fraction, such as 0.95"),
-        ("latency_p95_ms: 5ms\n", "latency_p95_ms is '5ms'; give a number"),
-        ("memory_max_mb: -1\n", "memory_max_mb is -1"),
-        ("memory_max_mb: true\n", "memory_max_mb is True"),
-        ("energy_budget_mj: .nan\n", "energy_budget_mj is nan"),
-        ("- latency_p95_ms: 5\n", "are lines such as"),
-        ("\n", "are lines such as"),
-    ],
-)
-def test_bad_requirements(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Requirements.from_yaml(text)
 
 
 def test_each_limit_reads_its_own_number() -> None:
@@ -321,47 +222,94 @@ def test_each_limit_reads_its_own_number() -> None:
     assert broken[0] == "latency_p95_ms is 5, the model has 9"
 
 
-def test_what_was_not_measured_does_not_pass() -> None:
-    with pytest.raises(ValueError, match="m has no 'memory', which memory_max_mb limits"):
-        Requirements(memory_max_mb=1).filter([{"model": "m", "latency": 1.0}])
-    with pytest.raises(ValueError, match="one number has no 95th percentile"):
-        Requirements(latency_p95_ms=1).filter([{"model": "m", "latency": 0.001}])
+def test_a_percentile_may_be_given() -> None:
     assert Requirements(latency_p95_ms=1).filter([{"latency_p95": 0.001}]) == [{"latency_p95": 0.001}]
 
 
 def test_filter_then_rank() -> None:
     needs = Requirements(accuracy_min=0.85)
-    assert [row["model"] for row in needs.rank(ROWS)] == ["a", "b"]
-    assert [row["model"] for row in needs.rank(ROWS, by="accuracy")] == ["b", "a"]
-    assert [row["model"] for row in needs.rank(ROWS, by="memory")] == ["b", "a"]
+    for by, models in ({}, ["a", "b"]), ({"by": "accuracy"}, ["b", "a"]), ({"by": "memory"}, ["b", "a"]):
+        assert [row["model"] for row in needs.rank(ROWS, **by)] == models
     assert Requirements(accuracy_min=0.99).rank(ROWS) == []
-    with pytest.raises(ValueError, match="'latancy' to rank by; did you mean 'latency'"):
-        needs.rank(ROWS, by="latancy")
-    with pytest.raises(ValueError, match="a has no 'throughput'"):
-        needs.rank(ROWS, by="throughput")
 
 
 # --- uncertainty ------------------------------------------------------------------------------------------------------
 
 
 def test_replicates_scatter_as_a_repetition_would() -> None:
-    assert replicate(accuracy(90, 100), 20_000, [0]).std() == pytest.approx(0.03, rel=0.05)
-    assert replicate(accuracy(100, 100), 2000, [0]).min() < 0.99
+    assert pareto.replicate(accuracy(90, 100), 20_000, [0]).std() == pytest.approx(0.03, rel=0.05)
+    assert pareto.replicate(accuracy(100, 100), 2000, [0]).min() < 0.99
     values = np.random.default_rng(1).normal(10, 1, 101)
-    asymptotic = math.sqrt(math.pi / 2) / math.sqrt(101)
-    assert replicate(latency(*values), 5000, [0]).std() == pytest.approx(asymptotic, rel=0.3)
+    asymptotic = math.sqrt(math.pi / 2 / 101)
+    assert pareto.replicate(latency(*values), 5000, [0]).std() == pytest.approx(asymptotic, rel=0.3)
 
 
 def test_membership_of_equals_is_shared() -> None:
     rows = [{"latency": 1.0, "accuracy": accuracy(900, 1000)} for _ in range(4)]
-    assert membership_probability(rows, resamples=4000) == pytest.approx([0.25] * 4, abs=0.03)
+    assert pareto.membership_probability(rows, resamples=4000) == pytest.approx([0.25] * 4, abs=0.03)
 
 
 def test_paired_rounds_take_the_drift_out() -> None:
     drift = np.random.default_rng(2).lognormal(0, 0.5, 30)
     rows = [{"latency": latency(*(drift * factor)), "accuracy": 0.9} for factor in (1.0, 1.01)]
-    assert membership_probability(rows, paired=True) == [1.0, 0.0]
-    assert membership_probability(rows)[1] > 0.3
+    assert pareto.membership_probability(rows, paired=True) == [1.0, 0.0]
+    assert pareto.membership_probability(rows)[1] > 0.3
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+BOTH = {"latency": "min", "accuracy": "max"}
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: pareto_frontier([], {"latency": "min"}), "there are no points"),
+        (lambda: pareto_frontier([(1.0,)], {}), "there are no objectives"),
+        (lambda: pareto_frontier([(1.0, float("nan"))], BOTH), "accuracy of point 0 is NaN"),
+        (lambda: pareto_frontier([{"model": "svm", "latency": 1.0}], BOTH), "svm has no 'accuracy'"),
+        (lambda: pareto_frontier([(1.0, 2.0, 3.0)], BOTH), "point 0 has 3 numbers for 2 objectives"),
+        (lambda: pareto_frontier([(1.0, 2.0)], {"latency": "min", "accuracy": "maximum"}), "it is 'min' or 'max'"),
+        (lambda: pareto_frontier([(1.0, "fast")], BOTH), "holds something that is no number"),
+        (lambda: composite_score(ROWS, {"accuracy": 0.5, "latency": 0.4}), "sum to 0.9, not to 1"),
+        (lambda: composite_score(ROWS, {"acuracy": 1.0}), "'acuracy' to weight; did you mean 'accuracy'"),
+        (lambda: composite_score(ROWS, {"accuracy": 1.5, "latency": -0.5}), "weight of 'latency' is -0.5"),
+        (lambda: composite_score(ROWS, {}), "sum to 0"),
+        (lambda: composite_score(ROWS, {"throughput": 1.0}), "no metric 'throughput'"),
+        (lambda: Requirements.from_yaml("latency_p59_ms: 5\n"), "'latency_p59_ms'; did you mean 'latency_p95_ms'"),
+        (lambda: Requirements.from_yaml("acuracy_min: 0.9\n"), "'acuracy_min'; did you mean 'accuracy_min'"),
+        (lambda: Requirements.from_yaml("7: 0.9\n"), "'7'; did you mean"),
+        (lambda: Requirements.from_yaml("accuracy_min: 95\n"), "give a fraction, such as 0.95"),
+        (lambda: Requirements.from_yaml("latency_p95_ms: 5ms\n"), "latency_p95_ms is '5ms'; give a number"),
+        (lambda: Requirements.from_yaml("memory_max_mb: -1\n"), "memory_max_mb is -1"),
+        (lambda: Requirements.from_yaml("memory_max_mb: true\n"), "memory_max_mb is True"),
+        (lambda: Requirements.from_yaml("energy_budget_mj: .nan\n"), "energy_budget_mj is nan"),
+        (lambda: Requirements.from_yaml("- latency_p95_ms: 5\n"), "are lines such as"),
+        (lambda: Requirements.from_yaml("\n"), "are lines such as"),
+        (lambda: dominates((1, 2), (1, 2, 3)), "must match"),
+        (lambda: dominates((1, 2), (1, 2), maximize=[True]), "must match"),
+        (lambda: dominates((1, float("nan")), (1, 2)), "NaN"),
+        (lambda: hypervolume_2d([(1, 2, 3)], (1, 2, 3), dict.fromkeys("abc", "min")), "2 objectives, not 3"),
+        (lambda: hypervolume_2d([], (1, 2)), "no points"),
+        (
+            lambda: Requirements(memory_max_mb=1).filter([{"model": "m", "latency": 1.0}]),
+            "m has no 'memory', which memory_max_mb limits",
+        ),
+        (
+            lambda: Requirements(latency_p95_ms=1).filter([{"model": "m", "latency": 0.001}]),
+            "one number has no 95th percentile",
+        ),
+        (
+            lambda: Requirements(accuracy_min=0.85).rank(ROWS, by="latancy"),
+            "'latancy' to rank by; did you mean 'latency'",
+        ),
+        (lambda: Requirements(accuracy_min=0.85).rank(ROWS, by="throughput"), "a has no 'throughput'"),
+        (lambda: plot_pareto_frontier([(1, 2), (2, 3)], labels=["one"]), "2 points; give as many labels"),
+        (lambda: plot_pareto_frontier([(1, 2, 3)], dict.fromkeys("abc", "min")), "2 objectives, not 3"),
+    ],
+)
+def test_bad_input_is_named(use: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        use()
 
 
 # --- figure -----------------------------------------------------------------------------------------------------------
@@ -383,14 +331,9 @@ def test_labels_do_not_overlap(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(14):
-        centre = rng.lognormal(-7, 0.2 if seed % 2 else 1.5)
-        rows.append(
-            {
-                "model": f"model number {i}",
-                "latency": latency(*(centre * rng.lognormal(0, 0.1, 12))),
-                "accuracy": accuracy(int(rng.integers(900, 990)), 1000),
-            }
-        )
+        times = rng.lognormal(-7, 0.2 if seed % 2 else 1.5) * rng.lognormal(0, 0.1, 12)
+        right = accuracy(int(rng.integers(900, 990)), 1000)
+        rows.append({"model": f"model number {i}", "latency": latency(*times), "accuracy": right})
     names, pairs = overlaps(plot_pareto_frontier(rows), dpi=100 + 60 * (seed % 3))
     assert pairs == 0
     assert {row["model"] for row in pareto_frontier(rows)} <= set(names)
@@ -404,52 +347,40 @@ def test_points_in_one_place_keep_their_names() -> None:
 
 def test_figure_says_what_it_shows() -> None:
     rows = [
-        {"model": "fast", "latency": latency(*[0.001] * 8), "accuracy": accuracy(90, 100)},
-        {"model": "good", "latency": latency(*[0.002] * 8), "accuracy": accuracy(95, 100)},
-        {"model": "poor", "latency": latency(*[0.003] * 8), "accuracy": accuracy(80, 100)},
+        {"model": model, "latency": latency(*[seconds] * 8), "accuracy": accuracy(right, 100)}
+        for model, seconds, right in (("fast", 0.001, 90), ("good", 0.002, 95), ("poor", 0.003, 80))
     ]
     figure = plot_pareto_frontier(rows, probabilities=[1.0, 0.9, 0.0], title="Trial")
     axes = figure.axes[0]
-    assert axes.get_xlabel() == "latency (ms), lower is better"
-    assert axes.get_ylabel() == "accuracy (%), higher is better"
-    assert axes.get_title() == "Trial"
+    said = (axes.get_xlabel(), axes.get_ylabel(), axes.get_title())
+    assert said == ("latency (ms), lower is better", "accuracy (%), higher is better", "Trial")
     assert sorted(text.get_text() for text in axes.texts) == ["fast (100%)", "good (90%)", "poor (0%)"]
-    border = next(line for line in axes.get_lines() if line.get_label() == "border")
-    corners = list(zip(*border.get_data(), strict=True))
+    corners = list(
+        zip(*next(line for line in axes.get_lines() if line.get_label() == "border").get_data(), strict=True)
+    )
     assert np.allclose(corners[1:4], [(1, 90), (2, 90), (2, 95)])
     markers = {line.get_marker() for line in axes.get_lines()} - {"None", "|", "_"}
     assert len(markers) == 2  # not by colour alone
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["on the frontier", "dominated", "border"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["on the frontier", "dominated", "border"]
 
 
 def test_estimates_are_labelled_in_the_figure() -> None:
     rows = [{"model": str(i), "energy": energy(1e-3 * (i + 1), False), "accuracy": 0.9 + i / 100} for i in range(2)]
-    figure = plot_pareto_frontier(rows, {"energy": "min", "accuracy": "max"})
-    assert figure.axes[0].get_xlabel() == "energy (mJ, estimate), lower is better"
+    axes = plot_pareto_frontier(rows, {"energy": "min", "accuracy": "max"}).axes[0]
+    assert axes.get_xlabel() == "energy (mJ, estimate), lower is better"
 
 
 @pytest.mark.parametrize("directions", list(itertools.product(["min", "max"], repeat=2)))
 def test_staircase_spans_the_axes(directions: tuple[str, str]) -> None:
     objectives = dict(zip(("memory", "throughput"), directions, strict=True))
-    figure = plot_pareto_frontier([(1, 5), (2, 2), (5, 1), (4, 4)], objectives)
-    axes = figure.axes[0]
-    border = next(line for line in axes.get_lines() if line.get_label() == "border")
-    x, y = border.get_data()
+    axes = plot_pareto_frontier([(1, 5), (2, 2), (5, 1), (4, 4)], objectives).axes[0]
+    x, y = next(line for line in axes.get_lines() if line.get_label() == "border").get_data()
     assert y[0] == axes.get_ylim()[0 if directions[1] == "max" else 1]
     assert x[-1] == axes.get_xlim()[0 if directions[0] == "max" else 1]
-
-
-def test_figure_refuses_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="2 points; give as many labels"):
-        plot_pareto_frontier([(1, 2), (2, 3)], labels=["one"])
-    with pytest.raises(ValueError, match="2 objectives, not 3"):
-        plot_pareto_frontier([(1, 2, 3)], dict.fromkeys("abc", "min"))
 
 
 def test_interval_of_every_kind() -> None:
     assert interval(3) == (3.0, 3.0)
     assert interval(latency(1, 2, 3)) == (1, 3)
     assert interval(latency(*range(1, 9))) == (1, 8)
-    low, high = interval(accuracy(353, 360))
-    assert (low, high) == pytest.approx((0.9604, 0.9906), abs=2e-4)
+    assert interval(accuracy(353, 360)) == pytest.approx((0.9604, 0.9906), abs=2e-4)
