@@ -171,46 +171,6 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-<<<<<<< HEAD
-        (["compare", "logistic.onnx", "--data", "rows.npy"], "two or more models"),
-        (["compare", "logistic.onnx", "logistic.onnx", "--data", "rows.npy"], "named twice"),
-        (["compare", "nowhere.onnx", "logistic.onnx", "--data", "rows.npy"], "nowhere.onnx: no such file"),
-        (["compare", "broken.onnx", "logistic.onnx", "--data", "rows.npy"], "broken.onnx does not load"),
-        (
-            ["compare", "logistic", "forest", "--data", "rows.npy"],
-            "neither an .onnx or .joblib file nor module:function",
-        ),
-        (["compare", "zoo:fast", "zoo:slow", "--data", "rows.npy"], "fast"),
-        (["compare", "nozoo:fast", "zoo:slow", "--data", "rows.npy"], "nozoo"),
-        (["measure", "logistic.onnx", "--data", "nowhere.npy"], "nowhere.npy: no such file"),
-        (["measure", "logistic.onnx", "--data", "objects.npy"], "no .npy or .npz file of numbers"),
-        (["measure", "logistic.onnx", "--data", "broken.npz"], "no .npy or .npz file of numbers"),
-        (["measure", "logistic.onnx", "--data", "unnamed.npz"], "name the rows X"),
-        (["measure", "logistic.onnx", "--data", "empty.npy"], "holds no rows"),
-        (["measure", "logistic.onnx", "--data", "rows.npy", "--batch", "0"], "--batch is 0"),
-        (["measure", "logistic.onnx", "--data", "rows.npy", "--seconds", "-1"], "seconds is"),
-        (["measure", "logistic.onnx", "--data", "wide.npy"], "Got: 65 Expected: 64"),
-        (["run", "logistic.onnx", "--data", "rows.npy"], "has no labels"),
-        (
-            ["run", "logistic.onnx", "--data", "digits.npz", "--requirements", "typo.yaml"],
-            "did you mean 'latency_p95_ms'",
-        ),
-        (["run", "logistic.onnx", "--data", "digits.npz", "--out", "/proc/nowhere"], "choose another output_dir"),
-        (["gate", "nowhere.json", "nowhere.json"], "nowhere.json: no such file"),
-        (["study", "zoo:slow", "--data", "rows.npy"], "has no labels"),
-        (["study", "zoo:slow"], "on which data?"),
-        (["study", "zoo:slow", "--batches", "1", "8", "--rounds", "6"], "on which data?"),
-        (["study", "--data", "digits.npz"], "a model of yours"),
-        (["study", "nowhere.joblib", "--data", "digits.npz"], "nowhere.joblib"),
-        (["study", "nowhere.onnx", "--data", "digits.npz"], "nowhere.onnx: no such file"),
-        (["gate", "broken.onnx", "broken.onnx"], "is not JSON"),
-        (["gate", "other.json", "other.json"], "other.json holds no result of tinybench: 'metric_name' is missing"),
-        (["gate", "a.json", "b.json", "--max-slowdown", "quick"], "write 5% or 0.05"),
-        (["gate", "a.json", "b.json", "--max-slowdown", "500%"], "not from 0 up to 100 %"),
-        (["compare", "logistic.onnx", "forest.onnx"], "--data"),
-        (["nonsense"], "invalid choice"),
-        ([], "examples:"),
-=======
         ("compare logistic.onnx --data rows.npy", "two or more models"),
         ("compare logistic.onnx logistic.onnx --data rows.npy", "named twice"),
         ("compare nowhere.onnx logistic.onnx --data rows.npy", "nowhere.onnx: no such file"),
@@ -232,6 +192,7 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         ("gate nowhere.json nowhere.json", "nowhere.json: no such file"),
         ("study zoo:slow --data rows.npy", "has no labels"),
         ("study zoo:slow", "on which data?"),
+        ("study zoo:slow --batches 1 8 --rounds 6", "on which data?"),
         ("study --data digits.npz", "a model of yours"),
         ("study nowhere.joblib --data digits.npz", "nowhere.joblib"),
         ("study nowhere.onnx --data digits.npz", "nowhere.onnx: no such file"),
@@ -242,7 +203,6 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         ("compare logistic.onnx forest.onnx", "--data"),
         ("nonsense", "invalid choice"),
         ("", "examples:"),
->>>>>>> tests1
     ],
 )
 def test_bad_input_is_named(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
