@@ -63,7 +63,7 @@ _LATENCY_PARTS = 5
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8 so that at every moment the old or the new one is there, whole.
+    """Write a file in UTF-8 so that at every moment either the old or the new file is there, complete.
 
     Parameters
     ----------
