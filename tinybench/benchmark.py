@@ -50,8 +50,8 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def cpu_info(text: str) -> dict[str, Any]:
-    """Return what of the text of ``/proc/cpuinfo`` decides the speed of inference; it may be empty, as elsewhere than
-    on Linux.
+    """Return what decides the speed of inference, from the text of ``/proc/cpuinfo``; that text may be empty, as on
+    systems other than Linux.
 
     ``model``: the processor's name, ``"unknown"`` where it has none. ``flags``: names of the instruction sets that
     matter, in the order AVX2, AVX-512, VNNI, AMX, NEON, SVE.
@@ -80,7 +80,7 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
 
 
 def thread_settings() -> dict[str, Any]:
-    """Return how many threads linear algebra may use: environment variables, and each library's own word."""
+    """Return how many threads linear algebra may use, by environment variables and by what each library reports."""
     settings: dict[str, Any] = {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
@@ -100,7 +100,7 @@ def _text(path: Path) -> str:
 def cpu_elsewhere() -> dict[str, Any]:
     """Return what `cpu_info` does on systems without ``/proc/cpuinfo``: the system's name, NumPy's flags."""
     name = platform.processor() or platform.machine()
-    if platform.system() == "Darwin":  # whose own answer is "arm"
+    if platform.system() == "Darwin":  # platform.processor() only says "arm" there
         asked = subprocess.run(
             ["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
         )

@@ -28,7 +28,7 @@ def load_graph(source: Any) -> Any:
 
 def tidy_opsets(graph: Any) -> None:
     """Leave one version, the largest, of each operator set of a graph, the standard one included."""
-    # beside trees skl2onnx lists the standard set twice, at which ONNX Runtime's tools stop
+    # for a graph with trees skl2onnx lists the standard set twice, which ONNX Runtime's tools refuse
     versions: dict[str, int] = {}
     for opset in graph.opset_import:
         domain = "" if opset.domain == "ai.onnx" else opset.domain

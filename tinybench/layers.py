@@ -61,7 +61,7 @@ def layers_of(model: Any) -> list[Layer]:
 
 
 def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
-    """Return an untrained network of so many inputs, units of each hidden layer, and outputs; scale of He (2015)."""
+    """Return an untrained network from its sizes: inputs, units of each hidden layer, outputs; scale of He (2015)."""
     rng = np.random.default_rng(seed)
     shapes = list(pairwise(sizes))
     weights = [rng.normal(0, math.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in shapes]

@@ -360,8 +360,8 @@ def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
 def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, float]:
     """Return the share of each operator in the time of all operators, the largest first.
 
-    The time of a node is the median of its runs, that of an operator the sum over its nodes: a run during which another
-    program had the processor moves nothing. ValueError if no operator is left.
+    The time of a node is the median of its runs, that of an operator the sum over its nodes: one run during which
+    another program had the processor does not change it. ValueError if no operator is left.
 
     Parameters
     ----------
@@ -491,7 +491,7 @@ def time_breakdown(
     runs
         Number of measured calls; a whole number, else ValueError.
     warmup_runs
-        At least so many calls before, see `warm_up`; 0 for none.
+        At least this many calls before, see `warm_up`; 0 for none.
     clock
         Returns seconds.
     """

@@ -148,7 +148,7 @@ def _place_labels(
     from matplotlib.transforms import Bbox
 
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # what is placed now must not move any more
+    figure.set_layout_engine("none")  # from here on nothing may move
     frame, pixels = axes.get_window_extent(), axes.transData.transform
     dots = pixels(values)
     taken = [Bbox.from_extents(x - 7, y - 7, x + 7, y + 7) for x, y in dots]

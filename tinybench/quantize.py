@@ -495,8 +495,8 @@ def probe(model: Any, tensors: Iterable[str]) -> Any:
 
 def prepare_for_static(path: Path) -> None:
     """Write the type of each inner tensor of floats into a file, and its biases in one dimension."""
-    # ONNX Runtime quantises no activation whose type it cannot infer, as behind scikit-learn's scaler, and it stumbles
-    # over biases of shape (1, n) where each column has its own scale.
+    # ONNX Runtime quantises no activation whose type it cannot infer, as after scikit-learn's scaler, and it fails
+    # on biases of shape (1, n) where each column has its own scale.
     from onnx import TensorProto, helper
 
     model = load_graph(path)

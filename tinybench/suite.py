@@ -63,7 +63,7 @@ _LATENCY_PARTS = 5
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8 so that at every moment the old or the new one is there, whole.
+    """Write a file in UTF-8 so that at every moment either the old or the new file is there, complete.
 
     Parameters
     ----------
@@ -363,7 +363,7 @@ class BenchmarkSuite:
         }
 
     def _answers(self, model: Any) -> str:
-        """Return the model's type and a digest of its labels for up to 256 rows: a model fitted anew has another."""
+        """Return the model's type and a digest of its labels for up to 256 rows: a model fitted again has another."""
         outputs = np.asarray(as_callable(model)(self.rows[:256]))
         labels = outputs.argmax(axis=1) if outputs.ndim > 1 else outputs
         return f"{type(model).__name__} {hashlib.sha256(str(labels.tolist()).encode()).hexdigest()[:16]}"

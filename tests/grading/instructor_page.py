@@ -125,7 +125,7 @@ STEPS = [
     Step(
         "# From a roster to exported grades\n\n"
         "Every command below was run on a fresh course of one module and nine students, and its output is real; the seconds depend on "
-        "the machine (`python -m tests.grading.instructor_page` runs all again and rewrites this page). Type them in the "
+        "the machine (`python -m tests.grading.instructor_page` runs all of them again and rewrites this page). Type them in the "
         "course's folder, the one with `nbgrader_config.py`, with the environment active: `source .venv/bin/activate`.\n\n"
         "Can this machine confine strangers' code? If it cannot, `autograder grade` refuses.",
         "autograder doctor",
@@ -145,7 +145,7 @@ STEPS = [
         "Python, `finn`'s file is cut off, `lea` is late, and `mallory` and `trudy` cheat.",
         f"nbgrader collect {ASSIGNMENT}",
     ),
-    Step("What would be done?", f"autograder grade {ASSIGNMENT} --dry-run"),
+    Step("What would be graded?", f"autograder grade {ASSIGNMENT} --dry-run"),
     Step(
         "Each submission runs in a sandbox and is judged from outside, on all cores of this machine; `--scheduler tcp://…` grades on a "
         "Dask cluster of several machines instead. Here the command is killed half-way (`kill -9`):",
@@ -154,21 +154,21 @@ STEPS = [
     ),
     Step("The same command continues where it stopped; nobody is graded twice:", f"autograder grade {ASSIGNMENT}"),
     Step(
-        "Below the table is what no honest submission contains. `mallory` edited the locked checks: the instructor's were "
-        "used, and nothing was gained. `trudy`'s code sent the grader answers of its own, which ended the session. Neither "
+        "Below the table you see what no honest submission contains. `mallory` edited the locked checks, but gained nothing: "
+        "the grader used the instructor's. `trudy`'s code sent the grader forged answers, which ended the session. Neither "
         "is a verdict on a person: look at the notebook in `course/submitted/`, then decide. A changed cell can be an "
         "accident. `nbgrader collect` also warns of a folder in the exchange that another user made in a student's name "
         "(it is not collected), or that pretends to have been there before the due date. To run a submission yourself, "
         'open it in JupyterLab (`autograder course`) and first choose the kernel "Python 3 (sandbox)", which has none of your rights. '
         "The two missing points of `ada` are for a written answer, which a person grades.\n\n"
-        "Changed your mind, or a check? One student again:",
+        "Changed your mind, or a check? Grade one student again:",
         f"autograder grade {ASSIGNMENT} --student dan --regrade",
     ),
     Step(
-        "Whose solutions are much alike? That is a hint where to look, never a mark. (Here `ada` and `lea` submitted the same.)",
+        "Whose solutions are very similar? That is a hint where to look, never a mark. (Here `ada` and `lea` submitted the same.)",
         f"autograder similarity {ASSIGNMENT} --top 3",
     ),
-    Step("One student's whole package against the public tests, again in the sandbox:", "autograder package --student dan"),
+    Step("Run the public tests on one student's whole package, again in the sandbox:", "autograder package --student dan"),
     Step(
         "## Grade by hand, and look\n\n"
         "Formgrader shows written answers and every executed notebook, without scripts. `autograder course` prints its "
