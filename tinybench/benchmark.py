@@ -20,7 +20,8 @@ import psutil
 
 from tinybench.accuracy import measure_accuracy
 from tinybench.comparison import compare, holm
-from tinybench.energy import measure_energy, usable_cores
+from tinybench.cores import usable_cores
+from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.result import BenchmarkResult

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
+from tinybench.cores import usable_cores
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.timer import calibrate_loops
@@ -179,12 +179,6 @@ def _checked(
     if not min_reading > 0:
         raise ValueError(f"min_reading is {min_reading}; a reading lasts longer than 0 s, such as 0.1")
     return as_callable(model), as_input(inputs)
-
-
-def usable_cores(process: Any = None) -> int:
-    """Return how many cores this process may use: its affinity where the system knows one, else all of them."""
-    affinity = getattr(process or psutil.Process(), "cpu_affinity", None)  # macOS has none
-    return len(affinity()) if affinity else psutil.cpu_count() or 1
 
 
 def measure_energy(

@@ -276,7 +276,7 @@ def quantize_dynamic_int8(
     path
         An ``.onnx`` file in float32.
     out
-        Where to save the result; by default beside it, as ``name-int8-dynamic.onnx``.
+        Where to save the result; by default next to it, as ``name-int8-dynamic.onnx``.
     weight_type
         ``"int8"`` or ``"uint8"``.
     per_channel
@@ -387,7 +387,7 @@ def quantize_static_int8(
     calibration
         Rows that look like those in use, of shape (n, features); a few hundred.
     out
-        Where to save the result; by default beside it, as ``name-int8-static.onnx``.
+        Where to save the result; by default next to it, as ``name-int8-static.onnx``.
     method
         Which ranges to take: ``"minmax"``; ``"percentile"``, which gives up 0.001 % at the ends; or ``"entropy"``,
         which loses least of the values' distribution.

@@ -230,7 +230,7 @@ def _shown(metric: str, value: float, unit: str) -> str:
 
 
 def markdown_report(sections: Sequence[Section], results: Results) -> str:
-    """Return the report as Markdown, with figures in files beside it."""
+    """Return the report as Markdown, with figures in files next to it."""
     parts = ["# Benchmark report"]
     for section in sections:
         parts += [f"## {section.title}", section.text, *([Table(section.rows).markdown()] if section.rows else [])]

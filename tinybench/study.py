@@ -290,7 +290,7 @@ _CLAIMS = (
 def study_claims(
     gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Set widely repeated claims beside what was measured; processor time in place of energy decides nothing."""
+    """Compare widely repeated claims with what was measured; processor time in place of energy decides nothing."""
     table = []
     for claim, name, baseline, metric, low, high in _CLAIMS:
         for gain in gains:
@@ -341,7 +341,7 @@ class TradeoffStudy:
     decisions : list of dict
         For each batch size what to ship by the rule, and why.
     claims : list of dict
-        Widely repeated claims beside what was measured.
+        Widely repeated claims against what was measured.
     requirements : list of dict
         For each batch size which variants meet the user's requirements, the fastest first, and why others do not.
     notes : list of str

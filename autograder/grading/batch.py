@@ -18,11 +18,10 @@ from autograder.course.assignment import Assignment
 from autograder.course.config import MODULES, course_config
 from autograder.course.notebook import NotebookError, parse_notebook
 from autograder.files import write_atomically
-from autograder.grading.executors import packed
 from autograder.grading.gradebook import record, released_checksums, score_of
-from autograder.grading.grader import zero
 from autograder.grading.sanitize import safe_line, safe_markdown
 from autograder.grading.submission import UnusableSubmission, read_submission
+from autograder.grading.verdict import packed, zero
 
 
 @dataclass(frozen=True)

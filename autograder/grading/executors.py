@@ -7,7 +7,6 @@ with 2 workers on 2 busy cores). Dask, by ``--scheduler``, is for several machin
 from __future__ import annotations
 
 import hashlib
-import json
 import multiprocessing
 import os
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,8 +26,9 @@ from autograder.checks import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.execute import execute
 from autograder.course.notebook import cells_of, parse_notebook
-from autograder.grading.grader import Graded, Grader, zero
+from autograder.grading.grader import Grader
 from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
+from autograder.grading.verdict import Graded, packed, zero
 from autograder.sandbox.guest import linux
 
 Task = tuple[str, bytes]
@@ -98,11 +98,6 @@ def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
         _grader.cache_clear()
         grader.close()
     raise RuntimeError("the zygote of its sandbox died twice")
-
-
-def packed(graded: Graded) -> bytes:
-    """Return a verdict as JSON."""
-    return json.dumps(asdict(graded) | {"notebook": graded.notebook.decode()}).encode()
 
 
 def run_local(

@@ -18,7 +18,7 @@ from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.gradebook import open_gradebook
 from autograder.grading.sanitize import safe_line
 from autograder.sandbox.bubblewrap import available
-from tinybench.energy import usable_cores
+from tinybench.cores import usable_cores
 from tinybench.table import Table
 
 NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"

@@ -22,34 +22,13 @@ from autograder.grading.reference import ABSENT
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
 from autograder.grading.session import HiddenCheck, Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
+from autograder.grading.verdict import Graded, zero
 from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
 from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000
 Judged = tuple[str, object]  # what went wrong in a cell, if anything, and its outputs
-
-
-@dataclass(frozen=True)
-class Graded:
-    """What came of one submission."""
-
-    notebook: bytes  # executed, ready for the gradebook, Formgrader and feedback
-    verdicts: dict[str, str]  # for each graded cell what is wrong, empty where nothing is
-    evidence: list[Evidence] = field(default_factory=list)
-    failure: str = ""  # why it could not be read or did not run to its end
-    seconds: float = 0.0
-
-
-def zero(source: NotebookNode, reason: str) -> Graded:
-    """Return the result of a submission that cannot be read or judged: no points for any cell, and the reason."""
-    prepared = prepare([], source)
-    verdicts = {}
-    for cell in cells_of(prepared.notebook):
-        if cell.is_check:
-            verdicts[cell.id] = reason
-            cell.node.outputs = [error_output("NotRun", reason)]
-    return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
 
 
 @dataclass

@@ -27,10 +27,10 @@ from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.config import configure
 from autograder.course.notebook import read_notebook
-from autograder.grading.executors import packed
 from autograder.grading.grade import grade
 from autograder.grading.gradebook import open_gradebook, record, released_checksums
 from autograder.grading.grader import Grader
+from autograder.grading.verdict import packed
 from tests.tiny_course import NAME, hand_in, solved
 
 KILLS = 20

@@ -18,10 +18,10 @@ from autograder.cli import main
 from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
 from autograder.course.notebook import NotebookError, parse_notebook
-from autograder.grading.executors import NoVerdict, packed
+from autograder.grading.executors import NoVerdict
 from autograder.grading.grade import grade
-from autograder.grading.grader import Graded, zero
 from autograder.grading.submission import parse_submission, prepare
+from autograder.grading.verdict import Graded, packed, zero
 from tests.tiny_course import NAME, hand_in, solved
 
 STUDENTS = ["ada", "ben", "cleo"]

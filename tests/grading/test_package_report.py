@@ -20,13 +20,13 @@ pytestmark = pytest.mark.needs("sandbox")
 
 TESTS = """
 import pytest
-from tinybench.{name} import {name}
+from tinybench.{name} import half
 
 def test_even():
-    assert {name}(4) == 2
+    assert half(4) == 2
 
 def test_odd():
-    assert {name}(3) == 1.5, "half of 3 is 1.5"
+    assert half(3) == 1.5, "half of 3 is 1.5"
 
 @pytest.mark.slow
 def test_slow():
@@ -67,12 +67,13 @@ BODIES = {
 @pytest.fixture
 def handed_in(course: Path, module: Write) -> Path:
     """A course of small modules, most of which ada handed in."""
-    shutil.copy(ROOT / "tinybench" / "course.py", course / "tinybench")
+    shutil.copytree(ROOT / "tinybench" / "course", course / "tinybench" / "course")
+    shutil.copy(ROOT / "tinybench" / "table.py", course / "tinybench")
     (course / "tests" / "tinybench").mkdir(parents=True)
     for number, (name, body) in enumerate(BODIES.items(), start=1):
-        given = f'def {name}(x: float) -> float:\n    """Return half of x."""\n'
+        given = 'def half(x: float) -> float:\n    """Return half of x."""\n'
         solution = f"{given}    ### BEGIN SOLUTION\n    return x / 2\n    ### END SOLUTION"
-        check = f'assert {name}(4) == 2, "half of 4 is 2"'
+        check = 'assert half(4) == 2, "half of 4 is 2"'
         cells = [
             code(SETUP, "setup", locked=True),
             code(solution, name, "export", solution=True),

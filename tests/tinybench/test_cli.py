@@ -212,6 +212,7 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         (["gate", "nowhere.json", "nowhere.json"], "nowhere.json: no such file"),
         (["study", "zoo:slow", "--data", "rows.npy"], "has no labels"),
         (["study", "zoo:slow"], "on which data?"),
+        (["study", "zoo:slow", "--batches", "1", "8", "--rounds", "6"], "on which data?"),
         (["study", "--data", "digits.npz"], "a model of yours"),
         (["study", "nowhere.joblib", "--data", "digits.npz"], "nowhere.joblib"),
         (["study", "nowhere.onnx", "--data", "digits.npz"], "nowhere.onnx: no such file"),

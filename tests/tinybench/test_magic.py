@@ -105,3 +105,9 @@ def test_table_escapes() -> None:
     assert "a \\| b <c>" in table.markdown()
     assert "a | b &lt;c&gt;" in table._repr_mimebundle_()["text/html"]
     assert table.csv() == "code,n\na | b <c>,1"
+
+
+def test_numbers_stand_to_the_right() -> None:
+    table = Table([{"what": "a", "n": "1.5"}, {"what": "b", "n": "12"}])
+    assert table.text().splitlines() == ["what    n", "a     1.5", "b      12"]
+    assert table.markdown().splitlines()[1] == "| --- | ---: |"

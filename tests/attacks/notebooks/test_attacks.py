@@ -19,9 +19,10 @@ import pytest
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of
-from autograder.grading.grader import Graded, Grader
+from autograder.grading.grader import Grader
 from autograder.grading.session import Session
 from autograder.grading.submission import UnusableSubmission, read_submission
+from autograder.grading.verdict import Graded
 from autograder.sandbox.bubblewrap import Limits
 from autograder.sandbox.guest import runner
 from autograder.sandbox.rpc import endpoint
