@@ -35,14 +35,8 @@ NOBODY = 65534
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-quic"]  # fmt: skip
-
-
-ALONE = (
-    "tests/mutants/",
-    "tests/notebooks/test_nbval.py",
-    "tests/notebooks/test_released.py",
-    "tests/test_processors.py",
-)
+NOTEBOOKS = ("tests/notebooks/test_nbval.py", "tests/notebooks/test_released.py")
+ALONE = ("tests/mutants/", *NOTEBOOKS, "tests/test_processors.py")
 
 
 class ByFile(LoadScopeScheduling):

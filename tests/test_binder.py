@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,11 +25,7 @@ def plan() -> str:
 
 
 def test_python_is_the_one_we_pin(plan: str) -> None:
-    pinned = next(
-        line.removeprefix("  - python=")
-        for line in (ROOT / "environment.yml").read_text().splitlines()
-        if line.startswith("  - python=")
-    )
+    [pinned] = re.findall(r"^  - python=(.*)$", (ROOT / "environment.yml").read_text(), re.M)
     assert f"Building conda environment for python={pinned}\n" in plan
     assert pinned != "3.10", "3.10 is what repo2docker takes when it finds no environment file of ours"
 

@@ -11,6 +11,7 @@ from shutil import which
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PROGRAMS = "bash cat dirname env mkdir mount prlimit setpriv sh tail touch true unshare"
 SUITE = """
 import pytest
 from tests.needs import require
@@ -34,21 +35,7 @@ def bare(tmp_path: Path) -> Path:
     """The only folder of programs on a machine that has none of what the tests need."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in (
-        "bash",
-        "cat",
-        "dirname",
-        "env",
-        "mkdir",
-        "mount",
-        "prlimit",
-        "setpriv",
-        "sh",
-        "tail",
-        "touch",
-        "true",
-        "unshare",
-    ):
+    for name in PROGRAMS.split():
         if found := which(name):
             (programs / name).symlink_to(found)
     (programs / "python3").symlink_to(sys.executable)

@@ -78,10 +78,8 @@ def emulated(
     """Run pytest on another processor; return the modules of the tests that passed, one for each test."""
     require("qemu")
     plain = ["-q", "-p", "no:cacheprovider", f"--junit-xml={report}", "-o", "junit_family=xunit1"]
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment = (
-        os.environ | threads | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TINYBENCH_PROCESSOR": processor, **more}
-    )
+    own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TINYBENCH_PROCESSOR": processor}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **own, **more}
     run = subprocess.run(
         [*emulator, "-m", "pytest", *plain, *arguments],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS,
@@ -97,15 +95,11 @@ def emulated(
 def test_on_another_x86(processor: str, tmp_path: Path) -> None:
     if platform.machine() != "x86_64":
         pytest.skip("another x86-64 is played by one: this Python is of another kind")
-    marked = [
-        path
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if "pytest.mark.processor" in path.read_text("utf-8")
-    ]
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    marked = [path for path in files if "pytest.mark.processor" in path.read_text("utf-8")]
     select = ["-p", "tests.emulated", "-m", "processor and not slow"]
-    passed = emulated(
-        ["qemu-x86_64", "-cpu", processor, sys.executable], processor, [*select, *marked], tmp_path / "report.xml"
-    )
+    emulator = ["qemu-x86_64", "-cpu", processor, sys.executable]
+    passed = emulated(emulator, processor, [*select, *marked], tmp_path / "report.xml")
     assert set(passed) == {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in marked}
     assert len(passed) >= 45
 

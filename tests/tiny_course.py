@@ -11,7 +11,10 @@ from typing import Any
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from traitlets.config import Config
 
+from autograder.course.config import configure
 from autograder.course.notebook import read_notebook
 from autograder.course.release import release_all
 
@@ -133,3 +136,9 @@ def solved(course: Path, extra: str = "", **sources: str) -> bytes:
         if cell.id == "mean_and_std":
             cell.source += extra
     return nbformat.writes(notebook).encode()
+
+
+def gradebook(course: Path) -> Gradebook:
+    """Return a course's gradebook, to be used in a `with`."""
+    directory = configure(Config(), course).CourseDirectory
+    return Gradebook(directory.db_url, directory.course_id)

@@ -7,26 +7,30 @@ Writes a table, a figure and all records into ``bench/``.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
-import platform
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from tests.benchmarks.peers import EFFORTS, PEERS, ROOT, Effort, run_live, run_peer, run_tinybench, true_ratio
+import numpy as np
+from tqdm import trange
+
+from tests.benchmarks.peers import EFFORTS, PEERS, Effort, in_child, run_live, run_peer, run_tinybench, true_ratio
+from tests.benchmarks.report import RESULTS, ROOT, command_line, on_this_machine, write_json
 from tests.benchmarks.subjects import CALLS
+from tinybench.accuracy import wilson_interval
+from tinybench.table import Table
 
 SUBJECTS = list(CALLS)[1:]
+FOUND = ("A/A flagged", "2 % found", "5 % found")
 LIVE = "tinybench live"
 Record = dict[str, Any]
 
@@ -47,13 +51,10 @@ def busy_cores(number: int) -> Iterator[None]:
 
 def tools(effort: Effort, only: str = "") -> dict[str, Callable[[], list[Record]]]:
     """Return what to call for the records of each tool whose name begins with `only`."""
-    found: dict[str, Callable[[], list[Record]]] = {
-        name: lambda name=name: run_peer(name, effort)  # type: ignore[misc]
-        for name in PEERS
-    }
+    found: dict[str, Callable[[], list[Record]]] = {name: partial(run_peer, name, effort) for name in PEERS}
     for seconds in effort.tinybench_seconds:
-        found[f"tinybench, {seconds:g} s"] = lambda seconds=seconds: run_tinybench(seconds)  # type: ignore[misc]
-    found[LIVE] = lambda: run_live(effort)
+        found[f"tinybench, {seconds:g} s"] = partial(in_child, run_tinybench, seconds)
+    found[LIVE] = partial(in_child, run_live, effort.live_trials, effort.live_seconds)
     return {name: run for name, run in found.items() if name.startswith(only)}
 
 
@@ -63,12 +64,11 @@ def measure(
     conditions: dict[str, int],
     seed: int | None,
     only: str = "",
-    report: Callable[[str], None] = print,
     keep: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
     """Return the records of all tools, repetitions and conditions (name → number of busy processes)."""
-    rng, records, began = random.Random(seed), [], time.perf_counter()
-    for repetition in range(repetitions):
+    rng, records = random.Random(seed), []
+    for repetition in trange(repetitions, desc="repetitions"):
         for condition, busy in conditions.items():
             order = list(tools(effort, only).items())
             rng.shuffle(order)
@@ -80,16 +80,11 @@ def measure(
                     shared = {"tool": tool, "condition": condition, "repetition": repetition, "wall": wall}
                     records += [{**shared, **record} for record in found]
         keep(records)
-        minutes = (time.perf_counter() - began) / 60
-        left = minutes / (repetition + 1) * (repetitions - repetition - 1)
-        report(f"repetition {repetition + 1} of {repetitions}, {minutes:.1f} minutes, about {left:.1f} to go")
     return records
 
 
 def rate(flags: Sequence[bool]) -> Record:
     """Return a share with its Wilson interval."""
-    from tinybench.accuracy import wilson_interval
-
     low, high = wilson_interval(sum(flags), len(flags))
     return {"count": sum(flags), "of": len(flags), "share": sum(flags) / len(flags), "interval": [low, high]}
 
@@ -117,79 +112,47 @@ def summarise(records: Sequence[Record]) -> list[Record]:
     return rows
 
 
-def machine() -> Record:
-    """Return what a reader must know of the machine."""
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        lines = info.read_text(encoding="utf-8").splitlines()
-        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
-    return {
-        "cpu": name,
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load_average": list(os.getloadavg()),
-    }
-
-
-def on_this_machine() -> str:
-    """Return which machine this is, and how busy, for the head of a page of results."""
-    facts = machine()
-    return f"on {facts['cores']} cores of {facts['cpu']} ({facts['system']}, Python {facts['python']}, load {facts['load_average'][0]:.1f})"
-
-
 def percent(share: Record) -> str:
     """Return ``3 % (1–9 %)``."""
     low, high = (100 * end for end in share["interval"])
     return f"{100 * share['share']:.0f} % ({low:.0f}–{high:.0f})"
 
 
-def markdown(rows: Sequence[Record], facts: Record, command: str) -> str:
+def markdown(rows: Sequence[Record], machine: str, command: str) -> str:
     """Return the tables as Markdown, with what they mean."""
     many = max(row["flagged"]["A + 5 %"]["of"] for row in rows)
-    lines = [
+    parts = [
         "# Which tool tells A from A + 2 %, and A from itself?",
-        "",
-        f"Four callables of about 0.2 ms do real work in the proportions 1 : 1 : 1.02 : 1.05. {many} repetitions, the order",
-        f"of the tools shuffled, on {facts['cores']} cores of {facts['cpu']} ({facts['system']}, Python {facts['python']},",
-        f"{facts['time'][:10]}). Rates with their 95 % Wilson intervals.",
-        "",
+        f"Four callables of about 0.2 ms do real work in the proportions 1 : 1 : 1.02 : 1.05. {many} repetitions, the order\n"
+        f"of the tools shuffled, {machine}. Rates with their 95 % Wilson intervals.",
     ]
     for condition in dict.fromkeys(row["condition"] for row in rows):
-        lines += [
-            f"## {condition.capitalize()}",
-            "",
-            "| tool | wall time | rms error of the ratio | A/A flagged | 2 % found | 5 % found |",
-            "|---|---|---|---|---|---|",
-        ]
         here = [row for row in rows if row["condition"] == condition]
-        for row in here:
-            rates = " | ".join(percent(row["flagged"][subject]) for subject in SUBJECTS)
-            wall = f"{row['wall']:.1f} s" if "wall" in row else "until decided"
-            rms = f"{100 * row['rms']:.2f} %" if "rms" in row else "–"
-            lines.append(f"| {row['tool']} | {wall} | {rms} | {rates} |")
-        lines.append("")
+        table = Table(
+            {
+                "tool": row["tool"],
+                "wall time": f"{row['wall']:.1f} s" if "wall" in row else "until decided",
+                "rms error of the ratio": f"{100 * row['rms']:.2f} %" if "rms" in row else "–",
+                **{head: percent(row["flagged"][s]) for s, head in zip(SUBJECTS, FOUND, strict=True)},
+            }
+            for row in here
+        )
+        notes = []
         for row in here:
             if "coverage" in row:
                 cover, tool = row["coverage"], row["tool"]
-                lines.append(f"- {tool}: {percent(cover)} of {cover['of']} intervals hold the true ratio.")
+                notes.append(f"- {tool}: {percent(cover)} of {cover['of']} intervals hold the true ratio.")
             if "seconds" in row:
                 sure = ", ".join(f"{s} in {row['seconds'][s]:.2f} s" for s in SUBJECTS[1:])
                 races = row["flagged"]["A again"]["of"]
-                lines.append(f"- {row['tool']} (a look after every round, {races} races of A against itself): {sure}.")
-        lines.append("")
-    lines += ["Wall time includes starting the processes. How each tool judges:", ""]
-    lines += [f"- {name}: {peer.how}." for name, peer in PEERS.items()]
-    lines += [
+                notes.append(f"- {row['tool']} (a look after every round, {races} races of A against itself): {sure}.")
+        parts += [f"## {condition.capitalize()}", table.markdown(), "\n".join(notes)]
+    judged = [f"- {name}: {peer.how}." for name, peer in PEERS.items()] + [
         "- tinybench: rounds in shuffled order, median of paired ratios with its order-statistic interval.",
         "- tinybench live: `compare_live`, stops at e ≥ 20.",
-        "",
-        f"Command: `{command}`",
-        "",
     ]
-    return "\n".join(lines)
+    parts += ["Wall time includes starting the processes. How each tool judges:", "\n".join(judged)]
+    return "\n\n".join([*parts, f"Command: `{command}`\n"])
 
 
 def draw(rows: Sequence[Record], files: Sequence[Path]) -> None:
@@ -203,34 +166,34 @@ def draw(rows: Sequence[Record], files: Sequence[Path]) -> None:
     errors = [row["rms"] for row in rows if "rms" in row]
     names = list(dict.fromkeys(row["tool"] for row in rows))[::-1]
     height = (0.42 * len(names) + 0.7) * len(conditions) + 0.6
-    figure, panels = plt.subplots(len(conditions), 2, figsize=(8, height), sharex="col", squeeze=False)
-    marks = dict(zip(SUBJECTS, (("X", "#D55E00"), ("o", "#0072B2"), ("s", "#009E73")), strict=True))
+    figure, panels = plt.subplots(len(conditions), 2, figsize=(8, height), sharex="col", sharey=True, squeeze=False)
+    panels[0][0].set(xscale="log", xlim=(50 * min(errors), 500 * max(errors)))
+    panels[0][0].set(yticks=range(len(names)), yticklabels=names, ylim=(-0.6, len(names) - 0.4))
+    labels = ("A against itself (5 % at most)", "A + 2 %", "A + 5 %")
+    styles = zip((0.22, 0, -0.22), ("X", "o", "s"), ("#D55E00", "#0072B2", "#009E73"), strict=True)
+    series = list(zip(SUBJECTS, labels, styles, strict=True))
     for (left, right), condition in zip(panels, conditions, strict=True):
-        for row in (row for row in rows if row["condition"] == condition):
-            y = names.index(row["tool"])
+        here = [row for row in rows if row["condition"] == condition]
+        places = np.array([names.index(row["tool"]) for row in here])
+        for row, y in zip(here, places, strict=True):
             if "rms" in row:
                 left.plot(100 * row["rms"], y, "o", color="#0072B2" if "tinybench" in row["tool"] else "#777777")
                 left.text(100 * row["rms"] * 1.3, y, f"{100 * row['rms']:.2g} %", va="center", fontsize=9)
-            for offset, (subject, (mark, color)) in zip((0.22, 0, -0.22), marks.items(), strict=True):
-                share = row["flagged"][subject]
-                middle, ends = 100 * share["share"], [100 * end for end in share["interval"]]
-                bars = [[max(0.0, middle - ends[0])], [max(0.0, ends[1] - middle)]]
-                right.errorbar(middle, y + offset, xerr=bars, fmt=mark, color=color, markersize=6, capsize=2)
-        left.set(xscale="log", yticks=range(len(names)), yticklabels=names, title=f"{condition}: error of the ratio")
-        left.set_xlim(50 * min(errors), 500 * max(errors))
-        right.set(yticks=range(len(names)), yticklabels=[], xlim=(-3, 103), title=f"{condition}: called different")
+        for subject, label, (offset, mark, color) in series:
+            shares = [row["flagged"][subject] for row in here]
+            middle, low, high = 100 * np.array([(share["share"], *share["interval"]) for share in shares]).T
+            bars = np.maximum(0, [middle - low, high - middle])
+            look = {"fmt": mark, "color": color, "markersize": 6, "capsize": 2}
+            right.errorbar(middle, places + offset, xerr=bars, label=label, **look)
+        left.set(title=f"{condition}: error of the ratio")
+        right.set(xlim=(-3, 103), title=f"{condition}: called different")
         right.axvline(5, color="black", linewidth=0.8, linestyle="--")
         for axes in (left, right):
-            axes.set_ylim(-0.6, len(names) - 0.4)
             axes.grid(axis="x", alpha=0.4)
     panels[-1][0].set_xlabel("rms error (%)")
     panels[-1][1].set_xlabel("of the runs (%), with 95 % interval")
-    labels = {"A again": "A against itself (5 % at most)", "A + 2 %": "A + 2 %", "A + 5 %": "A + 5 %"}
-    handles = [
-        plt.Line2D([], [], marker=mark, color=color, linestyle="", label=labels[subject])
-        for subject, (mark, color) in marks.items()
-    ]
-    figure.legend(handles=handles, loc="lower center", ncols=3, frameon=False)
+    handles, texts = panels[0][1].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="lower center", ncols=3, frameon=False)
     figure.tight_layout(rect=(0, 0.05, 1, 1))
     for file in files:
         figure.savefig(file, dpi=150, metadata={"Date": None} if file.suffix == ".svg" else None)
@@ -239,9 +202,7 @@ def draw(rows: Sequence[Record], files: Sequence[Path]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> Path:
     """Run the comparison, and return the folder that has the results."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks.comparison", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = command_line("comparison", __doc__)
     parser.add_argument("--repetitions", type=int, help="runs of every tool (30; with --effort quick 2)")
     parser.add_argument(
         "--effort", choices=list(EFFORTS), default="full", help="thorough is pyperf --fast as it is, and slow"
@@ -256,27 +217,22 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     effort = "quick" if options.quick else options.effort
     repetitions = options.repetitions or (2 if effort == "quick" else 30)
     conditions = {"quiet": 0, **({"under load": options.busy} if options.busy else {})}
-    options.out.mkdir(parents=True, exist_ok=True)
     command = f"python -m tests.benchmarks.comparison --effort {effort} --repetitions {repetitions}"
     command += f' --only "{options.only}"' if options.only else ""
     command += "" if options.busy else " --busy 0"
-    facts = machine()
+    machine = on_this_machine()
 
     def keep(records: list[Record]) -> None:
-        document = {"machine": facts, "command": command, "summary": summarise(records), "records": records}
-        (options.out / "comparison.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+        document = {"machine": machine, "command": command, "summary": summarise(records), "records": records}
+        write_json(options.out / "comparison.json", document)
 
     records = measure(EFFORTS[effort], repetitions, conditions, options.seed, options.only, keep=keep)
     rows = summarise(records)
-    table = markdown(rows, facts, command)
-    (options.out / "comparison.md").write_text(table, encoding="utf-8")
-    figures = [options.out / "comparison.png", options.out / "comparison.svg"]
-    if options.publish:
-        docs = ROOT / "tests" / "benchmarks" / "results"
-        docs.mkdir(parents=True, exist_ok=True)
-        (docs / f"{options.publish}.md").write_text(table, encoding="utf-8")
-        figures.append(docs / f"{options.publish}.svg")
-    draw(rows, figures)
+    table = markdown(rows, machine, command)
+    files = [options.out / "comparison"] + ([RESULTS / options.publish] if options.publish else [])
+    for file in files:
+        file.with_suffix(".md").write_text(table, encoding="utf-8")
+    draw(rows, [options.out / "comparison.png", *(file.with_suffix(".svg") for file in files)])
     print(table)
     return options.out  # type: ignore[no-any-return]
 

@@ -10,16 +10,13 @@ to free workers in order, each verdict then entered by the one writer of the gra
 
 from __future__ import annotations
 
-import argparse
 import heapq
-import json
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
+import timeit
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
@@ -34,12 +31,11 @@ from autograder.course.release import release_all
 from autograder.demo import solve
 from autograder.grading.grade import Outcome, grade
 from autograder.grading.grader import Grader
-from tests.benchmarks.comparison import on_this_machine
-from tests.benchmarks.timing import table
+from tests.attacks.notebooks.stock import nbgrader
+from tests.benchmarks.report import RESULTS, ROOT, command_line, on_this_machine, write_json
 from tests.mutants import mutants
+from tinybench.table import Table
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "tests" / "benchmarks" / "results" / "grading.md"
 OUT = ROOT / "bench"
 STOCK = """
 from autograder.course.config import configure
@@ -75,24 +71,18 @@ def make_course(root: Path, module: str, students: int) -> None:
 def stock_seconds(root: Path, module: str, students: Sequence[str]) -> float:
     """Return the wall time of `nbgrader autograde` on these students."""
     shutil.rmtree(root / "course" / "autograded", ignore_errors=True)
-    shutil.copy(root / "course" / "gradebook.db", root / "before.db")
-    hidden = root / "not_yet"
-    hidden.mkdir()
-    for folder in (root / "course" / "submitted").iterdir():
-        if folder.name not in students:
-            folder.rename(hidden / folder.name)
+    book, submitted, hidden = root / "course" / "gradebook.db", root / "course" / "submitted", root / "not_yet"
+    shutil.copy(book, root / "before.db")
+    submitted.rename(hidden)
+    for student in students:
+        shutil.copytree(hidden / student, submitted / student)
     started = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", "autograde", module, "--force"],
-        cwd=root, capture_output=True, text=True, check=False,
-        env=os.environ | {"JUPYTER_PREFER_ENV_PATH": "1"},
-    )  # fmt: skip
+    done = nbgrader(root, "autograde", module, "--force", check=False)
     seconds = time.perf_counter() - started
     graded = len(list((root / "course" / "autograded").glob("*/*/*.ipynb")))
-    for folder in hidden.iterdir():
-        folder.rename(root / "course" / "submitted" / folder.name)
-    hidden.rmdir()
-    shutil.move(root / "before.db", root / "course" / "gradebook.db")
+    shutil.rmtree(submitted)
+    hidden.rename(submitted)
+    shutil.move(root / "before.db", book)
     if graded != len(students):
         raise RuntimeError(f"nbgrader graded {graded} of {len(students)}:\n{done.stderr[-2000:]}")
     return seconds
@@ -122,13 +112,7 @@ def dask_seconds(root: Path, module: str, workers: int) -> float:
 def sandbox_seconds(module: str, times: int = 30) -> float:
     """Return what a fresh sandbox costs a submission: made, asked for its names, and ended."""
     with Grader(Assignment.read(ROOT / MODULES / module / f"{module}.ipynb")) as grader:
-        found = []
-        for _ in range(times):
-            started = time.perf_counter()
-            sandbox = grader.zygote.fork()
-            sandbox.end()
-            found.append(time.perf_counter() - started)
-    return median(found)
+        return median(timeit.repeat(lambda: grader.zygote.fork().end(), repeat=times, number=1))
 
 
 def simulate(seconds: Sequence[float], write: float, submissions: int, workers: int, seed: int = 0) -> float:
@@ -174,32 +158,41 @@ def bench(module: str, students: int, stock: int) -> Row:
 
 def markdown(rows: Sequence[Row], command: str) -> str:
     """Return the tables."""
-    speed = [
-        [
-            row["module"], f"{60 / row['stock_s']:.1f}", f"{60 / row['ours_s']:.0f}", f"{row['stock_s'] / row['ours_s']:.0f}×",
-            f"{median(row['seconds']):.2f}", f"{1e3 * row['sandbox_s']:.0f}", f"{1e3 * row['write_s']:.0f}",
-        ]
+    speed = Table(
+        {
+            "module": row["module"], "stock, a minute": f"{60 / row['stock_s']:.1f}", "ours, a minute": f"{60 / row['ours_s']:.0f}",
+            "ratio": f"{row['stock_s'] / row['ours_s']:.0f}×", "s a submission in its worker": f"{median(row['seconds']):.2f}",
+            "sandbox, ms": f"{1e3 * row['sandbox_s']:.0f}", "entering, ms": f"{1e3 * row['write_s']:.0f}",
+        }
         for row in rows
-    ]  # fmt: skip
-    head = ["module", "stock, a minute", "ours, a minute", "ratio", "s a submission in its worker", "sandbox, ms", "entering, ms"]  # fmt: skip
-    scaling = [
-        [row["module"], *[f"{row['dask_s'][n]:.1f}" for n in (1, 2)], f"{row['dask_s'][1] / row['dask_s'][2]:.2f}×"]
+    )  # fmt: skip
+    scaling = Table(
+        {
+            "module": row["module"],
+            **{str(n): f"{seconds:.1f}" for n, seconds in row["dask_s"].items()},
+            "gain": f"{row['dask_s'][1] / row['dask_s'][2]:.2f}×",
+        }
         for row in rows
-    ]
-    crowds = [
-        [row["module"], f"{crowd:,}", *[f"{simulate(row['seconds'], row['write_s'], crowd, n) / 60:.1f}" for n in WORKERS]]
-        for row in rows for crowd in (500, 10_000)
-    ]  # fmt: skip
+    )
+    crowds = Table(
+        {
+            "module": row["module"],
+            "submissions": f"{crowd:,}",
+            **{str(n): f"{simulate(row['seconds'], row['write_s'], crowd, n) / 60:.1f}" for n in WORKERS},
+        }
+        for row in rows
+        for crowd in (500, 10_000)
+    )
     return "\n\n".join(
         [
             "# Grading speed",
             f"`{command}`, {on_this_machine()}, {rows[0]['students']} submissions a module; stock nbgrader on "
             f"{rows[0]['stock_students']} of them, its start-up taken off. Our rates include the start-up of the pool and of the sandboxes.",
-            table(head, speed),
+            speed.markdown(),
             "Seconds for the class on a local Dask cluster, by workers:",
-            table(["module", "1", "2", "gain"], scaling),
+            scaling.markdown(),
             "Simulated minutes on the measured times, by workers (one writer of the gradebook):",
-            table(["module", "submissions", *map(str, WORKERS)], crowds),
+            crowds.markdown(),
         ]
     )
 
@@ -209,22 +202,18 @@ WORKERS = (1, 2, 8, 64)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print its tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks.grading", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = command_line("grading", __doc__)
     parser.add_argument("modules", nargs="*", default=["03_latency", "12_quantize"])
     parser.add_argument("--students", type=int, default=40)
     parser.add_argument("--stock", type=int, default=4, help="students of whom stock nbgrader gets the work (4)")
-    parser.add_argument("--publish", action="store_true", help=f"also write {RESULTS.relative_to(ROOT)}")
+    parser.add_argument("--publish", action="store_true", help=f"also write {RESULTS.name}/grading.md")
     options = parser.parse_args(arguments)
     rows = [bench(module, options.students, options.stock) for module in options.modules]
     command = f"python -m tests.benchmarks.grading {' '.join(options.modules)} --students {options.students} --stock {options.stock}"
     text = markdown(rows, command)
-    OUT.mkdir(exist_ok=True)
-    (OUT / "grading.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    write_json(OUT / "grading.json", rows)
     if options.publish:
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(text + "\n", encoding="utf-8")
+        (RESULTS / "grading.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     return 0
 

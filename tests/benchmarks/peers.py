@@ -1,6 +1,6 @@
 """The tools of the comparison: how each measures the four callables, in processes of its own.
 
-As a script (``python -m tests.benchmarks.peers timeit 500``) it is the child process of timeit and of tinybench.
+As a script (``python -m tests.benchmarks.peers run_timeit 500``) it runs one of its functions, as `in_child` wants it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -56,17 +57,27 @@ def child(*command: str) -> str:
     return run.stdout
 
 
+def in_child(function: Callable[..., Any], *numbers: float) -> Any:
+    """Return what a function of this file returns in a process of its own."""
+    return json.loads(child("-m", "tests.benchmarks.peers", function.__name__, *map(str, numbers)))
+
+
+def written(*command: str) -> Any:
+    """Return the JSON that a Python process writes to the file for which ``{file}`` stands."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "written.json"
+        child(*(word.replace("{file}", str(file)) for word in command))
+        return json.loads(file.read_text(encoding="utf-8"))
+
+
 def with_timeit(effort: Effort) -> Samples:
     """Five repeats, as ``python -m timeit`` makes them."""
-    return json.loads(child("-m", "tests.benchmarks.peers", "timeit", str(effort.timeit_calls)))  # type: ignore[no-any-return]
+    return in_child(run_timeit, effort.timeit_calls)  # type: ignore[no-any-return]
 
 
 def with_pyperf(effort: Effort) -> Samples:
     """Worker processes, one callable after the other."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "pyperf.json"
-        child(str(HERE / "subjects.py"), *effort.pyperf, "--quiet", "--output", str(file))
-        suite = json.loads(file.read_text(encoding="utf-8"))
+    suite = written(str(HERE / "subjects.py"), *effort.pyperf, "--quiet", "--output", "{file}")
     found: Samples = {}
     for benchmark in suite["benchmarks"]:
         # pyperf keeps what all benchmarks share, a single one's name included, at the top
@@ -77,13 +88,9 @@ def with_pyperf(effort: Effort) -> Samples:
 
 def with_pytest_benchmark(effort: Effort) -> Samples:
     """Rounds of each callable, calibrated by the tool."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "pytest.json"
-        options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", str(Path(folder) / "pytest.ini"))
-        (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        limit = f"--benchmark-max-time={effort.pytest_seconds}"
-        child("-m", "pytest", str(HERE / "pytest_subjects.py"), *options, limit, f"--benchmark-json={file}")
-        found = json.loads(file.read_text(encoding="utf-8"))
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--benchmark-json={file}")
+    limit = f"--benchmark-max-time={effort.pytest_seconds}"
+    found = written("-m", "pytest", str(HERE / "pytest_subjects.py"), *options, limit)
     return {benchmark["params"]["name"]: benchmark["stats"]["data"] for benchmark in found["benchmarks"]}
 
 
@@ -92,20 +99,18 @@ def with_asv(effort: Effort) -> Samples:
     found: Samples = {name: [] for name in CALLS}
     run = "import sys; from asv_runner.run import _run; _run(tuple(sys.argv[1:]))"
     settings = json.dumps({"sample_time": effort.asv_sample_seconds, "rounds": effort.asv_rounds})
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "asv.json"
-        for index, name in enumerate(CALLS):
-            for _ in range(effort.asv_rounds):
-                child("-c", run, str(HERE), f"asv_subjects.time_subject-{index}", settings, "None", str(file))
-                found[name] += json.loads(file.read_text(encoding="utf-8"))["samples"]
+    for index, name in enumerate(CALLS):
+        for _ in range(effort.asv_rounds):
+            subject = f"asv_subjects.time_subject-{index}"
+            found[name] += written("-c", run, str(HERE), subject, settings, "None", "{file}")["samples"]
     return found
 
 
-def welch_differ(a: list[float], b: list[float]) -> bool:
-    """Welch's test at 5 %, for tools that come without a test."""
+def differ_by(test: str, level: float, a: list[float], b: list[float], **options: Any) -> bool:
+    """Whether a test of SciPy's tells two samples apart."""
     from scipy import stats
 
-    return bool(stats.ttest_ind(a, b, equal_var=False).pvalue < 0.05)
+    return bool(getattr(stats, test)(a, b, **options).pvalue < level)
 
 
 def pyperf_differ(a: list[float], b: list[float]) -> bool:
@@ -113,13 +118,6 @@ def pyperf_differ(a: list[float], b: list[float]) -> bool:
     from pyperf._utils import is_significant
 
     return bool(is_significant(a, b)[0])
-
-
-def asv_differ(a: list[float], b: list[float]) -> bool:
-    """What ``asv compare`` calls different: Mann–Whitney at 0.2 %."""
-    from scipy import stats
-
-    return bool(stats.mannwhitneyu(a, b).pvalue < 0.002)
 
 
 @dataclass(frozen=True)
@@ -132,13 +130,15 @@ class Peer:
     how: str
 
 
+welch = partial(differ_by, "ttest_ind", 0.05, equal_var=False)  # for tools that come without a test
+asv_compare = partial(differ_by, "mannwhitneyu", 0.002)
 PEERS = {
-    "timeit": Peer(with_timeit, min, welch_differ, "best of 5; it has no test, so Welch's at 5 % on the repeats"),
+    "timeit": Peer(with_timeit, min, welch, "best of 5; it has no test, so Welch's at 5 % on the repeats"),
     "pyperf": Peer(with_pyperf, fmean, pyperf_differ, "mean and its own t-test at 5 %"),
     "pytest-benchmark": Peer(
-        with_pytest_benchmark, min, welch_differ, "minimum; it has no test, so Welch's at 5 % on the rounds"
+        with_pytest_benchmark, min, welch, "minimum; it has no test, so Welch's at 5 % on the rounds"
     ),
-    "asv": Peer(with_asv, median, asv_differ, "median and the test of asv compare, Mann–Whitney at 0.2 %"),
+    "asv": Peer(with_asv, median, asv_compare, "median and the test of asv compare, Mann–Whitney at 0.2 %"),
 }
 
 
@@ -149,28 +149,17 @@ def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
     records = []
     for subject in list(CALLS)[1:]:
         ratio = peer.estimate(samples[subject]) / peer.estimate(samples["A"])
-        slower = peer.differ(samples[subject], samples["A"]) and ratio > 1
-        flagged = peer.differ(samples[subject], samples["A"]) if subject == "A again" else slower
+        flagged = peer.differ(samples[subject], samples["A"]) and (subject == "A again" or ratio > 1)
         records.append({"subject": subject, "ratio": ratio, "flagged": flagged})
     return records
 
 
-def run_tinybench(seconds: float) -> list[dict[str, Any]]:
-    """Return the same records, with intervals, from interleaved rounds in a process of their own."""
-    return json.loads(child("-m", "tests.benchmarks.peers", "tinybench", str(seconds)))  # type: ignore[no-any-return]
-
-
-def run_live(effort: Effort) -> list[dict[str, Any]]:
-    """Return one record for each anytime-valid race: A against itself several times, and against the slower ones."""
-    arguments = (str(effort.live_trials), str(effort.live_seconds))
-    return json.loads(child("-m", "tests.benchmarks.peers", "live", *arguments))  # type: ignore[no-any-return]
-
-
-def _child_timeit(calls: int) -> Samples:
+def run_timeit(calls: int) -> Samples:
     return {name: [t / calls for t in timeit.repeat(call, repeat=5, number=calls)] for name, call in CALLS.items()}
 
 
-def _child_tinybench(seconds: float) -> list[dict[str, Any]]:
+def run_tinybench(seconds: float) -> list[dict[str, Any]]:
+    """Return the same records, with intervals, from interleaved rounds."""
     from tinybench import compare, measure_latencies
 
     began = time.perf_counter()
@@ -189,7 +178,8 @@ def _child_tinybench(seconds: float) -> list[dict[str, Any]]:
     return records
 
 
-def _child_live(trials: int, seconds: float) -> list[dict[str, Any]]:
+def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
+    """Return one record for each anytime-valid race: A against itself several times, and against the slower ones."""
     from tinybench import compare_live
 
     records = []
@@ -208,15 +198,6 @@ def true_ratio(subject: str) -> float:
     return ITERATIONS[subject] / ITERATIONS["A"]
 
 
-def main(tool: str, *numbers: str) -> None:
-    """Print the records of a child process as JSON."""
-    if tool == "timeit":
-        print(json.dumps(_child_timeit(int(numbers[0]))))
-    elif tool == "tinybench":
-        print(json.dumps(_child_tinybench(float(numbers[0]))))
-    else:
-        print(json.dumps(_child_live(int(numbers[0]), float(numbers[1]))))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    function, *numbers = sys.argv[1:]
+    print(json.dumps(globals()[function](*map(json.loads, numbers))))

@@ -6,16 +6,15 @@ python -m tests.benchmarks.referee --load    # with two busy processes on each c
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
-import json
 import os
 import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -24,8 +23,10 @@ from autograder.leaderboard.entry.validate import check
 from autograder.leaderboard.referee.referee import Referee
 from autograder.leaderboard.settings import Baseline, Olympics, load
 from tests.benchmarks.comparison import busy_cores
+from tests.benchmarks.report import command_line, write_json
 from tests.leaderboard.boards import small_olympics
 from tinybench.quantize import quantize_dynamic_int8
+from tinybench.table import Table
 
 GOAL = 0.93
 MEASURES = ("latency", "memory")
@@ -34,25 +35,13 @@ Ratio = Sequence[float]  # value, lower, upper
 
 
 def agreement(ratios: Sequence[Ratio]) -> tuple[int, int]:
-    """Return in how many ordered pairs of measurements the second one's value lies within the first one's interval.
-
-    Returns
-    -------
-    tuple of int
-        How many, and of how many.
-    """
+    """Return in how many ordered pairs the second's value lies within the first's interval, and of how many."""
     pairs = list(itertools.permutations(ratios, 2))
     return sum(lower <= value <= upper for (_, lower, upper), (value, _, _) in pairs), len(pairs)
 
 
 def measure(olympics: Olympics, repeats: int) -> dict[str, dict[str, list[Ratio]]]:
-    """Measure a baseline's INT8 version and a narrow network, each so many times, in random order.
-
-    Returns
-    -------
-    dict
-        By entry and measure, the ratios with their intervals.
-    """
+    """Return the ratios of a baseline's INT8 version and a narrow network, each measured often, in random order."""
     baseline = digits.train_baseline(olympics.baseline)
     with TemporaryDirectory() as folder:
         path = Path(folder, "baseline.onnx")
@@ -76,38 +65,25 @@ def measure(olympics: Olympics, repeats: int) -> dict[str, dict[str, list[Ratio]
     return found
 
 
-def rows_of(found: Mapping[str, Mapping[str, Sequence[Ratio]]]) -> list[dict[str, Any]]:
+def table(found: Mapping[str, Mapping[str, Sequence[Ratio]]]) -> list[dict[str, Any]]:
     """Return a row for each entry and measure: smallest and largest ratio, mean width, agreeing pairs."""
     rows = []
     for name, measures in found.items():
         for each, ratios in measures.items():
             agree, pairs = agreement(ratios)
             values = [value for value, _, _ in ratios]
-            width = sum(upper / lower for _, lower, upper in ratios) / len(ratios)
-            rows.append(
-                {
-                    "entry": name,
-                    "measure": each,
-                    "smallest": min(values),
-                    "largest": max(values),
-                    "width": width,
-                    "agree": agree,
-                    "pairs": pairs,
-                }
-            )
+            row: dict[str, Any] = {"entry": name, "measure": each, "smallest": min(values), "largest": max(values)}
+            width = fmean(upper / lower for _, lower, upper in ratios)
+            rows.append({**row, "width": width, "agree": agree, "pairs": pairs})
     return rows
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print the table, and write everything to a JSON file; exit code 1 if the goal is missed."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.benchmarks.referee", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = command_line("referee", __doc__)
     parser.add_argument("--load", action="store_true", help="keep two processes on each core busy meanwhile")
     parser.add_argument("--repeats", type=int, default=8, help="measurements of each of two entries (default: 8)")
-    parser.add_argument(
-        "--quick", action="store_true", help="with little effort: shows that it works, not what is true"
-    )
+    parser.add_argument("--quick", action="store_true", help="little effort: shows that it works, not what is true")
     parser.add_argument("--output", type=Path, default=Path("bench/referee.json"), help="where the numbers go")
     options = parser.parse_args(arguments)
     if options.repeats < 2:
@@ -116,21 +92,23 @@ def main(arguments: list[str] | None = None) -> int:
     before = os.getloadavg()[0]
     with busy_cores(busy) if busy else contextlib.nullcontext():
         found = measure(small_olympics() if options.quick else load(), options.repeats)
-    rows = rows_of(found)
-    print("| entry | measure | smallest | largest | interval, upper ÷ lower | pairs that agree |")
-    print("|---|---|---|---|---|---|")
-    for row in rows:
-        print(
-            f"| {row['entry']} | {row['measure']} | {row['smallest']:.3f} × | {row['largest']:.3f} × "
-            f"| {row['width']:.3f} | {row['agree']} of {row['pairs']} |"
-        )
+    rows = table(found)
+    shown = Table(
+        {
+            **{key: row[key] for key in ("entry", "measure")},
+            **{key: f"{row[key]:.3f} ×" for key in ("smallest", "largest")},
+            "interval, upper ÷ lower": f"{row['width']:.3f}",
+            "pairs that agree": f"{row['agree']} of {row['pairs']}",
+        }
+        for row in rows
+    )
+    print(shown.markdown())
     agree, pairs = (sum(row[key] for row in rows) for key in ("agree", "pairs"))
     met = agree >= GOAL * pairs
     print(f"\n{agree / pairs:.1%} of {pairs} pairs agree; {'met' if met else 'MISSED'}: at least {GOAL:.0%}")
     print(f"load average before: {before:.1f}, after: {os.getloadavg()[0]:.1f}; own busy processes: {busy}")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     data = {"quick": options.quick, "busy": busy, "load_before": before, "ratios": found, "table": rows}
-    options.output.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(options.output, data)
     return 0 if met or options.quick else 1
 
 

@@ -38,33 +38,19 @@ def test_markers_go_and_the_rest_stays(module: Write) -> None:
 
 
 def test_future_is_first_and_imports_are_merged_and_sorted(module: Write) -> None:
-    source = exported(
-        module(
-            code('"""Doc."""\n\nimport sys', "a", "export"),
-            code(
-                "import math\nfrom __future__ import annotations\n\n\ndef f() -> float:\n    return math.pi",
-                "b",
-                "export",
-            ),
-            code("def g() -> str:\n    return sys.platform", "c", "export"),
-        )
-    )
+    numbers = "import math\nfrom __future__ import annotations\n\n\ndef f() -> float:\n    return math.pi"
+    platform = "def g() -> str:\n    return sys.platform"
+    sources = ('"""Doc."""\n\nimport sys', numbers, platform)
+    source = exported(module(*(code(text, id, "export") for id, text in zip("abc", sources, strict=True))))
     lines = source.splitlines()
     assert lines.index('"""Doc."""') < lines.index("from __future__ import annotations")
     assert lines.index("from __future__ import annotations") < lines.index("import math") < lines.index("import sys")
 
 
 def test_methods_move_into_their_class(module: Write) -> None:
-    source = exported(
-        module(
-            code('class Box:\n    """A box."""\n\n    size = 1', "a", "export"),
-            code(
-                '@add_to_class(Box)\n@property\ndef twice(self):\n    """Return\n\n    twice."""\n    return 2 * self.size',
-                "b",
-                "export",
-            ),
-        )
-    )
+    box = 'class Box:\n    """A box."""\n\n    size = 1'
+    twice = '@add_to_class(Box)\n@property\ndef twice(self):\n    """Return\n\n    twice."""\n    return 2 * self.size'
+    source = exported(module(code(box, "a", "export"), code(twice, "b", "export")))
     space: dict[str, object] = {}
     exec(source, space)
     assert space["Box"]().twice == 2  # type: ignore[operator]
@@ -88,11 +74,8 @@ def test_refusals_name_notebook_and_cell(module: Write, source: str, words: list
     path = module(code("A = 1", "fine", "export"), code(source, "culprit", "export"))
     with pytest.raises(NotebookError) as refusal:
         export_notebook(path)
-    message = str(refusal.value)
-    assert "01_tiny.ipynb" in message
-    assert "'culprit'" in message
-    for word in words:
-        assert word.lower() in message.lower()
+    for word in ["01_tiny.ipynb", "'culprit'", *words]:
+        assert word.lower() in str(refusal.value).lower()
 
 
 def test_two_notebooks_with_one_target_are_refused(module: Write) -> None:
@@ -109,17 +92,8 @@ def test_given_code_goes_to_its_own_file_and_finds_the_rest_of_the_notebook(modu
     assert list(sources) == ["tiny", "study"]
     assert "math" not in sources["tiny"]
     assert "rounded" not in sources["tiny"]
-    assert sources["study"].splitlines()[2:] == [
-        '"""Studies."""',
-        "",
-        "import math",
-        "",
-        "from tinybench.tiny import halve",
-        "",
-        "",
-        "def rounded(x: float) -> int:",
-        "    return math.ceil(halve(x))",
-    ]
+    imported = STUDY.replace("import math\n", "import math\n\nfrom tinybench.tiny import halve\n")
+    assert sources["study"].splitlines()[2:] == imported.splitlines()
 
 
 def test_what_only_an_annotation_names_is_not_imported_at_run_time(module: Write) -> None:
@@ -182,9 +156,8 @@ def test_what_two_modules_would_share_is_refused(module: Write, cell: NotebookNo
 
 def test_the_students_package_gets_every_file_of_a_notebook(module: Write, tmp_path: Path) -> None:
     package = tmp_path / "student" / "tinybench"
-    assert "tinybench.tiny is now your own code" in build(
-        module(*tiny_cells(), code(STUDY, "study", "export:study", locked=True)), package
-    )
+    notebook = module(*tiny_cells(), code(STUDY, "study", "export:study", locked=True))
+    assert "tinybench.tiny is now your own code" in build(notebook, package)
     assert {path.name for path in package.glob("*.py") if is_built_by_student(path)} == {"tiny.py", "study.py"}
 
 

@@ -25,17 +25,10 @@ from tests.attacks.notebooks.inside import ATTACKS as INSIDE
 from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
 
 PAGE = ROOT / "autograder" / "INSTRUCTOR.md"
-ROSTER = """id,first_name,last_name,email
-ada,Ada,Adams,ada@example.org
-ben,Ben,Brown,ben@example.org
-cleo,Cleo,Clark,cleo@example.org
-dan,Dan,Davis,dan@example.org
-eva,Eva,Evans,eva@example.org
-finn,Finn,Fox,finn@example.org
-lea,Lea,Late,lea@example.org
-mallory,Mallory,Moore,mallory@example.org
-trudy,Trudy,Turner,trudy@example.org
-"""
+NAMES = "Ada Adams, Ben Brown, Cleo Clark, Dan Davis, Eva Evans, Finn Fox, Lea Late, Mallory Moore, Trudy Turner"
+ROSTER = "id,first_name,last_name,email\n" + "".join(
+    f"{first.lower()},{first},{last},{first.lower()}@example.org\n" for first, last in map(str.split, NAMES.split(","))
+)
 HOSTILE = {"mallory": "all_checks_edited", "trudy": "replies_forged"}
 TOKEN = re.compile(r"\b[0-9a-f]{32}\b|\btoken [\w-]{20,}")
 

@@ -7,10 +7,10 @@ import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import nbformat
 import pytest
-from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
@@ -20,7 +20,7 @@ from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
 from autograder.course.execute import execute
 from autograder.course.notebook import NotebookError, read_notebook
-from autograder.course.release import release_all
+from autograder.course.release import StubSolutions, release_all
 from autograder.demo import solve, submit, the_class
 from autograder.grading.collect import Collect, time_of
 from autograder.grading.executors import grade_bytes
@@ -28,7 +28,7 @@ from autograder.grading.grade import feedback, grade
 from autograder.grading.submission import FOREIGN
 from autograder.sandbox.bubblewrap import SandboxUnavailable
 from tests.attacks.notebooks import cell_of
-from tests.tiny_course import NAME, RIGHT, ROOT, hand_in, solved
+from tests.tiny_course import NAME, RIGHT, ROOT, code, gradebook, hand_in, solved
 
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
@@ -110,9 +110,7 @@ def test_without_a_sandbox_only_on_request(released: Path, monkeypatch: pytest.M
     hand_in(released, "right", solved(released))
     hand_in(released, "wrong", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
 
-    def none_here() -> None:
-        raise SandboxUnavailable("bwrap is missing: install the package bubblewrap")
-
+    none_here = Mock(side_effect=SandboxUnavailable("bwrap is missing: install the package bubblewrap"))
     monkeypatch.setattr("autograder.grading.grade.available", none_here)
     with pytest.raises(SandboxUnavailable, match="bubblewrap"):
         grade(released, NAME)
@@ -127,16 +125,7 @@ def test_grading_needs_a_release_and_a_submission(course: Path, released: Path) 
 
 
 def test_a_trailing_number_is_no_partial_credit() -> None:
-    check = {
-        "grade": True,
-        "solution": False,
-        "locked": True,
-        "points": 2,
-        "grade_id": "c",
-        "schema_version": 3,
-        "task": False,
-    }
-    cell = nbformat.v4.new_code_cell("1", metadata={"nbgrader": check})
+    cell = code("1", "c", grade=True, locked=True, points=2)
     done = execute(nbformat.v4.new_notebook(cells=[cell]), folder=Path.cwd()).notebook
     assert [output.output_type for output in done.cells[0].outputs] == ["display_data"]
 
@@ -211,13 +200,13 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     assert api.release_feedback(NAME, "ada")["success"]
     assert len(list((released / "course" / "exchange").rglob("feedback/*.html"))) == 1
     assert config.CourseDirectory.db_url == database
-    with Gradebook(config.CourseDirectory.db_url) as gradebook:
-        assert gradebook.find_submission(NAME, "ada").score == 4
+    with gradebook(released) as book:
+        assert book.find_submission(NAME, "ada").score == 4
     stock = configure(Config(), released)
     del stock.Autograde["autograde_preprocessors"]
     assert NbGraderAPI(config=stock).autograde(NAME, "ada", force=True)["success"]
-    with Gradebook(config.CourseDirectory.db_url) as gradebook:
-        assert gradebook.find_submission(NAME, "ada").score == 4
+    with gradebook(released) as book:
+        assert book.find_submission(NAME, "ada").score == 4
     assert os.environ["PATH"]
 
 
@@ -239,8 +228,8 @@ def test_formgraders_button_gives_the_same_and_tells(
     for student in ("mallory", "ben"):
         done = NbGraderAPI(config=config).autograde(NAME, student)
         assert done["success"], done
-        with Gradebook(config.CourseDirectory.db_url) as gradebook:
-            scores[student] = gradebook.find_submission(NAME, student).score
+        with gradebook(released) as book:
+            scores[student] = book.find_submission(NAME, student).score
     assert "look at mallory: check_values_guard" in caplog.text
     assert "look at ben" not in caplog.text
     outcomes = {outcome.student: outcome.score for outcome in grade(released, NAME, progress=False)}
@@ -249,8 +238,6 @@ def test_formgraders_button_gives_the_same_and_tells(
 
 def test_the_demos_class_is_what_it_says() -> None:
     source = read_notebook(ROOT / "modules" / "01_result" / "01_result.ipynb")
-    from autograder.course.release import StubSolutions
-
     released_notebook, _ = StubSolutions().preprocess(nbformat.from_dict(source), {})
     submissions = dict(the_class(released_notebook, source))
     assert len(submissions) == 6
@@ -266,12 +253,12 @@ def test_settings_of_the_instructor_count(released: Path) -> None:
         "from pathlib import Path\n\nfrom autograder.course.config import configure\n\n"
         "configure(get_config(), Path(__file__).parent)\nget_config().LateSubmissionPlugin.penalty_method = 'zero'\n"
     )
-    with Gradebook(configure(Config(), released).CourseDirectory.db_url) as gradebook:
-        gradebook.update_or_create_assignment(NAME, duedate="2026-01-01 00:00:00")
+    with gradebook(released) as book:
+        book.update_or_create_assignment(NAME, duedate="2026-01-01 00:00:00")
     for student, when in (("ada", "2025-12-31 23:59:00 UTC"), ("lea", "2026-01-01 00:01:00 UTC")):
         hand_in(released, student, solved(released))
         (released / "course" / "submitted" / student / NAME / "timestamp.txt").write_text(when)
     grade(released, NAME, progress=False)
-    with Gradebook(configure(Config(), released).CourseDirectory.db_url) as gradebook:
-        taken = {who: gradebook.find_submission(NAME, who).late_submission_penalty for who in ("ada", "lea")}
+    with gradebook(released) as book:
+        taken = {who: book.find_submission(NAME, who).late_submission_penalty for who in ("ada", "lea")}
     assert taken == {"ada": 0, "lea": 4}

@@ -19,7 +19,6 @@ from typing import Any
 import nbformat
 import psutil
 import pytest
-from nbgrader.api import Gradebook
 from sqlalchemy.orm import Session
 from traitlets.config import Config
 
@@ -31,7 +30,7 @@ from autograder.grading.grade import grade
 from autograder.grading.gradebook import open_gradebook, record, released_checksums
 from autograder.grading.grader import Grader
 from autograder.grading.verdict import packed
-from tests.tiny_course import NAME, hand_in, solved
+from tests.tiny_course import NAME, gradebook, hand_in, solved
 
 KILLS = 20
 PR_SET_CHILD_SUBREAPER = 36
@@ -56,9 +55,8 @@ def a_class(course: Path) -> None:
     }.items():
         path = hand_in(course, student, content)
         (path.parent / "timestamp.txt").write_text("2030-02-01 00:00:00 UTC")
-    directory = configure(Config(), course).CourseDirectory
-    with Gradebook(directory.db_url, directory.course_id) as gradebook:
-        gradebook.update_or_create_assignment(NAME, duedate="2030-01-01 00:00:00 UTC")
+    with gradebook(course) as book:
+        book.update_or_create_assignment(NAME, duedate="2030-01-01 00:00:00 UTC")
     verdicts = course / "course" / "verdicts" / NAME
     verdicts.mkdir(parents=True)
     (verdicts / "seed").write_text("7")
@@ -66,10 +64,9 @@ def a_class(course: Path) -> None:
 
 def state(course: Path) -> dict[str, Any]:
     """Return all that grading leaves behind: the gradebook cell by cell, and the autograded files."""
-    directory = configure(Config(), course).CourseDirectory
     found: dict[str, Any] = {}
-    with Gradebook(directory.db_url, directory.course_id) as gradebook:
-        for submission in gradebook.assignment_submissions(NAME):
+    with gradebook(course) as book:
+        for submission in book.assignment_submissions(NAME):
             [notebook] = submission.notebooks
             found[submission.student.id] = {
                 "score": submission.score,
@@ -208,12 +205,12 @@ def test_every_step_of_a_record(new: bool, released: Path, monkeypatch: pytest.M
     steps = 0
 
     def write() -> None:
-        with open_gradebook(config, NAME) as gradebook:
-            record(gradebook, "ada", NAME, notebook, checksums, config)
+        with open_gradebook(config, NAME) as book:
+            record(book, "ada", NAME, notebook, checksums, config)
 
     def forget() -> None:
-        with open_gradebook(config, NAME) as gradebook:
-            gradebook.remove_student("ada")
+        with open_gradebook(config, NAME) as book:
+            book.remove_student("ada")
         shutil.rmtree(released / "course" / "autograded")
 
     def dying_at(step: int) -> None:

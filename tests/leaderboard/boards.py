@@ -8,16 +8,19 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+import httpx
 import numpy as np
 import uvicorn
 from onnx import TensorProto, helper, numpy_helper
 
+from autograder import pace
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import check
 from autograder.leaderboard.settings import Baseline, Effort, Olympics, Quota, Task, load
@@ -86,12 +89,7 @@ def made_up_scores(rng: random.Random, size: int = 100_000) -> dict[str, Any]:
         "memory": {
             "ratio": [memory, memory * 0.99, memory * 1.01],
             "bytes": memory * 8.4e6,
-            "stages": {
-                "load": memory * 8.4e6,
-                "first call": memory * 6e6,
-                "second call": memory * 6e6,
-                "steady": memory * 6e6,
-            },
+            "stages": {"load": memory * 8.4e6, **dict.fromkeys(("first call", "second call", "steady"), memory * 6e6)},
         },
         "size": {"bytes": size, "ratio": size / 2_144_563},
         "accuracy": {"public": [right, 4320], "private": [right - 20, 4320]},
@@ -127,6 +125,25 @@ def serving(app: Any) -> Iterator[str]:
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def wait_until(reached: Callable[[], object], seconds: float = 300) -> None:
+    deadline = time.monotonic() + pace.wall(seconds)
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def answers(address: str) -> bool:
+    """Whether a server has come up."""
+    with suppress(httpx.HTTPError):
+        return httpx.get(address, timeout=pace.wall(5)).is_success
+    return False
 
 
 def main(port: int = 8017, entries_count: int = 5000) -> None:

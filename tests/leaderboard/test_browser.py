@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, FileChooser, Page, TimeoutError, expect
 
 from autograder import pace
-from tests.leaderboard.boards import dense, trained
-from tests.leaderboard.test_crowd import free_port
+from tests.leaderboard.boards import answers, dense, free_port, trained, wait_until
 
 SECOND = pace.wall(1000)  # Playwright counts milliseconds
 EVENTS = """
@@ -84,15 +82,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site = Site(f"http://127.0.0.1:{port}", root, events)
     with subprocess.Popen(site.command("serve", "--port", str(port))) as server:
         try:
-            deadline = time.monotonic() + pace.wall(180)
-            while True:
-                try:
-                    urllib.request.urlopen(site.address, timeout=pace.wall(5)).close()
-                    break
-                except OSError:
-                    assert time.monotonic() < deadline
-                    assert server.poll() is None
-                    time.sleep(0.2)
+            wait_until(lambda: answers(site.address) or server.poll() is not None, 180)
+            assert server.poll() is None
             yield site
         finally:
             server.terminate()
@@ -122,11 +113,14 @@ def ranked(site: Site, tmp_path_factory: pytest.TempPathFactory) -> str:
     said = site.autograder("enter", str(model), "--url", site.address, "--token", site.token("Shelly"))
     found = re.search(r"entry (\d+) is queued", said)
     assert found
-    deadline = time.monotonic() + pace.wall(400)
-    while b'"measured"' not in urllib.request.urlopen(f"{site.address}/api/entries/{found[1]}").read():
-        assert time.monotonic() < deadline
-        time.sleep(1)
+    entry = f"{site.address}/api/entries/{found[1]}"
+    wait_until(lambda: httpx.get(entry, timeout=pace.wall(30)).json()["state"] == "measured", 400)
     return f"/entries/{found[1]}"
+
+
+def sign_in(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Continue").click()
 
 
 def test_enter_watch_and_see_it_ranked(page: Page, site: Site, ranked: str, tmp_path: Path) -> None:
@@ -134,8 +128,7 @@ def test_enter_watch_and_see_it_ranked(page: Page, site: Site, ranked: str, tmp_
     model.write_bytes(trained(16))
     page.goto("/")
     page.get_by_role("link", name="Enter a model").click()
-    page.get_by_label("Token").fill(site.token("Browne"))
-    page.get_by_role("button", name="Continue").click()
+    sign_in(page, site.token("Browne"))
     page.get_by_label("Latency Sprint").check()
     page.get_by_label("Model", exact=True).set_input_files(model)
     page.get_by_role("button", name="Enter").click()
@@ -153,8 +146,7 @@ def test_a_refused_entry_says_why(page: Page, site: Site, tmp_path: Path) -> Non
     model = tmp_path / "junk.onnx"
     model.write_bytes(dense()[:500])
     page.goto("/enter")
-    page.get_by_label("Token").fill(site.token("Junko"))
-    page.get_by_role("button", name="Continue").click()
+    sign_in(page, site.token("Junko"))
     page.get_by_label("Model", exact=True).set_input_files(model)
     page.get_by_role("button", name="Enter").click()
     expect(page.get_by_role("status")).to_contain_text("not an .onnx file")
@@ -225,8 +217,7 @@ def test_accessible_and_within_the_screen(
         "(box => box.left >= 0 && box.right <= innerWidth)(document.querySelector('.chart').getBoundingClientRect())"
     )
     page.goto("/enter")
-    page.get_by_label("Token").fill(site.token(f"{scheme} {width}"))
-    page.get_by_role("button", name="Continue").click()
+    sign_in(page, site.token(f"{scheme} {width}"))
     expect(page.get_by_label("Model", exact=True)).to_be_visible()
     assert barriers(page) == []
     context.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from autograder import pace
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.store.tables import MEASURED, REFUSED, entries, history, jobs, results
 from tests.attacks.onnx.hostile import FILES, not_a_number, wrong_shape
-from tests.leaderboard.boards import dense
+from tests.leaderboard.boards import dense, free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
 CROWDS = {"sqlite": 500, "postgresql": 200}
@@ -30,12 +29,6 @@ pytestmark = pytest.mark.slow
 def start(*arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.leaderboard.crowd", *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def peak_memory(process: subprocess.Popen[bytes]) -> int:
@@ -112,10 +105,3 @@ def test_a_crowd_enters(database: str) -> None:
 def unfinished(store: Store) -> int:
     with store.engine.begin() as connection:
         return int(connection.scalar(select(func.count()).where(jobs.c.state.not_in((MEASURED, REFUSED)))) or 0)
-
-
-def wait_until(reached: object, seconds: float = 300) -> None:
-    deadline = time.monotonic() + pace.wall(seconds)
-    while not reached():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

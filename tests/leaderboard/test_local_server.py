@@ -9,6 +9,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import psutil
 import pytest
 
 from autograder import pace
@@ -19,7 +20,7 @@ from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.web import local_server
 from autograder.leaderboard.web.app import create_app
 from autograder.leaderboard.web.local_server import NotRunning, running
-from tests.leaderboard.boards import dense, made_up_scores, serving, small_olympics, trained
+from tests.leaderboard.boards import dense, made_up_scores, serving, small_olympics, trained, wait_until
 
 LITTLE = """
 title = "Rehearsal"
@@ -40,25 +41,15 @@ measure = "latency"
 
 def alive(root: Path, what: str) -> list[int]:
     """Return the processes of a course's leaderboard that do `what`."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if str(root) in words and what in words:
-            found.append(int(folder.name))
-    return found
+    processes = psutil.process_iter(["cmdline"])
+    return [each.pid for each in processes if {str(root), what} <= set(each.info["cmdline"] or ())]
 
 
 @pytest.mark.needs("sandbox")
 def test_pages_and_worker_end_with_the_block(tmp_path: Path) -> None:
     with running(tmp_path) as address:
         assert urllib.request.urlopen(address, timeout=pace.wall(30)).status == 200
-        deadline = time.monotonic() + pace.wall(30)
-        while not alive(tmp_path, "worker"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: alive(tmp_path, "worker"), 30)
     assert not alive(tmp_path, "serve")
     assert not alive(tmp_path, "worker"), "the worker outlives the pages"
 
@@ -84,9 +75,8 @@ def test_enter_follow_and_read_the_standings(light_store: Store) -> None:
     steps: list[str] = []
 
     def measure() -> None:
-        job = None
-        while job is None:
-            job = jobs.claim(light_store, "w")
+        while (job := jobs.claim(light_store, "w")) is None:
+            pass
         jobs.renew(light_store, job, "timing, process 1 of 6")
         while "timing, process 1 of 6" not in steps:
             time.sleep(0.01)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +14,7 @@ import pytest
 from autograder import pace
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.web.app import create_app
-from tests.leaderboard.boards import dense, serving, small_olympics
-from tests.leaderboard.test_crowd import free_port
+from tests.leaderboard.boards import answers, dense, free_port, serving, small_olympics, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -33,18 +31,14 @@ def jupyter(tmp_path: Path) -> Iterator[str]:
         "open_browser": False,
         "allow_root": True,
     }
+    words = [f"--ServerApp.{name}={value}" for name, value in options.items()]
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyter_server", *(f"--ServerApp.{name}={value}" for name, value in options.items())],
-        env=os.environ | {"JUPYTER_CONFIG_DIR": str(tmp_path)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "jupyter_server", *words], env=os.environ | {"JUPYTER_CONFIG_DIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(int(pace.wall(300))):
-            try:
-                httpx.get(f"{address}/api", timeout=pace.wall(5)).raise_for_status()
-                break
-            except httpx.HTTPError:
-                time.sleep(0.1)
+        wait_until(lambda: answers(f"{address}/api"))
         yield address
     finally:
         server.terminate()

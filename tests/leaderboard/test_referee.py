@@ -84,9 +84,8 @@ def test_a_lookup_table_of_the_public_digits_is_seen_through(referee: Referee) -
 
 
 def test_splits_share_no_picture_and_seeds_make_fresh_ones() -> None:
-    public, private, other = (
-        split[0] for split in (digits.public_split(50), digits.private_split(50, 1), digits.private_split(50, 2))
-    )
+    splits = digits.public_split(50), digits.private_split(50, 1), digits.private_split(50, 2)
+    public, private, other = (split[0] for split in splits)
     pictures = {row.tobytes() for row in np.concatenate([public, private, other])}
     assert len(pictures) == 150
     assert np.array_equal(private, digits.distorted(np.arange(1258, 1797, 2), 50, 1)[0])
@@ -182,9 +181,8 @@ def test_nothing_about_private_digits_is_told() -> None:
 def test_what_varies_too_much_is_measured_again_and_then_refused(stage: str, always: bool) -> None:
     def varying(number: int) -> dict[str, Any]:
         factor = 1 + number % 3 if always or number <= {"latency": 3, "memory": 6}[stage] else 1
-        return {"latency": {"entry": [factor], "baseline": [2.0], "repeated": 1.0}, "memory": {"load": factor * 10**6}}[
-            stage
-        ]
+        latency = {"entry": [factor], "baseline": [2.0], "repeated": 1.0}
+        return latency if stage == "latency" else {"load": factor * 10**6}
 
     program = Program(**{stage: varying})
     umpire = Referee(small_olympics(referee=Effort(processes=3, rounds=5)), trained(64), 1, program)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -68,6 +72,11 @@ def enter_and_measure(store: Store, student: Student, seed: int, event: str = "l
 
 def people(store: Store, count: int) -> list[Student]:
     return [store.student(store.add_token(f"s{number}", 1000)) for number in range(count)]
+
+
+def at_once(function: Callable[[Any], Any], arguments: Sequence[Any]) -> list[Any]:
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return list(pool.map(function, arguments))
 
 
 def claimed(store: Store, worker: str = "w1") -> jobs.Job:
@@ -316,59 +325,38 @@ def test_a_lease_made_before_the_clock_was_set_back_lapses(store: Store, clock: 
 
 def test_eight_workers_share_the_queue_without_doubles(store: Store) -> None:
     numbers = {enter(store, student, seed) for seed, student in enumerate(people(store, 40))}
-    done: list[int] = []
 
-    def work(name: str) -> None:
+    def work(name: str) -> list[int]:
+        done = []
         while (job := jobs.claim(store, name)) is not None:
             assert jobs.finish(store, job, SCORES, {})
             done.append(job.entry_id)
+        return done
 
-    threads = [threading.Thread(target=work, args=(f"w{number}",)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    done = at_once(work, [f"w{number}" for number in range(8)])
     # PostgreSQL may have passed over rows that were locked for an instant; nothing may be left in the end.
-    work("last")
-    assert sorted(done) == sorted(numbers)
+    assert sorted(chain(*done, work("last"))) == sorted(numbers)
     assert {row.id for row in store.measured()} == numbers
 
 
 def test_of_entries_at_once_one_waits(store: Store, ada: Student) -> None:
-    outcomes: list[str] = []
-
-    def one(seed: int) -> None:
-        try:
+    def one(seed: int) -> str:
+        with suppress(Waiting):
             enter(store, ada, seed)
-            outcomes.append("entered")
-        except Waiting:
-            outcomes.append("waiting")
+            return "entered"
+        return "waiting"
 
-    threads = [threading.Thread(target=one, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["entered"] + ["waiting"] * 7
+    assert sorted(at_once(one, range(8))) == ["entered"] + ["waiting"] * 7
 
 
 def test_the_same_file_at_once_enters_once(store: Store) -> None:
-    students = people(store, 6)
-    outcomes: list[str] = []
-
-    def one(student: Student) -> None:
-        try:
+    def one(student: Student) -> str:
+        with suppress(Conflict):
             enter(store, student)
-            outcomes.append("entered")
-        except Conflict:
-            outcomes.append("conflict")
+            return "entered"
+        return "conflict"
 
-    threads = [threading.Thread(target=one, args=(student,)) for student in students]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["conflict"] * 5 + ["entered"]
+    assert sorted(at_once(one, people(store, 6))) == ["conflict"] * 5 + ["entered"]
 
 
 def test_hostile_names_are_data(store: Store, ada: Student) -> None:

@@ -91,21 +91,12 @@ class Work:
     Late = Late
     kept: Any = None
 
-    @staticmethod
-    def echo(value: Any) -> Any:
-        return value
-
-    @staticmethod
-    def time(clock: Any, times: int) -> list[float]:
-        return [clock() for _ in range(times)]
-
-    @staticmethod
-    def around(clock: Any, work: Any) -> list[float]:
-        return [clock(), clock(), work(), clock(), clock()]
-
-    @staticmethod
-    def call(function: Any, *args: Any) -> Any:
-        return function(*args)
+    echo = staticmethod(lambda value: value)
+    time = staticmethod(lambda clock, times: [clock() for _ in range(times)])
+    around = staticmethod(lambda clock, work: [clock(), clock(), work(), clock(), clock()])
+    call = staticmethod(lambda function, *args: function(*args))
+    draw = staticmethod(lambda generator: float(generator.random()))
+    count = staticmethod(lambda: iter(range(3)))
 
     @staticmethod
     def read(thing: Any, name: str) -> Any:
@@ -120,10 +111,6 @@ class Work:
         return end.ask("get", array, name)
 
     @staticmethod
-    def draw(generator: Any) -> float:
-        return float(generator.random())
-
-    @staticmethod
     def scale(array: Any) -> Any:
         array *= 2
         return array
@@ -136,23 +123,27 @@ class Work:
     def leave() -> None:
         raise SystemExit(3)
 
-    @staticmethod
-    def count() -> Iterator[int]:
-        yield from range(3)
+
+Ends = tuple[socket.socket, socket.socket]
 
 
 @pytest.fixture
-def student() -> Iterator[Any]:
+def ends() -> Iterator[Ends]:
     here, there = socket.socketpair()
+    with here, there:
+        yield here, there
+
+
+@pytest.fixture
+def student(ends: Ends) -> Iterator[Any]:
+    here, there = ends
     guest = Endpoint(Channel(there))
     guest.share(Work())
     thread = threading.Thread(target=guest.serve, daemon=True)
     thread.start()
-    with here, there:
-        grader = Endpoint(Channel(here), may_lend=may_lend)
-        yield grader.root()
-        here.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+    yield Endpoint(Channel(here), may_lend=may_lend).root()
+    here.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
 
 
 VALUES = [
@@ -298,17 +289,16 @@ def test_libraries_objects_are_copied_not_lent(student: Any) -> None:
     ],
     ids=repr,
 )
-def test_garbage_harms_nobody(reply: Any) -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        grader = Endpoint(Channel(here), may_lend=may_lend)
-        grader.channel.set_deadline(2)
-        grader.share(Clock())
-        Channel(there).send(reply)
-        there.shutdown(socket.SHUT_WR)
-        with pytest.raises((ChannelError, RuntimeError)):
-            grader.ask("get", grader.root(), "x")
-        assert grader.objects[0].now == 0.0
+def test_garbage_harms_nobody(reply: Any, ends: Ends) -> None:
+    here, there = ends
+    grader = Endpoint(Channel(here), may_lend=may_lend)
+    grader.channel.set_deadline(2)
+    grader.share(Clock())
+    Channel(there).send(reply)
+    there.shutdown(socket.SHUT_WR)
+    with pytest.raises((ChannelError, RuntimeError)):
+        grader.ask("get", grader.root(), "x")
+    assert grader.objects[0].now == 0.0
 
 
 def test_only_what_was_lent_answers(student: Any) -> None:
@@ -319,17 +309,15 @@ def test_only_what_was_lent_answers(student: Any) -> None:
         student.read_back(array, "tofile")
 
 
-def test_a_conversation_has_an_end() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        channel, other = Channel(here, total=99), Channel(there)
-        for _ in range(9):
-            other.send("x" * 8)
-        for _ in range(9):
-            channel.receive()
+def test_a_conversation_has_an_end(ends: Ends) -> None:
+    channel, other = Channel(ends[0], total=99), Channel(ends[1])
+    for _ in range(9):
         other.send("x" * 8)
-        with pytest.raises(ProtocolViolation, match="more than one conversation"):
-            channel.receive()
+    for _ in range(9):
+        channel.receive()
+    other.send("x" * 8)
+    with pytest.raises(ProtocolViolation, match="more than one conversation"):
+        channel.receive()
 
 
 class Verdict(enum.StrEnum):
@@ -359,9 +347,7 @@ def test_text_and_numbers_of_own_classes_are_text_and_numbers(student: Any) -> N
     assert student.kept.tolist() == labels.tolist()
 
 
-def test_a_hash_bomb_of_frames_is_refused() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        there.sendall(b"\xff\xff\xff\xff")
-        with pytest.raises(ProtocolViolation, match="limit"):
-            Channel(here).receive()
+def test_a_hash_bomb_of_frames_is_refused(ends: Ends) -> None:
+    ends[1].sendall(b"\xff\xff\xff\xff")
+    with pytest.raises(ProtocolViolation, match="limit"):
+        Channel(ends[0]).receive()

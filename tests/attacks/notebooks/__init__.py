@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,30 +19,18 @@ SOURCE = ROOT / "modules" / "01_result" / "01_result.ipynb"
 
 @dataclass(frozen=True)
 class Attack:
-    """A hostile submission.
-
-    Attributes
-    ----------
-    name
-        A short name.
-    tries
-        What it tries, for the table.
-    build
-        Changes a released notebook in place, or returns the bytes to hand in.
-    flagged
-        Whether the instructor must be told of evidence.
-    reason
-        Words that the reason must hold when the submission is refused or ended.
-    arrange
-        Changes the folder that was handed in, given the instructor's notebook.
-    """
+    """A hostile submission."""
 
     name: str
-    tries: str
-    build: Callable[[NotebookNode], bytes | None] = lambda notebook: None
-    flagged: bool = False
-    reason: str = ""
-    arrange: Callable[[Path, Path], None] = lambda folder, source: None
+    tries: str  # what it tries, for the table
+    build: Callable[[NotebookNode], bytes | None] = lambda notebook: (
+        None
+    )  # changes it in place, or returns what to hand in
+    flagged: bool = False  # the instructor must be told
+    reason: str = ""  # words that the reason must hold when the submission is refused or ended
+    arrange: Callable[[Path, Path], None] = lambda folder, source: (
+        None
+    )  # changes the folder, given the instructor's notebook
 
     def content(self, *, demonstrations: bool = True) -> bytes:
         """Return the submission, with the module's demonstrations or, to save time, without."""
@@ -79,7 +66,7 @@ def solved(path: Path) -> NotebookNode:
     for cell in cells_of(notebook):
         if cell.is_check:
             cell.node.source = cell.visible
-    return copy.deepcopy(notebook)
+    return notebook
 
 
 def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:

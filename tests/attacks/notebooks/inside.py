@@ -9,13 +9,15 @@ from nbformat.v4 import new_code_cell
 
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, first, solved, solving
 
-YES = """
-class Yes:
+AGREES = """
     def __eq__(self, other): return True
     def __ne__(self, other): return False
     def __lt__(self, other): return True
     __le__ = __gt__ = __ge__ = __lt__
     def __hash__(self): return 0
+"""
+YES = f"""
+class Yes:{AGREES}
     def __call__(self, *a, **k): return self
     def __getattr__(self, name): return self
     def __getitem__(self, key): return self
@@ -33,17 +35,12 @@ for name in ("check_values mean_and_std t_interval required_runs runs_for_percen
              "misses_in_two_hundred intervals_from_fifty runs_for_half runs_for_tenth").split():
     globals()[name] = {value}
 """
-LIES = """
-class Lie(float):
-    def __eq__(self, other): return True
-    def __ne__(self, other): return False
-    def __lt__(self, other): return True
-    __le__ = __gt__ = __ge__ = __lt__
+LIES = f"""
+class Lie(float):{AGREES}
     def __sub__(self, other): return 0.0
     __rsub__ = __sub__
     def __abs__(self): return 0.0
     def __float__(self): return 1.0
-    def __hash__(self): return 0
 """
 SEARCH = """
 import os

@@ -38,21 +38,13 @@ def _moved(notebook: NotebookNode) -> None:
 
 
 def _copied_id(notebook: NotebookNode) -> None:
-    notebook.cells.insert(
-        1, nbformat.v4.new_markdown_cell("done", metadata=cell_of(notebook, "check_moments").metadata)
-    )
+    marks = cell_of(notebook, "check_moments").metadata
+    notebook.cells.insert(1, nbformat.v4.new_markdown_cell("done", metadata=marks))
 
 
 def _foreign_id(notebook: NotebookNode) -> None:
-    marks = {
-        "grade": True,
-        "grade_id": "bonus",
-        "locked": False,
-        "points": 200,
-        "schema_version": 3,
-        "solution": False,
-        "task": False,
-    }
+    marks = {"grade": True, "grade_id": "bonus", "locked": False, "points": 200}
+    marks |= {"schema_version": 3, "solution": False, "task": False}
     notebook.cells.append(nbformat.v4.new_code_cell("200.0", metadata={"nbgrader": marks}))
 
 
@@ -63,9 +55,8 @@ def _solution_made_markdown(notebook: NotebookNode) -> None:
 
 
 def _markdown_script(notebook: NotebookNode) -> None:
-    cell_of(
-        notebook, "written_answer"
-    ).source = "<img src=x onerror=LEAKED()> <script>LEAKED()</script> [x](javascript:LEAKED()) [y][1]\n\n[1]: javascript:LEAKED()"
+    script = "<img src=x onerror=LEAKED()> <script>LEAKED()</script> [x](javascript:LEAKED()) [y][1]\n\n[1]: javascript:LEAKED()"
+    cell_of(notebook, "written_answer").source = script
 
 
 def _attachments(notebook: NotebookNode) -> None:
@@ -76,13 +67,11 @@ def _attachments(notebook: NotebookNode) -> None:
 
 
 def _forged_outputs(notebook: NotebookNode) -> None:
-    html = {"text/html": "<script>LEAKED()</script>"}
+    data = {"text/plain": "2.0", "text/html": "<script>LEAKED()</script>"}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.execution_count = 1
-            cell.outputs = [
-                nbformat.v4.new_output("execute_result", data={"text/plain": "2.0", **html}, execution_count=1)
-            ]
+            cell.outputs = [nbformat.v4.new_output("execute_result", data=data, execution_count=1)]
 
 
 ATTACKS = [

@@ -210,8 +210,8 @@ runner.Runner.graft = grafted
 """
 
 
-def gains(path: Path, *attacks: str, cell: tuple[str, str] = ("", "")) -> list[list[str]]:
-    """Return, for each attack in a cell of its own, the graded cells of a module that it passes."""
+def verdicts(path: Path, *attacks: str, cell: tuple[str, str] = ("", "")) -> list[dict[str, str]]:
+    """Return the verdicts on a module for each attack in a cell of its own, with one solution cell replaced."""
     found = []
     with Grader(Assignment.read(path), limits=LIMITS) as grader:
         for attack in attacks:
@@ -221,17 +221,19 @@ def gains(path: Path, *attacks: str, cell: tuple[str, str] = ("", "")) -> list[l
                 if cell[0] and each.is_solution and cell[0] in each.source:
                     each.node.source = cell[1]
             first(attack)(notebook)
-            graded = grader.grade(nbformat.writes(notebook).encode())
-            found.append([name for name, problem in graded.verdicts.items() if not problem])
+            found.append(grader.grade(nbformat.writes(notebook).encode()).verdicts)
     return found
+
+
+def gains(path: Path, *attacks: str, cell: tuple[str, str] = ("", "")) -> list[list[str]]:
+    """Return, for each attack, the graded cells of a module that it passes."""
+    return [[name for name, problem in each.items() if not problem] for each in verdicts(path, *attacks, cell=cell)]
 
 
 @pytest.mark.parametrize("name", PATHS)
 def test_lies_earn_nothing(name: str) -> None:
-    won = dict(
-        zip(ANSWERS, gains(PATHS[name], *(LIAR.format(answer=answer) for answer in ANSWERS.values())), strict=True)
-    )
-    assert not {answer: cells for answer, cells in won.items() if cells}
+    lies = [LIAR.format(answer=answer) for answer in ANSWERS.values()]
+    assert dict(zip(ANSWERS, gains(PATHS[name], *lies), strict=True)) == {answer: [] for answer in ANSWERS}
 
 
 @pytest.mark.parametrize("name", SNIFFED)
@@ -247,23 +249,17 @@ def test_empty_pieces_earn_nothing(name: str) -> None:
         without_demonstrations(notebook)
         place = notebook.cells.index(cell_of(notebook, cell))
         notebook.cells.insert(place, nbformat.v4.new_code_cell(VISIBLE_PASSES + code))
-        verdicts = grader.grade(nbformat.writes(notebook).encode()).verdicts
-    assert verdicts[cell].startswith("CheckFailed")
+        found = grader.grade(nbformat.writes(notebook).encode()).verdicts
+    assert found[cell].startswith("CheckFailed")
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_graphs_are_refused_before_they_run(name: str) -> None:
-    path = PATHS["11_onnx"]
     resource = pytest.importorskip("resource")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with Grader(Assignment.read(path), limits=LIMITS) as grader:
-        notebook = released(path)
-        without_demonstrations(notebook)
-        first("")(notebook)
-        place = next(index for index, each in enumerate(notebook.cells) if "def convert" in each.source)
-        notebook.cells[place].source = BOMBS[name]
-        verdict = grader.grade(nbformat.writes(notebook).encode()).verdicts["check_convert"]
-    assert re.search("which no linear model needs|lies outside the file|larger than a linear model", verdict), verdict
+    [found] = verdicts(PATHS["11_onnx"], "", cell=("def convert", BOMBS[name]))
+    refused = "which no linear model needs|lies outside the file|larger than a linear model"
+    assert re.search(refused, found["check_convert"]), found["check_convert"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
 
 

@@ -34,6 +34,7 @@ from tests.attacks.notebooks.inside import ATTACKS as INSIDE
 from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
 from tests.attacks.notebooks.stock import autograde_locked_up, copy_course, nbgrader, stock_course
 from tests.attacks.page import write_part
+from tinybench.table import Table
 
 NAME = SOURCE.stem
 HONEST = "zoe"  # last in the order of nbgrader
@@ -186,9 +187,8 @@ def by_autograder(attacks: Sequence[Attack], marks: Secrets) -> dict[str, Row]:
 def _row(outcome: dict[str, Any], found: Sequence[str], refused: str) -> Row:
     told = (outcome["evidence"][0] if outcome["evidence"] else outcome["note"]).removeprefix(": ")
     late = outcome["score"] is None or outcome["seconds"] > Limits().wall_seconds
-    return Row(
-        outcome["score"] or 0, found, refused or ("no verdict in time" if late else ""), told, outcome["seconds"]
-    )
+    trouble = refused or ("no verdict in time" if late else "")
+    return Row(outcome["score"] or 0, found, trouble, told, outcome["seconds"])
 
 
 def table(stock: dict[str, Row], ours: dict[str, Row], most: float) -> str:
@@ -201,34 +201,34 @@ def table(stock: dict[str, Row], ours: dict[str, Row], most: float) -> str:
         "read or write what they must not, or run script in the instructor's browser": lambda row: bool(row.leaked),
         "stall the batch, end it, or spoil the next student's work": lambda row: bool(row.trouble),
     }
-    lines = [
-        f"{len(attacks)} attacks on module {NAME}, where the machine gives {most:g} points.\n",
-        "| how many | stock nbgrader | `autograder grade` |",
-        "|---|---|---|",
-    ]
-    for what, test in counted.items():
-        both = (sum(test(rows[attack.name]) for attack in attacks) for rows in (stock, ours))
-        lines.append("| {} | {} | {} |".format(what, *both))
-    lines += [
-        f"\nFor comparison: the same notebook untouched gets {stock[UNTOUCHED.name].points:g} by stock and "
+    counts = Table(
+        {
+            "how many": what,
+            "stock nbgrader": str(sum(test(stock[attack.name]) for attack in attacks)),
+            "`autograder grade`": str(sum(test(ours[attack.name]) for attack in attacks)),
+        }
+        for what, test in counted.items()
+    )
+    parts = [
+        f"{len(attacks)} attacks on module {NAME}, where the machine gives {most:g} points.",
+        counts.markdown(),
+        f"For comparison: the same notebook untouched gets {stock[UNTOUCHED.name].points:g} by stock and "
         f"{ours[UNTOUCHED.name].points:g} here; the honest student of the batch gets {ours[HONEST].points:g}. The slowest "
-        f"attack took {slowest:.0f} s here; a submission may take {Limits().wall_seconds:g} s."
+        f"attack took {slowest:.0f} s here; a submission may take {Limits().wall_seconds:g} s.",
     ]
     for group, members in GROUPS.items():
-        lines += [
-            f"\n### {group}\n",
-            "| attack | what it tries | stock: marks | stock: leaked, stalled | ours: marks | ours: the instructor is told | ours: s |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        for attack in members:
-            theirs_, own_ = stock[attack.name], ours[attack.name]
-            cells = [
-                attack.name.replace("_", " "), attack.tries,
-                _marks(theirs_), _cell([*theirs_.leaked, theirs_.trouble]),
-                _marks(own_), _cell([*own_.leaked, own_.trouble, own_.told]), f"{own_.seconds:.1f}",
-            ]  # fmt: skip
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows = [(attack, stock[attack.name], ours[attack.name]) for attack in members]
+        shown = Table(
+            {
+                "attack": attack.name.replace("_", " "), "what it tries": attack.tries,
+                "stock: marks": _marks(theirs), "stock: leaked, stalled": _cell([*theirs.leaked, theirs.trouble]),
+                "ours: marks": _marks(own), "ours: the instructor is told": _cell([*own.leaked, own.trouble, own.told]),
+                "ours: s": f"{own.seconds:.1f}",
+            }
+            for attack, theirs, own in rows
+        )  # fmt: skip
+        parts += [f"### {group}", shown.markdown()]
+    return "\n\n".join(parts)
 
 
 def _marks(row: Row) -> str:
@@ -236,7 +236,7 @@ def _marks(row: Row) -> str:
 
 
 def _cell(parts: Sequence[str]) -> str:
-    text = ", ".join(part for part in parts if part).replace("|", "\\|").replace("\n", " ")
+    text = ", ".join(part for part in parts if part).replace("\n", " ")
     return text if len(text) <= 160 else f"{text[:160]}…"
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.internal.encoder import _VarintBytes
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from autograder.leaderboard.digits import CLASSES, FEATURES
 from tests.leaderboard.boards import dense, model
 
 Build = Callable[[], bytes]
+node, declared, array = helper.make_node, helper.make_tensor_value_info, numpy_helper.from_array
 
 
 def changed(change: Callable[[Any], object]) -> bytes:
@@ -25,18 +27,9 @@ def changed(change: Callable[[Any], object]) -> bytes:
     return bytes(made.SerializeToString())
 
 
-def varint(number: int) -> bytes:
-    """Return a number as protobuf writes it."""
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
-
-
 def part(number: int, content: bytes) -> bytes:
     """Return a length-delimited protobuf field."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
+    return _VarintBytes(number << 3 | 2) + _VarintBytes(len(content)) + content
 
 
 def outside(location: str, **more: str) -> bytes:
@@ -52,55 +45,44 @@ def outside(location: str, **more: str) -> bytes:
     return changed(change)
 
 
-def outside_without_flag(made: Any) -> None:
-    made.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
-
-
 def declares(dims: list[int], kind: int = TensorProto.FLOAT) -> bytes:
     """Return an entry with a constant that says it is larger than it is."""
-    return changed(
-        lambda made: made.graph.initializer.append(TensorProto(name="big", dims=dims, data_type=kind, raw_data=b"1234"))
-    )
+    big = TensorProto(name="big", dims=dims, data_type=kind, raw_data=b"1234")
+    return changed(lambda made: made.graph.initializer.append(big))
 
 
 def branch() -> Any:
-    return helper.make_graph([helper.make_node("Identity", ["sums"], ["b"])], "b", [], [])
+    return helper.make_graph([node("Identity", ["sums"], ["b"])], "b", [], [])
 
 
 def with_node(*nodes: Any, **changes: Any) -> bytes:
     """Return an entry whose scores come from the given nodes."""
+    shape = (FEATURES, CLASSES)
     constants = {
-        "w": np.ones((FEATURES, CLASSES), np.float32),
-        "random": np.random.default_rng(0).normal(size=(FEATURES, CLASSES)).astype(np.float32),
+        "w": np.ones(shape, np.float32),
+        "random": np.random.default_rng(0).normal(size=shape).astype(np.float32),
         "zero": np.array([0], np.int64),
         "n": np.array([7], np.int64),
     }
-    used = {name for node in nodes for name in node.input}
-    made = model(
-        nodes, [numpy_helper.from_array(array, name) for name, array in constants.items() if name in used], **changes
-    )
+    used = {name for each in nodes for name in each.input}
+    made = model(nodes, [array(values, name) for name, values in constants.items() if name in used], **changes)
     return bytes(made.SerializeToString())
 
 
-MATMUL = helper.make_node("MatMul", ["digits", "w"], ["scores"])
+MATMUL = node("MatMul", ["digits", "w"], ["scores"])
 
 
 def nested_functions() -> bytes:
     """Return functions that call each other two for one, a hundred deep: 2¹⁰⁰ nodes when inlined."""
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
     functions = [
         helper.make_function(
-            "mine", f"f{depth}", ["x"], ["y"],
-            [helper.make_node(f"f{depth + 1}", ["x"], ["t"], domain="mine"), helper.make_node(f"f{depth + 1}", ["t"], ["y"], domain="mine")],
-            [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)],
+            "mine", f"f{depth}", ["x"], ["y"], [node(f"f{depth + 1}", [a], [b], domain="mine") for a, b in ("xt", "ty")], opsets
         )
         for depth in range(100)
     ]  # fmt: skip
-    functions.append(
-        helper.make_function(
-            "mine", "f100", ["x"], ["y"], [helper.make_node("Relu", ["x"], ["y"])], [helper.make_opsetid("", 21)]
-        )
-    )
-    made = model([helper.make_node("f0", ["digits"], ["scores"], domain="mine")])
+    functions.append(helper.make_function("mine", "f100", ["x"], ["y"], [node("Relu", ["x"], ["y"])], opsets[:1]))
+    made = model([node("f0", ["digits"], ["scores"], domain="mine")])
     made.functions.extend(functions)
     return bytes(made.SerializeToString())
 
@@ -115,13 +97,10 @@ def nested_graphs() -> bytes:
 
 def sparse() -> bytes:
     """Return a sparse constant of 2²⁹ numbers in a few bytes."""
-
-    def change(made: Any) -> None:
-        values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
-        indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
-        made.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2**29]))
-
-    return changed(change)
+    values = helper.make_tensor("s", TensorProto.FLOAT, [1], [1.0])
+    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
+    tensor = helper.make_sparse_tensor(values, indices, [2**29])
+    return changed(lambda made: made.graph.sparse_initializer.append(tensor))
 
 
 def attribute(**content: Any) -> bytes:
@@ -136,15 +115,11 @@ def zipped() -> bytes:
     return out.getvalue()
 
 
-def set_opset(made: Any) -> None:
-    made.opset_import[0].version = 99
-
-
 def rename(made: Any) -> None:
     made.graph.node[0].op_type = "<script>alert(1)</script>"
 
 
-DIGITS = helper.make_tensor_value_info("digits", TensorProto.FLOAT, [None, FEATURES])
+DIGITS = declared("digits", TensorProto.FLOAT, [None, FEATURES])
 
 FILES: dict[str, tuple[Build, str]] = {
     "empty": (lambda: b"", "is empty"),
@@ -166,13 +141,13 @@ FILES: dict[str, tuple[Build, str]] = {
     "neighbour file": (lambda: outside("other_student.onnx", offset="0", length="4096"), "outside the file"),
     "symbolic link": (lambda: outside("link_to_secret"), "outside the file"),
     "device": (lambda: outside("/dev/zero", length=str(2**40)), "outside the file"),
-    "external data without the flag": (lambda: changed(outside_without_flag), "outside the file"),
+    "external data without the flag": (lambda: changed(lambda made: made.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")), "outside the file"),
     "external data in an attribute": (lambda: attribute(type=AttributeProto.TENSOR, t=TensorProto(data_type=1, dims=[1], data_location=1)), "outside the file"),
     "giant constant": (lambda: declares([2**20, 2**20]), "declares 1099511627776 numbers"),
     "overflowing constant": (lambda: declares([2**32, 2**32]), "declares 18446744073709551616 numbers"),
     "constant of many huge dimensions": (lambda: declares([2**62] * 300_000), "has 300000 dimensions; at most 8"),
-    "tensor of many huge dimensions": (lambda: changed(lambda made: made.graph.value_info.append(helper.make_tensor_value_info("units", 1, [2**62] * 20_000))), "declared with 20000 dimensions"),
-    "thousands of declared tensors": (lambda: changed(lambda made: made.graph.value_info.extend(helper.make_tensor_value_info(f"t{n}", 1, [1]) for n in range(5000))), "declares 5004 constants and tensors"),
+    "tensor of many huge dimensions": (lambda: changed(lambda made: made.graph.value_info.append(declared("units", 1, [2**62] * 20_000))), "declared with 20000 dimensions"),
+    "thousands of declared tensors": (lambda: changed(lambda made: made.graph.value_info.extend(declared(f"t{n}", 1, [1]) for n in range(5000))), "declares 5004 constants and tensors"),
     "operator whose name is no text": (lambda: dense() + part(7, part(1, part(4, b"\xff\xfe"))), "not UTF-8"),
     "long constant whose name is no text": (lambda: dense() + part(7, part(5, b"\x10\x08" + part(8, b"\xff" * 100))), "not UTF-8"),
     "negative size": (lambda: declares([-1, 4]), "negative size"),
@@ -183,107 +158,98 @@ FILES: dict[str, tuple[Build, str]] = {
     "sparse in an attribute": (lambda: attribute(type=AttributeProto.SPARSE_TENSOR, sparse_tensor=onnx.SparseTensorProto()), "sparse"),
     "graph in an attribute": (lambda: attribute(type=AttributeProto.GRAPH, g=branch()), "holds a graph"),
     "graph hidden under another type": (lambda: attribute(type=AttributeProto.INT, i=1, g=branch()), "holds a graph"),
-    "endless loop": (lambda: with_node(helper.make_node("Loop", ["", ""], ["scores"], body=branch())), "'Loop' is not allowed"),
-    "scan": (lambda: with_node(helper.make_node("Scan", ["digits"], ["scores"], body=branch(), num_scan_inputs=1)), "'Scan' is not allowed"),
-    "if": (lambda: with_node(helper.make_node("If", ["digits"], ["scores"], then_branch=branch(), else_branch=branch())), "straight line"),
-    "random scores": (lambda: with_node(helper.make_node("RandomNormalLike", ["digits"], ["scores"])), "same answers"),
-    "giant out of a number": (lambda: with_node(helper.make_node("ConstantOfShape", ["n"], ["scores"])), "'ConstantOfShape' is not allowed"),
-    "expand": (lambda: with_node(helper.make_node("Expand", ["digits", "n"], ["scores"])), "'Expand' is not allowed"),
-    "custom operator": (lambda: with_node(helper.make_node("Own", ["digits"], ["scores"], domain="evil")), "domain 'evil'"),
-    "operator of the runtime": (lambda: with_node(helper.make_node("EPContext", ["digits"], ["scores"], domain="com.microsoft")), "'EPContext' is not allowed"),
+    "endless loop": (lambda: with_node(node("Loop", ["", ""], ["scores"], body=branch())), "'Loop' is not allowed"),
+    "scan": (lambda: with_node(node("Scan", ["digits"], ["scores"], body=branch(), num_scan_inputs=1)), "'Scan' is not allowed"),
+    "if": (lambda: with_node(node("If", ["digits"], ["scores"], then_branch=branch(), else_branch=branch())), "straight line"),
+    "random scores": (lambda: with_node(node("RandomNormalLike", ["digits"], ["scores"])), "same answers"),
+    "giant out of a number": (lambda: with_node(node("ConstantOfShape", ["n"], ["scores"])), "'ConstantOfShape' is not allowed"),
+    "expand": (lambda: with_node(node("Expand", ["digits", "n"], ["scores"])), "'Expand' is not allowed"),
+    "custom operator": (lambda: with_node(node("Own", ["digits"], ["scores"], domain="evil")), "domain 'evil'"),
+    "operator of the runtime": (lambda: with_node(node("EPContext", ["digits"], ["scores"], domain="com.microsoft")), "'EPContext' is not allowed"),
     "nested functions": (nested_functions, "functions of its own"),
     "nested graphs": (nested_graphs, "not an .onnx file"),
     "training information": (lambda: changed(lambda made: made.training_info.add()), "training information"),
     "several devices": (lambda: changed(lambda made: made.configuration.add(name="x")), "devices"),
     "IR version of tomorrow": (lambda: changed(lambda made: setattr(made, "ir_version", 99)), "IR version is 99"),
-    "opset of tomorrow": (lambda: changed(set_opset), "opset is 99"),
+    "opset of tomorrow": (lambda: changed(lambda made: setattr(made.opset_import[0], "version", 99)), "opset is 99"),
     "no opset": (lambda: changed(lambda made: made.ClearField("opset_import")), "which opset"),
     "too many nodes": (lambda: changed(lambda made: made.graph.node.extend([made.graph.node[1]] * 3000)), "nodes; at most 2000"),
-    "too many weights": (lambda: changed(lambda made: made.graph.initializer.append(numpy_helper.from_array(np.zeros((4_000_001,), np.int8), "z"))), "weights"),
-    "declared giant": (lambda: changed(lambda made: made.graph.value_info.append(helper.make_tensor_value_info("units", 1, [2**31, 2**31]))), "too large"),
+    "too many weights": (lambda: changed(lambda made: made.graph.initializer.append(array(np.zeros((4_000_001,), np.int8), "z"))), "weights"),
+    "declared giant": (lambda: changed(lambda made: made.graph.value_info.append(declared("units", 1, [2**31, 2**31]))), "too large"),
     "script in a name": (lambda: changed(rename), "is not allowed"),
-    "cycle": (lambda: with_node(helper.make_node("Add", ["b", "digits"], ["a"]), helper.make_node("Relu", ["a"], ["b"]), MATMUL), "checker says"),
+    "cycle": (lambda: with_node(node("Add", ["b", "digits"], ["a"]), node("Relu", ["a"], ["b"]), MATMUL), "checker says"),
     "two of a name": (lambda: with_node(MATMUL, MATMUL), "checker says"),
-    "two inputs": (lambda: with_node(MATMUL, inputs=[DIGITS, helper.make_tensor_value_info("x", 1, [None])]), "2 inputs"),
-    "fixed batch": (lambda: with_node(MATMUL, inputs=[helper.make_tensor_value_info("digits", 1, [1, FEATURES])]), "n not fixed"),
-    "float64": (lambda: with_node(MATMUL, inputs=[helper.make_tensor_value_info("digits", TensorProto.DOUBLE, [None, FEATURES])]), "float32 tensor"),
-    "eleven scores": (lambda: with_node(MATMUL, outputs=[helper.make_tensor_value_info("scores", 1, [None, 11])]), "scores of the digits"),
+    "two inputs": (lambda: with_node(MATMUL, inputs=[DIGITS, declared("x", 1, [None])]), "2 inputs"),
+    "fixed batch": (lambda: with_node(MATMUL, inputs=[declared("digits", 1, [1, FEATURES])]), "n not fixed"),
+    "float64": (lambda: with_node(MATMUL, inputs=[declared("digits", TensorProto.DOUBLE, [None, FEATURES])]), "float32 tensor"),
+    "eleven scores": (lambda: with_node(MATMUL, outputs=[declared("scores", 1, [None, 11])]), "scores of the digits"),
     "no tensor as output": (lambda: with_node(MATMUL, outputs=[onnx.ValueInfoProto(name="scores")]), "no tensor"),
 }  # fmt: skip
 
 
 def chain(length: int = 1900) -> bytes:
     """Return a legal chain of large MatMuls: a few kilobytes, hours of work."""
-    square = numpy_helper.from_array(np.full((1500, 1500), 1 / 1500, np.float32), "square")
     names = ["wide", *(f"s{number}" for number in range(length))]
-    nodes = [helper.make_node("MatMul", ["digits", "first"], ["wide"])]
-    nodes += [helper.make_node("MatMul", [a, "square"], [b]) for a, b in pairwise(names)]
-    nodes += [helper.make_node("MatMul", [names[-1], "last"], ["scores"])]
-    first = numpy_helper.from_array(np.ones((FEATURES, 1500), np.float32), "first")
-    last = numpy_helper.from_array(np.ones((1500, CLASSES), np.float32), "last")
-    return bytes(model(nodes, [square, first, last]).SerializeToString())
+    nodes = [node("MatMul", ["digits", "first"], ["wide"])]
+    nodes += [node("MatMul", [a, "square"], [b]) for a, b in pairwise(names)]
+    nodes += [node("MatMul", [names[-1], "last"], ["scores"])]
+    shapes = {"square": (1500, 1500), "first": (FEATURES, 1500), "last": (1500, CLASSES)}
+    constants = [
+        array(np.full(shape, 1 / 1500 if name == "square" else 1, np.float32), name) for name, shape in shapes.items()
+    ]
+    return bytes(model(nodes, constants).SerializeToString())
 
 
 def slow_to_load() -> bytes:
     """Return a chain of products of constants, which the runtime works out while it loads the model."""
-    square = numpy_helper.from_array(np.full((1400, 1400), 1 / 1400, np.float32), "square")
     names = ["square", *(f"s{number}" for number in range(100))]
-    nodes = [helper.make_node("MatMul", [a, "square"], [b]) for a, b in pairwise(names)]
+    nodes = [node("MatMul", [a, "square"], [b]) for a, b in pairwise(names)]
     nodes += [
-        helper.make_node("ReduceSum", [names[-1]], ["sum"], keepdims=0),
-        helper.make_node("MatMul", ["digits", "w"], ["sums"]),
-        helper.make_node("Add", ["sums", "sum"], ["scores"]),
+        node("ReduceSum", [names[-1]], ["sum"], keepdims=0),
+        node("MatMul", ["digits", "w"], ["sums"]),
+        node("Add", ["sums", "sum"], ["scores"]),
     ]
-    weights = numpy_helper.from_array(np.ones((FEATURES, CLASSES), np.float32), "w")
-    return bytes(model(nodes, [square, weights]).SerializeToString())
+    square, weights = np.full((1400, 1400), 1 / 1400, np.float32), np.ones((FEATURES, CLASSES), np.float32)
+    return bytes(model(nodes, [array(square, "square"), array(weights, "w")]).SerializeToString())
 
 
 def memory_bomb() -> bytes:
     """Return outer products of the digits with themselves: legal, and larger at each step."""
     nodes = [
-        helper.make_node("Unsqueeze", ["digits", "two"], ["column"]),
-        helper.make_node("Unsqueeze", ["digits", "one"], ["row"]),
-        helper.make_node("Mul", ["column", "row"], ["square"]),
-        helper.make_node("Unsqueeze", ["square", "three"], ["deep"]),
-        helper.make_node("Unsqueeze", ["row", "one"], ["flat"]),
-        helper.make_node("Mul", ["deep", "flat"], ["cube"]),
-        helper.make_node("ReduceSum", ["cube", "axes"], ["sums"], keepdims=0),
-        helper.make_node("Unsqueeze", ["sums", "one"], ["sum"]),
-        helper.make_node("MatMul", ["sum", "ten"], ["scores"]),
+        node("Unsqueeze", ["digits", "two"], ["column"]),
+        node("Unsqueeze", ["digits", "one"], ["row"]),
+        node("Mul", ["column", "row"], ["square"]),
+        node("Unsqueeze", ["square", "three"], ["deep"]),
+        node("Unsqueeze", ["row", "one"], ["flat"]),
+        node("Mul", ["deep", "flat"], ["cube"]),
+        node("ReduceSum", ["cube", "axes"], ["sums"], keepdims=0),
+        node("Unsqueeze", ["sums", "one"], ["sum"]),
+        node("MatMul", ["sum", "ten"], ["scores"]),
     ]
-    constants = [
-        numpy_helper.from_array(np.array([axis], np.int64), name)
-        for name, axis in {"one": 1, "two": 2, "three": 3}.items()
-    ]
-    constants.append(numpy_helper.from_array(np.array([1, 2, 3], np.int64), "axes"))
-    constants.append(numpy_helper.from_array(np.ones((1, CLASSES), np.float32), "ten"))
-    return bytes(model(nodes, constants).SerializeToString())
+    axes = {"one": [1], "two": [2], "three": [3], "axes": [1, 2, 3]}
+    constants = [array(np.array(values, np.int64), name) for name, values in axes.items()]
+    return bytes(model(nodes, [*constants, array(np.ones((1, CLASSES), np.float32), "ten")]).SerializeToString())
 
 
 def not_a_number() -> bytes:
     """Return scores that are no numbers."""
-    return with_node(
-        helper.make_node("MatMul", ["digits", "w"], ["sums"]),
-        helper.make_node("Sub", ["sums", "sums"], ["nothing"]),
-        helper.make_node("Div", ["nothing", "nothing"], ["scores"]),
-    )
+    steps = node("Sub", ["sums", "sums"], ["nothing"]), node("Div", ["nothing", "nothing"], ["scores"])
+    return with_node(node("MatMul", ["digits", "w"], ["sums"]), *steps)
 
 
 def wrong_shape() -> bytes:
     """Return scores of another shape than declared."""
-    return with_node(
-        helper.make_node("MatMul", ["digits", "w"], ["sums"]),
-        helper.make_node("Transpose", ["sums"], ["scores"], perm=[1, 0]),
-    )
+    steps = node("MatMul", ["digits", "w"], ["sums"]), node("Transpose", ["sums"], ["scores"], perm=[1, 0])
+    return with_node(*steps)
 
 
 def by_company() -> bytes:
     """Return answers that depend on the other digits of the batch: each is compared with the batch's mean."""
     return with_node(
-        helper.make_node("MatMul", ["digits", "w"], ["same"]),
-        helper.make_node("ReduceMean", ["digits", "zero"], ["mean"], keepdims=1),
-        helper.make_node("Sub", ["digits", "mean"], ["apart"]),
-        helper.make_node("MatMul", ["apart", "random"], ["scores"]),
+        node("MatMul", ["digits", "w"], ["same"]),
+        node("ReduceMean", ["digits", "zero"], ["mean"], keepdims=1),
+        node("Sub", ["digits", "mean"], ["apart"]),
+        node("MatMul", ["apart", "random"], ["scores"]),
     )
 
 
