@@ -94,7 +94,7 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
     from traitlets.config import Config
 
     from autograder.course.release import release_all
-    from autograder.grading.grade import feedback, grade, print_grades
+    from autograder.grading.grade import feedback, grade_assignment, print_grades
     from autograder.serve import publish
 
     course = root / "course"
@@ -119,7 +119,7 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
     if not confined:
         return
     with _step("Grade: each submission in a sandbox, judged from outside"):
-        outcomes = grade(root, ASSIGNMENT)
+        outcomes = grade_assignment(root, ASSIGNMENT)
     with _step("Feedback"):
         pages = feedback(root, ASSIGNMENT)
         print(f"   {len(pages)} pages, such as {pages[0].relative_to(root.parent)}")

@@ -1,7 +1,8 @@
-"""The house is in order: no file is longer than one reads in a sitting."""
+"""The house is in order: no file is longer than one reads in a sitting, no function is named like its module."""
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from autograder.course.export import EXPORTED
@@ -23,3 +24,13 @@ def test_no_file_is_too_long() -> None:
 def checks(path: Path) -> bool:
     """Whether a file holds the hidden checks of a module, as long as what they check."""
     return path.parent.name == "checks" and path.name.startswith("m")
+
+
+def test_nothing_is_named_like_its_module() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path in [*ROOT.glob("tinybench/**/*.py"), *ROOT.glob("autograder/**/*.py")]
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == path.stem
+    ]
+    assert not named

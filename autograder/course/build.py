@@ -61,7 +61,7 @@ def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
     return failures
 
 
-def build(notebook: Path, package: Path) -> str:
+def build_module(notebook: Path, package: Path) -> str:
     """Export a student's notebook into the student's package if its visible checks pass.
 
     Returns

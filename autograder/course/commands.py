@@ -81,7 +81,7 @@ def build(root: Path, assignment: str) -> int:
 
     Runs the visible checks first; the file stays as it was when one fails.
     """
-    from autograder.course.build import build as build_module
+    from autograder.course.build import build_module
 
     here = Path.cwd()
     folder = here if here.name == assignment else root / "student" / assignment

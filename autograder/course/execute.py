@@ -37,7 +37,7 @@ class Execution(NamedTuple):
     failure: str
 
 
-def execute(
+def run_notebook(
     notebook: NotebookNode,
     *,
     folder: Path,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autograder.course.notebook import NotebookError, course_notebooks
 from autograder.course.pieces import Module, Piece, read_modules
-from autograder.course.tidy import tidy, undefined
+from autograder.course.tidy import tidy_modules, undefined
 
 EXPORTED = '# Written by "autograder export" from '
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
@@ -59,7 +59,7 @@ def export_notebook(notebook: Path, header: str | None = None) -> dict[str, str]
     modules = read_modules(notebook)
     if not modules:
         raise NotebookError(notebook, None, "no cell is tagged export")
-    return tidy(_sources(modules, header))
+    return tidy_modules(_sources(modules, header))
 
 
 def _sources(modules: Sequence[Module], header: str | None = None) -> dict[str, str]:
@@ -250,7 +250,7 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     chosen = [module for module in modules.values() if not only or module.notebook.stem in only]
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     face = package_init({module.name: module.public for module in modules.values()}, version)
-    texts = tidy(_sources(chosen) | {"__init__": face})
+    texts = tidy_modules(_sources(chosen) | {"__init__": face})
     return {package / f"{name}.py": text for name, text in texts.items()}
 
 

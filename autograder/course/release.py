@@ -16,7 +16,7 @@ from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
 from autograder.course.config import STUDENT, configure
-from autograder.course.execute import CELL_SECONDS, execute
+from autograder.course.execute import CELL_SECONDS, run_notebook
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
     END_SOLUTION,
@@ -196,7 +196,7 @@ def refresh_student_package(root: Path) -> None:
 
 def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:
     """Run a released notebook and insist on 0 points, and on no error but a stub's ``NotImplementedError``."""
-    executed, _, failure = execute(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
+    executed, _, failure = run_notebook(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
     cells = cells_of(executed)
     if failure:
         begun = [cell.id for cell in cells if cell.node.get("execution_count")]

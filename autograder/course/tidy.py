@@ -36,7 +36,7 @@ def _ruff(texts: Mapping[str, str], *steps: Sequence[str]) -> tuple[dict[str, st
         return {name: file.read_text(encoding="utf-8") for name, file in files.items()}, found
 
 
-def tidy(texts: Mapping[str, str]) -> dict[str, str]:
+def tidy_modules(texts: Mapping[str, str]) -> dict[str, str]:
     """Return modules with their imports in order, formatted."""
     return _ruff(texts, ["check", "--select", "I,RUF022", "--fix"], ["format"])[0]
 

@@ -56,12 +56,11 @@ def grade(root: Path, assignment: str, as_json: bool, **options: Any) -> int:
     Enters them into the gradebook. Each runs in a sandbox and is judged from outside; what is broken costs its author
     only, with the reason in the feedback. If it is killed, the same command goes on where it stopped.
     """
-    from autograder.grading.grade import grade as grade_all
-    from autograder.grading.grade import print_grades
+    from autograder.grading.grade import grade_assignment, print_grades
 
     if options["unsafe"]:
         print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
-    outcomes = grade_all(root, assignment, progress=not as_json, **options)
+    outcomes = grade_assignment(root, assignment, progress=not as_json, **options)
     print_json(outcomes) if as_json else print_grades(outcomes)
     return FAILED if any(outcome.score is None for outcome in outcomes) and not options["dry_run"] else OK
 
@@ -125,8 +124,7 @@ def similarity(root: Path, assignment: str, top: int, as_json: bool, csv: bool) 
     Compares what students wrote, whatever its names, comments and layout, without the given code and without what most
     of the class writes. A hint where to look, never a mark.
     """
-    from autograder.grading.similarity import as_csv, report_lines
-    from autograder.grading.similarity import similarity as most_alike
+    from autograder.grading.similarity import as_csv, most_alike, report_lines
 
     if as_json and csv:
         raise click.UsageError("--json or --csv, not both")

@@ -24,7 +24,7 @@ import nbformat
 
 from autograder.checks import SEED
 from autograder.course.assignment import Assignment
-from autograder.course.execute import execute
+from autograder.course.execute import run_notebook
 from autograder.course.notebook import cells_of, parse_notebook
 from autograder.grading.grader import Grader
 from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
@@ -63,7 +63,7 @@ def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
             cell.node.source = whole[cell.id]  # with its hidden checks, which here share the student's interpreter
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
-        done = execute(prepared.notebook, folder=Path(folder), variables={"TINYBENCH_CHECK_SEED": str(SEED.get())})
+        done = run_notebook(prepared.notebook, folder=Path(folder), variables={"TINYBENCH_CHECK_SEED": str(SEED.get())})
     return Graded(nbformat.writes(done.notebook).encode(), {}, prepared.evidence, done.failure, done.seconds)
 
 

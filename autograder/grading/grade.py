@@ -24,7 +24,7 @@ from tinybench.table import Table
 NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"
 
 
-def grade(
+def grade_assignment(
     root: Path,
     assignment: str,
     *,

@@ -48,7 +48,7 @@ class Report:
     unread: tuple[str, ...]
 
 
-def similarity(root: Path, assignment: str, top: int = 10) -> Report:
+def most_alike(root: Path, assignment: str, top: int = 10) -> Report:
     """Compare the solutions of a class, each with each, and report the `top` pairs.
 
     Solutions of one cell are compared as sequences of tokens in which every name is the same, by their longest common

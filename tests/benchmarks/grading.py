@@ -29,7 +29,7 @@ from autograder.course.config import MODULES
 from autograder.course.notebook import read_notebook
 from autograder.course.release import release_all
 from autograder.demo import solve
-from autograder.grading.grade import Outcome, grade
+from autograder.grading.grade import Outcome, grade_assignment
 from autograder.grading.grader import Grader
 from tests.attacks.notebooks.stock import nbgrader
 from tests.benchmarks.report import RESULTS, ROOT, command_line, on_this_machine, write_json
@@ -93,7 +93,7 @@ def our_seconds(root: Path, module: str, **options: Any) -> tuple[float, list[Ou
     shutil.rmtree(root / "course" / "verdicts", ignore_errors=True)
     shutil.rmtree(root / "course" / "autograded", ignore_errors=True)
     started = time.perf_counter()
-    outcomes = grade(root, module, progress=False, **options)
+    outcomes = grade_assignment(root, module, progress=False, **options)
     seconds = time.perf_counter() - started
     failed = [outcome for outcome in outcomes if outcome.note or outcome.evidence]
     if failed:
@@ -140,12 +140,12 @@ def bench(module: str, students: int, stock: int) -> Row:
         parts.append(stock_seconds(root, module, names))
         again, _ = our_seconds(root, module)
         kept = time.perf_counter()
-        grade(root, module, progress=False)
+        grade_assignment(root, module, progress=False)
         kept = time.perf_counter() - kept
         entered = time.perf_counter()
         for mark in (root / "course" / "verdicts" / module).glob("*.entered"):
             mark.unlink()
-        grade(root, module, progress=False)
+        grade_assignment(root, module, progress=False)
         write = (time.perf_counter() - entered - kept) / students
         return {
             "module": module, "students": students, "stock_students": stock,

@@ -10,7 +10,7 @@ import pytest
 from nbformat import NotebookNode
 
 from autograder.cli import commands, main
-from autograder.course.build import build, is_built_by_student
+from autograder.course.build import build_module, is_built_by_student
 from autograder.course.export import EXPORTED, changed_files, course_modules, export_course, export_notebook
 from autograder.course.notebook import NotebookError
 from tests.tiny_course import HALVE, ROOT, Write, code, tiny_cells
@@ -157,7 +157,7 @@ def test_what_two_modules_would_share_is_refused(module: Write, cell: NotebookNo
 def test_the_students_package_gets_every_file_of_a_notebook(module: Write, tmp_path: Path) -> None:
     package = tmp_path / "student" / "tinybench"
     notebook = module(*tiny_cells(), code(STUDY, "study", "export:study", locked=True))
-    assert "tinybench.tiny is now your own code" in build(notebook, package)
+    assert "tinybench.tiny is now your own code" in build_module(notebook, package)
     assert {path.name for path in package.glob("*.py") if is_built_by_student(path)} == {"tiny.py", "study.py"}
 
 

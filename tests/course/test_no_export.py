@@ -9,7 +9,7 @@ import pytest
 from nbformat import NotebookNode
 
 from autograder.cli import main
-from autograder.course.build import build
+from autograder.course.build import build_module
 from autograder.course.export import course_modules, export_course
 from autograder.course.notebook import NotebookError, course_notebooks
 from tests.tiny_course import Write, tiny_cells
@@ -43,10 +43,10 @@ def test_a_notebook_that_is_not_there_is_still_named(course: Path, module: Write
 def test_building_runs_its_checks(course: Path, module: Write, tmp_path: Path) -> None:
     notebook = module(*without_export(), name="17_capstone")
     package = tmp_path / "student" / "tinybench"
-    assert "every visible check of 17_capstone passes" in build(notebook, package)
+    assert "every visible check of 17_capstone passes" in build_module(notebook, package)
     assert not package.exists()
     wrong = nbformat.read(notebook, as_version=4)
     wrong.cells[2].source = wrong.cells[2].source.replace("x / 2", "x / 3")
     nbformat.write(wrong, notebook)
     with pytest.raises(NotebookError, match="check_halve: AssertionError: half of 4 is 2"):
-        build(notebook, package)
+        build_module(notebook, package)

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from autograder.cli import main
-from autograder.course.build import build, is_built_by_student, status
+from autograder.course.build import build_module, is_built_by_student, status
 from autograder.course.export import export_course
 from autograder.course.lint import lint_notebook
 from autograder.course.notebook import NotebookError, read_notebook
@@ -132,7 +132,7 @@ def test_the_package_grows_from_the_students_own_code(
     package = course / "student" / "tinybench"
     monkeypatch.chdir(theirs.parent)
     with pytest.raises(NotebookError, match="check_halve: NotImplementedError: write halve"):
-        build(theirs, package)
+        build_module(theirs, package)
     assert status(course) == [("01_tiny", "reference")]
     notebook = read_notebook(theirs)
     notebook.cells[2].source = 'def halve(x: float) -> float:\n    """Return half of x."""\n    return 0.5 * x'

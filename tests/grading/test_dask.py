@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 
 from autograder.cli import main
 from autograder.grading.batch import Batch
-from autograder.grading.grade import NOT_GRADED, grade
+from autograder.grading.grade import NOT_GRADED, grade_assignment
 from tests.tiny_course import NAME, hand_in, solved
 
 EXPECTED = {"ada": 4, "ben": 2, "cleo": 4, "dan": 2, "eve": 0, "finn": 0}
@@ -55,12 +55,12 @@ def test_a_worker_is_killed(workers: int, released: Path, monkeypatch: pytest.Mo
                 pids.clear()
 
         monkeypatch.setattr(Batch, "keep", kill_at_the_first)
-        outcomes = grade(released, NAME, scheduler=cluster.scheduler_address, progress=False)
+        outcomes = grade_assignment(released, NAME, scheduler=cluster.scheduler_address, progress=False)
     assert {outcome.student: outcome.score for outcome in outcomes} == EXPECTED
     assert kept == dict.fromkeys(EXPECTED, 1), "nobody is graded twice"
     assert not pids
     monkeypatch.setattr(Batch, "keep", keep)
-    assert grade(released, NAME, progress=False) == outcomes, "all that is known is kept"
+    assert grade_assignment(released, NAME, progress=False) == outcomes, "all that is known is kept"
 
 
 @pytest.mark.needs("sandbox")
@@ -83,14 +83,16 @@ def test_a_submission_whose_workers_are_lost_has_no_verdict(released: Path, monk
                 os.kill(pids.pop(), signal.SIGKILL)
 
         monkeypatch.setattr(Batch, "keep", kill_at_the_first)
-        first = {o.student: o for o in grade(released, NAME, scheduler=cluster.scheduler_address, progress=False)}
+        first = {
+            o.student: o for o in grade_assignment(released, NAME, scheduler=cluster.scheduler_address, progress=False)
+        }
         lost = [name for name, outcome in first.items() if outcome.score is None]
         assert lost
         assert all(first[name].note.startswith(f"{NOT_GRADED}: Killed") for name in lost)
         assert {n: o.score for n, o in first.items() if n not in lost} == {
             n: score for n, score in EXPECTED.items() if n not in lost
         }
-    again = {o.student: o.score for o in grade(released, NAME, regrade=True, workers=1, progress=False)}
+    again = {o.student: o.score for o in grade_assignment(released, NAME, regrade=True, workers=1, progress=False)}
     assert again == EXPECTED, "local processes say the same"
 
 

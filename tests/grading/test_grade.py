@@ -18,13 +18,13 @@ from traitlets.config import Config
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK, configure
-from autograder.course.execute import execute
+from autograder.course.execute import run_notebook
 from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import StubSolutions, release_all
 from autograder.demo import solve, submit, the_class
 from autograder.grading.collect import Collect, time_of
 from autograder.grading.executors import grade_bytes
-from autograder.grading.grade import feedback, grade
+from autograder.grading.grade import feedback, grade_assignment
 from autograder.grading.submission import FOREIGN
 from autograder.sandbox.bubblewrap import SandboxUnavailable
 from tests.attacks.notebooks import cell_of
@@ -84,7 +84,7 @@ def test_points_are_what_was_written(released: Path) -> None:
     huge = hand_in(released, "huge", b"")
     with huge.open("wb") as file:
         file.truncate(200 * 2**20)
-    outcomes = {outcome.student: outcome for outcome in grade(released, NAME)}
+    outcomes = {outcome.student: outcome for outcome in grade_assignment(released, NAME)}
     assert {name: outcome.score for name, outcome in outcomes.items()} == {
         "right": 4, "noisy": 4, "quiet": 4, "hidden_wrong": 2, "untouched": 0, "crash": 2, "not_json": 0,
         "binary": 0, "empty": 0, "skipper": 0, "linker": 0, "huge": 0,
@@ -95,8 +95,8 @@ def test_points_are_what_was_written(released: Path) -> None:
     for name in ("not_json", "binary", "empty"):
         assert "notebook" in outcomes[name].note
     assert [name for name, outcome in outcomes.items() if outcome.evidence] == []
-    assert {o.note for o in grade(released, NAME, dry_run=True)} == {"would be kept"}
-    again = {outcome.student: outcome for outcome in grade(released, NAME)}
+    assert {o.note for o in grade_assignment(released, NAME, dry_run=True)} == {"would be kept"}
+    again = {outcome.student: outcome for outcome in grade_assignment(released, NAME)}
     assert {name: outcome.score for name, outcome in again.items()} == {name: o.score for name, o in outcomes.items()}
     pages = {page.parts[-3]: page.read_text() for page in feedback(released, NAME)}
     assert len(pages) == len(outcomes)
@@ -113,20 +113,20 @@ def test_without_a_sandbox_only_on_request(released: Path, monkeypatch: pytest.M
     none_here = Mock(side_effect=SandboxUnavailable("bwrap is missing: install the package bubblewrap"))
     monkeypatch.setattr("autograder.grading.grade.available", none_here)
     with pytest.raises(SandboxUnavailable, match="bubblewrap"):
-        grade(released, NAME)
-    assert [outcome.score for outcome in grade(released, NAME, unsafe=True, progress=False)] == [4, 2]
+        grade_assignment(released, NAME)
+    assert [outcome.score for outcome in grade_assignment(released, NAME, unsafe=True, progress=False)] == [4, 2]
 
 
 def test_grading_needs_a_release_and_a_submission(course: Path, released: Path) -> None:
     with pytest.raises(NotebookError, match="not released yet"):
-        grade(course, "07_none")
+        grade_assignment(course, "07_none")
     with pytest.raises(NotebookError, match="nothing submitted"):
-        grade(course, NAME)
+        grade_assignment(course, NAME)
 
 
 def test_a_trailing_number_is_no_partial_credit() -> None:
     cell = code("1", "c", grade=True, locked=True, points=2)
-    done = execute(nbformat.v4.new_notebook(cells=[cell]), folder=Path.cwd()).notebook
+    done = run_notebook(nbformat.v4.new_notebook(cells=[cell]), folder=Path.cwd()).notebook
     assert [output.output_type for output in done.cells[0].outputs] == ["display_data"]
 
 
@@ -181,21 +181,21 @@ def test_round_trip_through_the_exchange(database: str, released: Path, monkeypa
     shutil.copytree(inbound, undated)
     (undated / "timestamp.txt").write_bytes(b"\xff\xfe 31 February")
     assert api.collect(NAME)["success"]
-    notes = {outcome.student: outcome.note for outcome in grade(released, NAME, progress=False)}
+    notes = {outcome.student: outcome.note for outcome in grade_assignment(released, NAME, progress=False)}
     for student in ("mallory", "trudy"):
         submitted = released / "course" / "submitted" / student
         assert not (submitted / NAME / f"{NAME}.ipynb").exists()
         assert "symbolic link" in notes[student]
         note = submitted / NAME / f"{NAME}.ipynb.not-collected"
         note.write_text("\x1b[2J words of a student's own")
-        assert "missing" in grade(released, NAME, student=student, regrade=True, progress=False)[0].note
+        assert "missing" in grade_assignment(released, NAME, student=student, regrade=True, progress=False)[0].note
         shutil.rmtree(submitted)
     hand_in(released, "ben", solved(released, mean_and_std="def mean_and_std(v):\n    return 0.0, 0.0"))
-    outcomes = grade(released, NAME, progress=False)
+    outcomes = grade_assignment(released, NAME, progress=False)
     assert [(o.student, o.score, o.max_score) for o in outcomes] == [("ada", 4, 4), ("ben", 2, 4), ("uma", 4, 4)]
     made = datetime.fromtimestamp(undated.stat().st_ctime, UTC).replace(tzinfo=None)
     assert time_of(released / "course" / "submitted" / "uma" / NAME / "timestamp.txt") == made
-    assert grade(released, NAME, progress=False) == outcomes
+    assert grade_assignment(released, NAME, progress=False) == outcomes
     assert len(feedback(released, NAME)) == 5, "also for those whose work was not collected"
     assert api.release_feedback(NAME, "ada")["success"]
     assert len(list((released / "course" / "exchange").rglob("feedback/*.html"))) == 1
@@ -232,7 +232,7 @@ def test_formgraders_button_gives_the_same_and_tells(
             scores[student] = book.find_submission(NAME, student).score
     assert "look at mallory: check_values_guard" in caplog.text
     assert "look at ben" not in caplog.text
-    outcomes = {outcome.student: outcome.score for outcome in grade(released, NAME, progress=False)}
+    outcomes = {outcome.student: outcome.score for outcome in grade_assignment(released, NAME, progress=False)}
     assert scores == outcomes == {"mallory": 4, "ben": 2}
 
 
@@ -258,7 +258,7 @@ def test_settings_of_the_instructor_count(released: Path) -> None:
     for student, when in (("ada", "2025-12-31 23:59:00 UTC"), ("lea", "2026-01-01 00:01:00 UTC")):
         hand_in(released, student, solved(released))
         (released / "course" / "submitted" / student / NAME / "timestamp.txt").write_text(when)
-    grade(released, NAME, progress=False)
+    grade_assignment(released, NAME, progress=False)
     with gradebook(released) as book:
         taken = {who: book.find_submission(NAME, who).late_submission_penalty for who in ("ada", "lea")}
     assert taken == {"ada": 0, "lea": 4}

@@ -26,7 +26,7 @@ from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.config import configure
 from autograder.course.notebook import read_notebook
-from autograder.grading.grade import grade
+from autograder.grading.grade import grade_assignment
 from autograder.grading.gradebook import open_gradebook, record, released_checksums
 from autograder.grading.grader import Grader
 from autograder.grading.verdict import packed
@@ -124,7 +124,7 @@ def test_twenty_kills(
 
     def work(course: Path) -> None:
         os.setsid()
-        grade(course, NAME, progress=False)
+        grade_assignment(course, NAME, progress=False)
 
     with Grader(Assignment.read(released / "modules" / NAME / f"{NAME}.ipynb")) as grader:
         # the command, without the seconds that its imports and its zygotes take to start

@@ -17,7 +17,7 @@ from autograder.course.assignment import Assignment
 from autograder.course.config import GRADEBOOK
 from autograder.course.notebook import NotebookError, parse_notebook
 from autograder.grading.executors import NoVerdict
-from autograder.grading.grade import grade
+from autograder.grading.grade import grade_assignment
 from autograder.grading.submission import parse_submission, prepare
 from autograder.grading.verdict import Graded, packed, zero
 from tests.tiny_course import NAME, gradebook, hand_in, solved
@@ -70,7 +70,7 @@ def test_a_dry_run_changes_nothing(released: Path, judge: Judge, capsys: pytest.
     assert command(released, NAME, "--dry-run") == 0
     assert capsys.readouterr().out.count("would be graded") == 3
     assert sorted(released.rglob("*")) == before
-    grade(released, NAME, student="ben", progress=False)
+    grade_assignment(released, NAME, student="ben", progress=False)
     assert command(released, NAME, "--dry-run") == 0
     assert re.findall(r"would be (\w+)", capsys.readouterr().out) == ["graded", "kept", "graded"]
     assert command(released, NAME, "--dry-run", "--regrade") == 0
@@ -87,21 +87,21 @@ def test_one_student_and_the_rest_later(released: Path, judge: Judge, capsys: py
     assert [outcome["student"] for outcome in json.loads(capsys.readouterr().out)] == STUDENTS
     assert judge.asked == ["ben", "ada", "cleo"], "nobody is graded twice"
     with pytest.raises(NotebookError, match="by dora"):
-        grade(released, NAME, student="dora")
+        grade_assignment(released, NAME, student="dora")
 
 
 def test_a_new_submission_is_graded_again(released: Path, judge: Judge) -> None:
-    grade(released, NAME, progress=False)
+    grade_assignment(released, NAME, progress=False)
     judge.zero = {"ada"}
     path = released / "course" / "submitted" / "ada" / NAME / f"{NAME}.ipynb"
     path.write_bytes(solved(released, extra="\n# better"))
-    grade(released, NAME, progress=False)
+    grade_assignment(released, NAME, progress=False)
     assert judge.asked == [*STUDENTS, "ada"]
     assert in_gradebook(released) == {"ada": 0, "ben": 4, "cleo": 4}
 
 
 def test_regrading_enters_the_new_verdict(released: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    grade(released, NAME, progress=False)
+    grade_assignment(released, NAME, progress=False)
     judge.zero = {"ben"}
     assert command(released, NAME, "--regrade") == 0
     assert in_gradebook(released) == {"ada": 4, "ben": 0, "cleo": 4}
@@ -112,7 +112,7 @@ def test_regrading_enters_the_new_verdict(released: Path, judge: Judge, monkeypa
 
 
 def test_regrading_goes_on_where_it_was_stopped(released: Path, judge: Judge) -> None:
-    grade(released, NAME, progress=False)
+    grade_assignment(released, NAME, progress=False)
     judge.zero, judge.asked = set(STUDENTS), []
 
     def stopped(*arguments: object) -> Iterator[object]:
@@ -168,8 +168,8 @@ def test_two_graders_do_not_meet(released: Path, judge: Judge) -> None:
     with (verdicts / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(NotebookError, match="being graded already"):
-            grade(released, NAME)
-    assert len(grade(released, NAME, progress=False)) == 3
+            grade_assignment(released, NAME)
+    assert len(grade_assignment(released, NAME, progress=False)) == 3
 
 
 @pytest.mark.usefixtures("judge")
@@ -197,4 +197,4 @@ def test_a_gradebook_without_the_assignment(
 ) -> None:
     monkeypatch.setenv(GRADEBOOK, f"sqlite:///{tmp_path}/new.db")
     with pytest.raises(NotebookError, match="run `autograder release"):
-        grade(released, NAME)
+        grade_assignment(released, NAME)

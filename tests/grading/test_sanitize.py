@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from traitlets.config import Config
 
 from autograder.course.config import configure
-from autograder.grading.grade import feedback, grade
+from autograder.grading.grade import feedback, grade_assignment
 from autograder.grading.sanitize import Allowance, safe_line, safe_markdown, safe_outputs
 from tests.tiny_course import NAME, hand_in, solved
 
@@ -44,7 +44,7 @@ def test_nothing_runs_in_a_browser(released: Path, browser: Browser, tmp_path: P
     notebook.cells.insert(2, nbformat.v4.new_markdown_cell("<script>LEAKED('unclosed') [x](javascript:LEAKED())"))
     notebook.cells.insert(3, nbformat.v4.new_raw_cell(HTML, metadata={"raw_mimetype": "text/html"}))
     hand_in(released, "mallory", nbformat.writes(notebook).encode())
-    grade(released, NAME, progress=False)
+    grade_assignment(released, NAME, progress=False)
     [page_of_feedback] = feedback(released, NAME)
     # as Formgrader's handler of a submission does
     config = configure(Config(), released)

@@ -11,7 +11,7 @@ import pytest
 
 from autograder.cli import main
 from autograder.course.notebook import read_notebook
-from autograder.grading.similarity import Report, similarity
+from autograder.grading.similarity import Report, most_alike
 from tests.tiny_course import HALVE, SETUP, Write, code, hand_in
 
 NAME = "01_words"
@@ -89,7 +89,7 @@ def of(report: Report) -> dict[tuple[str, str], float]:
 
 
 def test_the_copy_is_on_top(words: Path) -> None:
-    report = similarity(words, NAME, top=100)
+    report = most_alike(words, NAME, top=100)
     assert report.compared == 6
     first, *others = report.pairs
     assert (first.one, first.other, first.cells) == ("dan", "zoe", ("count",))
@@ -102,7 +102,7 @@ def test_more_copies_do_not_hide_each_other(words: Path) -> None:
     for student in ("kim", "lea"):
         content = (words / "course" / "submitted" / "zoe" / NAME / f"{NAME}.ipynb").read_bytes()
         hand_in(words, student, content.replace(b"my_result", student.encode()), NAME)
-    alike = {pair for pair, value in of(similarity(words, NAME, top=100)).items() if value > 0.9}
+    alike = {pair for pair, value in of(most_alike(words, NAME, top=100)).items() if value > 0.9}
     ring = ("dan", "kim", "lea", "zoe")
     assert alike == {(a, b) for a in ring for b in ring if a < b}
 
@@ -116,7 +116,7 @@ def test_unfinished_and_unreadable_work(words: Path) -> None:
     for student in ("kim", "lea"):
         hand_in(words, student, nbformat.writes(untouched).encode(), NAME)
     hand_in(words, "max", b"no notebook", NAME)
-    report = similarity(words, NAME, top=100)
+    report = most_alike(words, NAME, top=100)
     assert report.unread == ("max",)
     assert of(report)["kim", "lea"] == 0, "nobody is suspected for having written nothing"
     assert (report.pairs[0].one, report.pairs[0].other) == ("dan", "zoe")

@@ -20,7 +20,7 @@ from onnx import helper, numpy_helper
 from autograder import pace
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import EntryRefused, check
-from autograder.leaderboard.referee.host_lock import host_lock
+from autograder.leaderboard.referee.host_lock import locked_host
 from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate, rerun_interval, unconfined
 from autograder.leaderboard.settings import Effort
 from autograder.sandbox import bubblewrap
@@ -203,7 +203,7 @@ def test_the_weights_of_an_entry_are_seen_when_it_is_loaded(referee: Referee, hi
 
 
 def _hold(name: str, queue: multiprocessing.Queue[tuple[float, float]]) -> None:
-    with host_lock(name=name):
+    with locked_host(name=name):
         entered = time.monotonic()
         time.sleep(0.3)
         queue.put((entered, time.monotonic()))
@@ -224,7 +224,7 @@ def test_one_measurement_at_a_time() -> None:
 def test_who_keeps_the_machine_is_said_and_stops_nobody_for_good() -> None:
     said: list[str] = []
     name = f"kept-{os.getpid()}"
-    with host_lock(name=name), host_lock(said.append, name, patience=0.2):
+    with locked_host(name=name), locked_host(said.append, name, patience=0.2):
         pass
     assert said[0] == "waiting for another measurement on this machine"
 

@@ -18,7 +18,7 @@ Progress = Callable[[str], object]
 
 
 @contextmanager
-def host_lock(progress: Progress = lambda text: None, name: str = NAME, patience: float = PATIENCE) -> Iterator[None]:
+def locked_host(progress: Progress = lambda text: None, name: str = NAME, patience: float = PATIENCE) -> Iterator[None]:
     """Measure alone on this host, however many workers, leaderboards and users there are.
 
     Any user can keep the lock, or a lock file that others cannot open: that stops nobody for longer than `patience`.

@@ -21,7 +21,7 @@ import tinybench
 from autograder import pace
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import EntryRefused
-from autograder.leaderboard.referee.host_lock import Progress, host_lock
+from autograder.leaderboard.referee.host_lock import Progress, locked_host
 from autograder.leaderboard.settings import EntryLimits, Olympics
 from autograder.sandbox import bubblewrap
 
@@ -92,7 +92,7 @@ class Referee:
         Scores are latency and memory as ratios to the baseline with intervals, size, and correct answers of how many.
         """
         progress("waiting for the machine")
-        with host_lock(progress):
+        with locked_host(progress):
             progress("reading digits")
             accuracy, agreement = self._measure_accuracy(data)
             for _ in range(MEASUREMENTS):

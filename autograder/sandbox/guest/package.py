@@ -29,7 +29,7 @@ def main(task: str, name: str) -> None:
 
 def build(name: str, content: bytes) -> dict[str, Any]:
     """Return the modules that a student's notebook makes, by name, or why it makes none."""
-    from autograder.course.build import build as build_module
+    from autograder.course.build import build_module
 
     notebook, package = Path(f"/tmp/{name}.ipynb"), Path("/tmp/package")
     notebook.write_bytes(content)
