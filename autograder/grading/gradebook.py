@@ -44,7 +44,7 @@ def _connected(url: str, course: str) -> Any:
         return Gradebook(url, course)
     except (ArgumentError, ImportError, OperationalError) as error:
         why = str(error).splitlines()[0]  # not the address, which may hold a password
-        more = '; run `pip install "tinybench[scale]"`' if isinstance(error, ImportError) else ""
+        more = '; run `pip install "tinybench-course[scale]"`' if isinstance(error, ImportError) else ""
         raise ValueError(f"the gradebook cannot be opened, {GRADEBOOK} names its database: {why}{more}") from None
 
 
