@@ -19,11 +19,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-_CHILD = """
+_BEGINNING = """
 import base64, builtins, json, pickle, sys, time
 task = json.load(open(sys.argv[1]))
 sys.path[:] = task["path"]
-clock, plain_import, depth, importing = time.perf_counter, builtins.__import__, 0, 0.0
+plain_import, depth = builtins.__import__, 0
+
+def loads(text):
+    return pickle.loads(base64.b64decode(text))
+
+def load_factory():
+    if not task["source"]:
+        return loads(task["factory"])
+    space = {"__name__": "factory"}
+    exec(task["source"], space)
+    return space[task["name"]]
+"""
+_END = """
+try:
+    answer = run()
+except Exception as error:
+    answer = {"error": f"{type(error).__name__}: {error}"}
+json.dump(answer, open(sys.argv[2], "w"))
+"""
+_CHILD = """
+clock, importing = time.perf_counter, 0.0
 
 def timed_import(*args, **kwargs):
     global depth, importing
@@ -35,18 +55,10 @@ def timed_import(*args, **kwargs):
         if depth == 0:
             importing += clock() - start
 
-def loads(text):
-    return pickle.loads(base64.b64decode(text))
-
-def stages():
+def run():
     builtins.__import__ = timed_import
     start = clock()
-    if task["source"]:
-        space = {"__name__": "factory"}
-        exec(task["source"], space)
-        factory = space[task["name"]]
-    else:
-        factory = loads(task["factory"])
+    factory = load_factory()
     model = factory(*loads(task["args"]))
     end = clock()
     builtins.__import__ = plain_import
@@ -56,12 +68,6 @@ def stages():
     first = timed_calls(call, x, 1)[0]
     steady = median(timed_calls(call, x, task["steady_calls"]))
     return {"import": importing, "load": end - start - importing, "first_call": first, "steady": steady}
-
-try:
-    answer = stages()
-except Exception as error:
-    answer = {"error": f"{type(error).__name__}: {error}"}
-json.dump(answer, open(sys.argv[2], "w"))
 """
 
 
@@ -128,8 +134,8 @@ def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> 
 
 
 def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[str, Any]:
-    """Run a script in a fresh Python process: it reads `task` as JSON from its first argument, and answers into the
-    second.
+    """Return what the `run` of a script answers in a fresh Python process, where it finds `task`, `loads` and
+    `load_factory`.
 
     `launcher` is a command that starts the process. Raises RuntimeError with the reason if it died, or answers
     ``error``.
@@ -137,7 +143,7 @@ def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
         question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
-        command = [*launcher, sys.executable, "-c", script, str(question), str(answer)]
+        command = [*launcher, sys.executable, "-c", _BEGINNING + script + _END, str(question), str(answer)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not answer.is_file() or not answer.stat().st_size:
             raise RuntimeError(f"the fresh process ended with code {done.returncode}: {done.stderr.strip()[-500:]}")

@@ -13,10 +13,7 @@ from tinybench.fresh import fresh_process
 PEAK_METHOD = "VmHWM after a reset through clear_refs"
 STAGES = ("import", "load", "first_call", "second_call", "steady")
 _CHILD = """
-import base64, builtins, json, pickle, sys
-task = json.load(open(sys.argv[1]))
-sys.path[:] = task["path"]
-plain_import, depth, stages = builtins.__import__, 0, {}
+stages = {}
 
 def status():
     global source
@@ -74,20 +71,12 @@ def staged_import(*args, **kwargs):
             end()
             begin("load")
 
-def loads(text):
-    return pickle.loads(base64.b64decode(text))
-
 def run():
     begin("import")
     end()
     begin("load")
     builtins.__import__ = staged_import
-    if task["source"]:
-        space = {"__name__": "factory"}
-        exec(task["source"], space)
-        factory = space[task["name"]]
-    else:
-        factory = loads(task["factory"])
+    factory = load_factory()
     model = factory(*loads(task["args"]))
     builtins.__import__ = plain_import
     end()
@@ -100,12 +89,6 @@ def run():
         end()
     method = task["method"] if resettable else "growth of " + source
     return {"stages": stages, "method": method}
-
-try:
-    answer = run()
-except Exception as error:
-    answer = {"error": f"{type(error).__name__}: {error}"}
-json.dump(answer, open(sys.argv[2], "w"))
 """
 
 
