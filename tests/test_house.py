@@ -6,14 +6,14 @@ import ast
 from pathlib import Path
 
 from autograder.course.export import EXPORTED
-from tests.tiny_course import ROOT
+from tests.house import PACKAGES, ROOT, files
 
 MOST, MOST_EXPORTED = 300, 600
 
 
 def test_no_file_is_too_long() -> None:
     too_long = {}
-    for path in [*ROOT.glob("tinybench/**/*.py"), *ROOT.glob("autograder/**/*.py")]:
+    for path in files(*PACKAGES):
         text = path.read_text(encoding="utf-8")
         most = MOST_EXPORTED if text.startswith(EXPORTED) else MOST
         if (lines := text.count("\n")) > most and not checks(path):
@@ -29,7 +29,7 @@ def checks(path: Path) -> bool:
 def test_nothing_is_named_like_its_module() -> None:
     named = [
         f"{path.relative_to(ROOT)}: {node.name}"
-        for path in [*ROOT.glob("tinybench/**/*.py"), *ROOT.glob("autograder/**/*.py")]
+        for path in files(*PACKAGES)
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == path.stem
     ]

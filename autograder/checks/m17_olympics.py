@@ -22,6 +22,7 @@ from autograder.leaderboard.entry import validate
 from autograder.leaderboard.referee import referee
 from autograder.leaderboard.settings import Effort, load
 from autograder.sandbox.bubblewrap import SandboxUnavailable, available
+from tinybench.course.digits import Split, distorted
 
 SIZE, TIME, LOSS = 0.25, 0.5, 0.05  # what the notebook demands of an entry, against the baseline
 TRAINING, FRESH = 2500, 2048
@@ -37,18 +38,18 @@ def _fitted(model: Any, images: np.ndarray, labels: np.ndarray) -> Any:
 
 
 @cache
-def _baseline(seed: int) -> tuple[Any, bytes, digits.Split, digits.Split]:
+def _baseline(seed: int) -> tuple[Any, bytes, Split, Split]:
     """Return a baseline, its file, the digits it learnt, and fresh ones of other originals."""
     from sklearn.neural_network import MLPClassifier
 
-    learnt = digits.distorted(np.arange(digits.TRAINING_ORIGINALS), TRAINING, seed)
-    fresh = digits.distorted(np.arange(digits.TRAINING_ORIGINALS, 1797), FRESH, seed + 1)
+    learnt = distorted(np.arange(digits.TRAINING_ORIGINALS), TRAINING, seed)
+    fresh = distorted(np.arange(digits.TRAINING_ORIGINALS, 1797), FRESH, seed + 1)
     model = _fitted(MLPClassifier((256, 128), batch_size=100, max_iter=12, random_state=seed), *learnt)
     del model._optimizer  # as large as the network three times over, and of no use to anybody
     return model, digits.to_onnx_bytes(model), learnt, fresh
 
 
-def _given() -> tuple[Any, bytes, digits.Split, digits.Split]:
+def _given() -> tuple[Any, bytes, Split, Split]:
     return _baseline(int(draw().integers(2**31)))
 
 
@@ -81,7 +82,7 @@ def _read(data: bytes, rows: np.ndarray, what: str) -> np.ndarray:
         raise CheckFailed(f"{what}: the referee cannot use the file: {refused}") from None
 
 
-def _straight(learnt: digits.Split, columns: int = 784, change: Callable[[Any], Any] = np.asarray) -> Any:
+def _straight(learnt: Split, columns: int = 784, change: Callable[[Any], Any] = np.asarray) -> Any:
     """Return a logistic regression on some of the digits, with their labels changed."""
     from sklearn.linear_model import LogisticRegression
 

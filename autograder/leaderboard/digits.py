@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograder.leaderboard.settings import Baseline
-from tinybench.course.digits import FEATURES as FEATURES
-from tinybench.course.digits import Split as Split
-from tinybench.course.digits import distorted as distorted
+from tinybench.course.digits import FEATURES, Split, distorted
 
 CLASSES = 10
 TRAINING_ORIGINALS = 1257

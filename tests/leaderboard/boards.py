@@ -28,6 +28,7 @@ from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import Store
 from autograder.leaderboard.web import listen
 from autograder.leaderboard.web.app import create_app
+from tinybench.course.digits import FEATURES
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
@@ -47,7 +48,7 @@ def small_olympics(**changes: Any) -> Olympics:
 def dense(hidden: int = 8, seed: int = 0) -> bytes:
     """A valid entry of one hidden layer with random weights: each seed is another file."""
     rng = np.random.default_rng(seed)
-    first = rng.normal(0, 0.05, (digits.FEATURES, hidden)).astype(np.float32)
+    first = rng.normal(0, 0.05, (FEATURES, hidden)).astype(np.float32)
     last = rng.normal(0, 0.5, (hidden, digits.CLASSES)).astype(np.float32)
     return model(
         [
@@ -65,7 +66,7 @@ def model(nodes: Any, constants: Any = (), **changes: Any) -> Any:
     graph = helper.make_graph(
         list(nodes),
         "entry",
-        changes.pop("inputs", [helper.make_tensor_value_info("digits", TensorProto.FLOAT, [None, digits.FEATURES])]),
+        changes.pop("inputs", [helper.make_tensor_value_info("digits", TensorProto.FLOAT, [None, FEATURES])]),
         changes.pop("outputs", [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, digits.CLASSES])]),
         list(constants),
     )

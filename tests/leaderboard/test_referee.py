@@ -25,6 +25,7 @@ from autograder.leaderboard.referee.referee import Referee, RefusedOnPrivate, re
 from autograder.leaderboard.settings import Effort
 from autograder.sandbox import bubblewrap
 from tests.leaderboard.boards import dense, model, small_olympics, trained
+from tinybench.course.digits import distorted
 
 OLYMPICS = small_olympics(referee=Effort(processes=3, rounds=5, widest=1000))
 
@@ -88,7 +89,7 @@ def test_splits_share_no_picture_and_seeds_make_fresh_ones() -> None:
     public, private, other = (split[0] for split in splits)
     pictures = {row.tobytes() for row in np.concatenate([public, private, other])}
     assert len(pictures) == 150
-    assert np.array_equal(private, digits.distorted(np.arange(1258, 1797, 2), 50, 1)[0])
+    assert np.array_equal(private, distorted(np.arange(1258, 1797, 2), 50, 1)[0])
 
 
 def test_the_sandbox_shows_no_labels_and_no_other_files(referee: Referee) -> None:

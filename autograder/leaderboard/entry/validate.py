@@ -15,9 +15,10 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import AttributeProto, TensorProto
 
-from autograder.leaderboard.digits import CLASSES, FEATURES
+from autograder.leaderboard.digits import CLASSES
 from autograder.leaderboard.entry.protobuf_limits import Malformed, check_limits
 from autograder.leaderboard.settings import EntryLimits
+from tinybench.course.digits import FEATURES
 
 ALLOWED = tomllib.loads(Path(__file__).with_name("operators.toml").read_text(encoding="utf-8"))
 DOMAINS = ALLOWED["domains"]
