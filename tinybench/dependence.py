@@ -16,7 +16,8 @@ def _centred_ranks(values: Sequence[float]) -> np.ndarray:
     """Return the ranks of the values, equal ones sharing theirs, with mean 0."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
     ranks: np.ndarray = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    return ranks - ranks.mean()
+    ranks -= ranks.mean()
+    return ranks
 
 
 def _autocorrelations(values: Sequence[float]) -> np.ndarray:
@@ -24,11 +25,14 @@ def _autocorrelations(values: Sequence[float]) -> np.ndarray:
     ranks, n = _centred_ranks(values), len(values)
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2
     products: np.ndarray = np.fft.irfft(spectrum, 2 * n)[:n]
-    return products / products[0] if np.any(ranks) else np.eye(1, n)[0]
+    if not products[0] > 0:
+        return np.eye(1, n)[0]
+    products /= products[0]
+    return products
 
 
 def autocorrelation(values: Sequence[float]) -> float:
-    """Return how values go with the one before, from −1 to 1: correlation of their ranks, which outliers do not sway."""
+    """Return how values go with the one before, from −1 to 1: correlation of ranks, which outliers do not sway."""
     return float(_autocorrelations(values)[1]) if len(values) > 1 else 0.0
 
 
