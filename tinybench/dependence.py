@@ -25,9 +25,7 @@ def _autocorrelations(values: Sequence[float]) -> np.ndarray:
     ranks, n = _centred_ranks(values), len(values)
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2
     products: np.ndarray = np.fft.irfft(spectrum, 2 * n)[:n]
-    if not products[0] > 0:
-        return np.eye(1, n)[0]
-    products /= products[0]
+    products = products / products[0] if np.any(ranks) else np.eye(1, n)[0]
     return products
 
 
