@@ -23,10 +23,11 @@ def _centred_ranks(values: Sequence[float]) -> np.ndarray:
 def _autocorrelations(values: Sequence[float]) -> np.ndarray:
     """Return the autocorrelations of the ranks at all lags from 0; zeros after it where all values are equal."""
     ranks, n = _centred_ranks(values), len(values)
+    if not np.any(ranks):
+        ranks[0] = 1.0  # equal values: 1 at lag 0, nothing after it
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2
     products: np.ndarray = np.fft.irfft(spectrum, 2 * n)[:n]
-    products = products / products[0] if np.any(ranks) else np.eye(1, n)[0]
-    return products
+    return products / products[0]
 
 
 def autocorrelation(values: Sequence[float]) -> float:
