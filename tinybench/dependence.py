@@ -27,7 +27,8 @@ def _autocorrelations(values: Sequence[float]) -> np.ndarray:
         ranks[0] = 1.0  # equal values: 1 at lag 0, nothing after it
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2
     products: np.ndarray = np.fft.irfft(spectrum, 2 * n)[:n]
-    return products / products[0]
+    products /= products[0]
+    return products
 
 
 def autocorrelation(values: Sequence[float]) -> float:
