@@ -174,8 +174,8 @@ def bca_interval(
     left_out = np.array_split(np.arange(n), min(n, 500))
     pull = np.array([float(statistic(np.delete(data, group))) for group in left_out])
     pull = pull.mean() - pull
-    squares = float(np.sum(pull**2))
-    acceleration = float(np.sum(pull**3)) / (6 * squares**1.5) if squares else 0.0
+    scale = 6 * float(np.sum(pull**2)) ** 1.5
+    acceleration = float(np.sum(pull**3)) / scale if scale else 0.0
     ends = bias + ndtri([(1 - confidence) / 2, (1 + confidence) / 2])
     lower, upper = np.quantile(replicas, ndtr(bias + ends / (1 - acceleration * ends)))
     return float(lower), float(upper)
@@ -343,7 +343,7 @@ class BenchmarkResult:
         )
         skewness = sum(((value - self.mean) / self.std) ** 3 for value in self.values) / self.count
         if skewness > max(1.0, 0.15 * math.sqrt(self.count)):
-            found.append("values are skewed: the t interval of their mean covers less than it says, use median_ci()")
+            found.append("values are skewed: intervals of their mean cover less than they say, use median_ci()")
         elif any(found) and not is_dependent(self.values):
             found[0] += " or are skewed"  # too few to see either
         return [sentence for sentence in found if sentence]

@@ -132,10 +132,10 @@ class TestCaution:
         values = autoregressive(0.6, 300, np.random.default_rng(9))
         count = f"{effective_count(values):.0f}"
         assert caution(values).startswith(f"values depend on one another (autocorrelation 0.5: 300 count as {count}):")
-        assert caution(values).endswith(f"interval from {len(batch_medians(values))} batches")
+        assert caution(values).endswith(f"only intervals from batches hold, here {len(batch_medians(values))}")
 
     def test_few_batches_say_so(self) -> None:
-        assert caution([float(x) for x in range(40)]).endswith("8 batches, which are few: measure for longer")
+        assert caution([float(x) for x in range(40)]).endswith("here 8, which are few: measure for longer")
 
     def test_too_few_for_batches(self) -> None:
         assert "too few for batches: intervals are too narrow" in caution([float(x) for x in range(10)])
