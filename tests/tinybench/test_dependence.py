@@ -34,6 +34,17 @@ def test_autocorrelation_is_that_of_the_ranks(values: list[float]) -> None:
     assert autocorrelation(values) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("n", [5, 30, 400])
+def test_all_lags_against_statsmodels(n: int) -> None:
+    from statsmodels.tsa.stattools import acf
+
+    values = autoregressive(0.6, n, np.random.default_rng(n))
+    rho = acf(stats.rankdata(values), nlags=n - 1, fft=False)
+    assert autocorrelation(values) == pytest.approx(rho[1], abs=1e-12)
+    pairs = list(itertools.takewhile(lambda pair: pair >= 0, (rho[k] + rho[k + 1] for k in range(0, n - 1, 2))))
+    assert effective_count(values) == pytest.approx(min(n, n / (2 * sum(pairs) - 1)), rel=1e-12)
+
+
 @given(samples)
 def test_an_outlier_is_a_rank_like_any_other(values: list[float]) -> None:
     largest = max(values)

@@ -95,6 +95,16 @@ class TestTInterval:
         truth = stats.t.interval(confidence, len(values) - 1, np.mean(values), stats.sem(values))
         assert t_interval(values, confidence) == pytest.approx(truth, rel=1e-9, abs=1e-9 * (truth[1] - truth[0]))
 
+    @pytest.mark.parametrize("n", [2, 5, 10, 30, 1000])
+    def test_against_statsmodels_to_the_last_digits(self, n: int) -> None:
+        from statsmodels.stats.weightstats import DescrStatsW
+
+        values = np.random.default_rng(n).lognormal(0, 1, n)
+        truth = DescrStatsW(values).tconfint_mean(0.1)
+        assert t_interval(values.tolist(), 0.9) == pytest.approx(truth, rel=1e-12, abs=1e-12)
+        scipy = stats.t.interval(0.9, n - 1, np.mean(values), stats.sem(values))
+        assert t_interval(values.tolist(), 0.9) == pytest.approx(scipy, rel=1e-12, abs=1e-12)
+
     def test_half_width_in_standard_errors(self) -> None:
         values = [float(x) for x in range(10)]
         low, high = t_interval(values)
@@ -137,6 +147,12 @@ class TestPercentiles:
         below, tail = stats.binom(n, q / 100), (1 - confidence) / 2
         assert below.cdf(lower - 1) <= tail < below.cdf(lower)
         assert below.sf(upper - 1) <= tail < below.sf(upper - 2)
+
+    @pytest.mark.parametrize("n", [6, 10, 30, 100])
+    def test_median_against_scipy(self, n: int) -> None:
+        values = np.random.default_rng(n).lognormal(0, 1, n)
+        truth = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
+        assert tinybench.result.percentile_interval(values.tolist(), 50) == (truth.low, truth.high)
 
     def test_coverage_on_skewed_data(self) -> None:
         rng = np.random.default_rng(1)
