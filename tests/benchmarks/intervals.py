@@ -152,5 +152,5 @@ INTERVALS = {
     "ratio of two samples": Interval(ratio_of_samples, 0.0, 2, trials=1000),
     "Welch's difference": Interval(difference_of_samples, "mean", 2, trials=1000),
     "best throughput of three": Interval(throughput, "median", 3, order_statistics(50), 1000),
-    "anytime, at all looks": Interval(anytime, 0.0, 2, trials=1000, sizes=(10, 30, 100)),
+    "anytime, at all looks": Interval(anytime, 0.0, 2, trials=400, sizes=(10, 30, 100)),
 }
