@@ -251,6 +251,7 @@ class Subject:
             answers: list[Any] = []
             first = self.timed(lambda x: answers.append(call(x)), x, 1, clock)[0]
             refuse_later_answer(answers.pop(), model)
+            self.check_input()
             warmup_runs = 0 if 4 * first > seconds else int(min(seconds / max(first, 1e-9), warmup_runs))
         _, self.loops, notes = prepare(call, x, warmup_runs, clock, min(10.0, seconds))
         if first is not None:
@@ -321,12 +322,13 @@ def clock_step(clock: Clock, seconds: float = 0.02) -> float:
         return 0.0
     while clock() == began and time.perf_counter() < until:
         pass
-    first = now = clock()
-    if first == began:
+    if clock() == began:
         return 0.0
-    while now == first:  # the first step was seen from somewhere within it
-        now = clock()
-    return now - first
+    moments = [clock()]
+    while len(moments) < 5:  # the first lies somewhere within a step
+        if (now := clock()) != moments[-1]:
+            moments.append(now)
+    return min(after - before for before, after in pairwise(moments[1:]))
 
 
 def share_calibration(subjects: Sequence[Subject], step: float = 0.0) -> None:
