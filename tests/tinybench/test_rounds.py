@@ -79,6 +79,14 @@ def test_a_real_coarse_clock_is_noticed() -> None:
     assert subject.measure() * subject.loops >= 0.03
 
 
+def test_steps_of_clocks() -> None:
+    count = iter(range(10**6))
+    assert rounds.clock_step(time.perf_counter) == 0
+    assert rounds.clock_step(lambda: 0.001 * next(count)) == 0, "a clock whose readings take long is not coarse"
+    assert rounds.clock_step(lambda: 1.0, seconds=0.001) == 0
+    assert rounds.clock_step(lambda: next(count) // 50 * 1e-6) == pytest.approx(1e-6)
+
+
 def test_a_clock_that_stands_still_is_refused() -> None:
     with pytest.raises(RuntimeError, match="clock"):
         measure_latencies({"a": len}, "word", clock=lambda: 1.0)
