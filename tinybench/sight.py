@@ -57,9 +57,12 @@ def say_what_is_seen(result: BenchmarkResult, first: float, touched: int | None 
     """
     error, added = count_error(cores), result.median
     small = f"below {error / 1e3:.0f} kB, the error of the kernel's counts" if added <= error else _megabytes(added)
-    seen = added > error and result.metadata.get("arena") != ARENA_ON
+    hidden = result.metadata.get("arena") == ARENA_ON
+    seen = added > error and not hidden
     notes: dict[str, Any] = {"seen": seen, "resolution": error, "touched": touched}
-    if first > 2 * added + error:
+    if hidden:
+        notes["caution"] = f"added {small}, but an arena is on, and hides memory"
+    elif first > 2 * added + error:
         notes["caution"] = (
             f"the first call added {_megabytes(first)}, later ones {small}: the rest may be kept for reuse"
         )
