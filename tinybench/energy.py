@@ -245,7 +245,7 @@ def _checked(
     return as_callable(model), as_input(inputs)
 
 
-def say_what_is_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
+def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
     """Note in the metadata whether the energy of an inference was ``seen``: not if its interval reaches 0, nor, for an
     estimate, if the processor was hardly `busy`.
 
@@ -334,7 +334,7 @@ def measure_energy(
     if meter.measured and not all(idle):
         notes += "the counter stood still while the model did not run, so no idle power was taken off; "
     watts = getattr(meter, "watts_per_core", None) or 1.0
-    say_what_is_seen(result, notes, 1.0 if meter.measured else (meter.read() - used) / watts / (clock() - start))
+    note_energy_seen(result, notes, 1.0 if meter.measured else (meter.read() - used) / watts / (clock() - start))
     return result
 
 

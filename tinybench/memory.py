@@ -21,7 +21,7 @@ from tinybench.fresh import fresh_task
 from tinybench.heap import WithoutArenas, free_heap, young_heap
 from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
-from tinybench.sight import count_error, exact_memory, say_what_is_seen, touched_memory
+from tinybench.sight import count_error, exact_memory, note_memory_seen, touched_memory
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 
@@ -143,7 +143,7 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
 
     stages = memory_stages(pickle.loads, x, runs, args=(packed.getvalue(),), steady_calls=1, launch=launch)
     result = stages["first_call"]
-    say_what_is_seen(result, result.values[0])
+    note_memory_seen(result, result.values[0])
     result.metadata |= {
         "first_call": result.values[0],
         "python_peak": python_peak(as_callable(model), x),
@@ -167,7 +167,9 @@ def complete(result: BenchmarkResult, call: WithoutArenas, x: Any, proc: str | P
         if 0 <= run < len(values):
             values[run] = float(peak)
     result = BenchmarkResult(result.metric_name, values, notes, unit=result.unit)
-    say_what_is_seen(result, notes["first_call"], *touched_memory(call, x, proc))
+    note_memory_seen(result, notes["first_call"], *touched_memory(call, x, proc))
+    if psutil.Process().children():
+        result.metadata |= {"at_most": None, "not_counted": "child processes"}
     return result
 
 
@@ -197,7 +199,8 @@ def measure_memory(
         peak of the very ``first_call``, the peak of Python's own allocations (``python_peak``), whether the
         C heap was freed before each run (``heap_freed``), what was done about an ``arena``, and whether the memory was
         ``seen``: if not, some other allocator may keep it, and a value of 0 does not mean none; it is ``at_most`` so
-        many bytes, and ``caution`` says why. ``resolution`` is the error of the kernel's counts.
+        many bytes, and ``caution`` says why. ``resolution`` is the error of the kernel's counts. Child
+        processes are ``not_counted``.
 
     Raises
     ------
@@ -292,10 +295,10 @@ def memory_stages(
             "resident": [numbers["resident"] for numbers in found],
         }
         results[stage] = BenchmarkResult("memory", [numbers["peak"] for numbers in found], metadata, unit="B")
-    say_what_is_seen(results["import"], 0.0)
-    say_what_is_seen(results["load"], 0.0)
+    note_memory_seen(results["import"], 0.0)
+    note_memory_seen(results["load"], 0.0)
     for stage in ("first_call", "second_call", "steady"):
-        say_what_is_seen(results[stage], results["first_call"].median, *answers[0].get("touched", ()))
+        note_memory_seen(results[stage], results["first_call"].median, *answers[0].get("touched", ()))
     return results
 
 

@@ -49,7 +49,7 @@ def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc
     return exact_memory("Referenced", proc), max(1, min(math.ceil(cores), os.cpu_count() or 1))
 
 
-def say_what_is_seen(result: BenchmarkResult, first: float, touched: int | None = None, cores: int = 1) -> None:
+def note_memory_seen(result: BenchmarkResult, first: float, touched: int | None = None, cores: int = 1) -> None:
     """Add to a result of added memory whether it was ``seen``, the ``resolution`` in B, and what a call ``touched``.
 
     `first` is what the first call added. Memory that was not seen is ``at_most`` so large (None: nobody knows);

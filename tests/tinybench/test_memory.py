@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import pickle
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -165,6 +166,12 @@ def test_a_warm_arena_hides_from_the_kernel_but_not_from_a_twin(onnx_transient: 
     assert "_sess" not in vars(type(session))  # the class is as it was
 
 
+def at_most_about_size(notes: dict[str, Any]) -> bool:
+    """Whether the most that was not seen is right; it is None if there are child processes, which nobody counts."""
+    most = notes["at_most"]
+    return most is None if "not_counted" in notes or notes["touched"] is None else SIZE <= most <= 1.5 * SIZE
+
+
 def holders(session: Any) -> dict[str, Callable[[Any], Any]]:
     """Return calls that hold a session where no walk over attributes finds them all."""
 
@@ -261,7 +268,7 @@ def test_an_arena_that_stays_is_said(how: str, onnx_transient: Path, tmp_path: P
     result = measure_memory(calls[how], X, measurement_runs=2)
     assert result.metadata["arena"] == "on, and hides memory"
     assert result.metadata["seen"] is False
-    assert SIZE <= result.metadata["at_most"] <= 1.5 * SIZE
+    assert at_most_about_size(result.metadata)
     assert "an arena is on" in result.metadata["caution"]
 
 
@@ -279,8 +286,15 @@ def test_an_unknown_allocator_is_not_a_zero() -> None:
         result = measure_memory(pooled, 2.0, measurement_runs=3)
         assert result.median < MIB
         assert result.metadata["seen"] is False
-        assert SIZE <= result.metadata["at_most"] <= 1.5 * SIZE
+        assert at_most_about_size(result.metadata)
         assert ("first call added 67" in result.metadata["caution"]) is first
+
+
+@live
+def test_memory_of_another_process_is_not_said_to_be_bounded() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
+        notes = measure_memory(math.sqrt, 4, measurement_runs=1).metadata
+    assert (notes["at_most"], notes["not_counted"]) == (None, "child processes")
 
 
 @live
