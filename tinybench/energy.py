@@ -17,6 +17,7 @@ import numpy as np
 from tinybench.cores import usable_cores
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, warm_up
 from tinybench.result import BenchmarkResult
+from tinybench.rounds import fed_by_name, plain_call
 from tinybench.timer import calibrate_loops
 
 _POWERCAP = "/sys/class/powercap"
@@ -242,7 +243,9 @@ def _checked(
     check_runs("measurement_runs", measurement_runs, 1)
     if not min_reading > 0:
         raise ValueError(f"min_reading is {min_reading}; a reading lasts longer than 0 s, such as 0.1")
-    return as_callable(model), as_input(inputs)
+    x = as_input(inputs)
+    by_name = isinstance(x, dict) and callable(getattr(model, "get_inputs", None))
+    return plain_call(fed_by_name(model) if by_name else as_callable(model), x, None, None)
 
 
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:

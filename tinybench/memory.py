@@ -21,6 +21,7 @@ from tinybench.fresh import fresh_task
 from tinybench.heap import WithoutArenas, free_heap, young_heap
 from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
+from tinybench.rounds import fed_by_name, plain_call
 from tinybench.sight import count_error, exact_memory, note_memory_seen, touched_memory
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
@@ -100,6 +101,13 @@ def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
         return read_status(proc)["VmRSS"], "VmRSS"
     except OSError:
         return int(psutil.Process().memory_info().rss), "resident size (psutil)"
+
+
+def call_of(model: Any, inputs: Any) -> tuple[Callable[[Any], Any], Any]:
+    """Return a model as a function of one argument, and that argument; inputs as for latency."""
+    x = as_input(inputs)
+    by_name = isinstance(x, dict) and callable(getattr(model, "get_inputs", None))
+    return plain_call(fed_by_name(model) if by_name else as_callable(model), x, None, None)
 
 
 class _Pickler(cloudpickle.Pickler):
@@ -211,10 +219,10 @@ def measure_memory(
     """
     check_runs("warmup_runs", warmup_runs, 0)
     check_runs("measurement_runs", measurement_runs, 1)
-    x = as_input(inputs)
+    plain, x = call_of(model, inputs)
     if not can_reset(proc):
-        return in_fresh_processes(model, x, measurement_runs, proc)
-    call = WithoutArenas(as_callable(model))
+        return in_fresh_processes(model, inputs, measurement_runs, proc)
+    call = WithoutArenas(plain)
     warmups = [peak_added(call, x, proc) for _ in range(warmup_runs)]
     values, freed = [], False
     with young_heap():
@@ -415,7 +423,8 @@ def resident_growth(
     check_runs("warmup_runs", warmup_runs, 0)
     if runs % blocks:
         raise ValueError(f"{runs} runs do not divide into {blocks} equal blocks")
-    call, x, calls = as_callable(model), as_input(inputs), runs // blocks
+    call, x = call_of(model, inputs)
+    calls = runs // blocks
     for _ in range(warmup_runs):
         call(x)
     with young_heap():

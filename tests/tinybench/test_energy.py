@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tinybench import energy
 from tinybench.energy import CpuTimeMeter, RaplMeter, best_meter, cpu_utilisation, idle_power, measure_energy
+from tinybench.rounds import arguments
 
 INTEL_RANGE, AMD_RANGE = 262_143_328_850, 65_532_610_987
 Tree = Callable[[dict[str, tuple[str, int, int]]], Path]
@@ -401,6 +402,18 @@ def test_bad_input(measure: Any) -> None:
         measure(lambda x: x, np.zeros((0, 3)))
     with pytest.raises(TypeError):
         measure(object(), np.zeros(2))
+
+
+def test_inputs_are_passed_as_for_latency() -> None:
+    machine = Machine()
+    options: dict[str, Any] = {"meter": machine, "clock": machine.clock, "sleep": machine.sleep, "measurement_runs": 2}
+    assert measure_energy(lambda a, b: machine(a + b), arguments(1, b=2), **options).mean == pytest.approx(0.01)
+
+    async def later(x: Any) -> Any:
+        return machine(x)
+
+    with pytest.raises(TypeError, match="coroutine"):
+        measure_energy(later, 1, **options)
 
 
 def test_errors_of_the_model_surface() -> None:

@@ -25,6 +25,7 @@ from scipy import stats
 from tinybench import memory
 from tinybench.heap import WithoutArenas, free_heap
 from tinybench.memory import measure_memory, memory_stages, model_size, peak_added, read_status, resident_growth
+from tinybench.rounds import arguments
 from tinybench.sight import count_error, exact_memory, touched_memory
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
@@ -295,6 +296,29 @@ def test_memory_of_another_process_is_not_said_to_be_bounded() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
         notes = measure_memory(math.sqrt, 4, measurement_runs=1).metadata
     assert (notes["at_most"], notes["not_counted"]) == (None, "child processes")
+
+
+def later(kind: str) -> Callable[[Any], Any]:
+    async def answer(x: Any) -> Any:
+        return np.ones(SIZE // 8)
+
+    return answer if kind == "function" else lambda x: answer(x)
+
+
+@live
+@pytest.mark.parametrize("kind", ["function", "answer"])
+def test_work_that_is_done_later_is_not_a_zero(kind: str) -> None:
+    with pytest.raises(TypeError, match="coroutine"):
+        measure_memory(later(kind), X, measurement_runs=2)
+
+
+@live
+def test_inputs_are_passed_as_for_latency(onnx_transient: Path) -> None:
+    several = measure_memory(lambda a, b: np.ones(a * b), arguments(2**20, b=8), measurement_runs=2)
+    assert seen_in_every_run(several.values, 2)
+    by_name = measure_memory(session_of(onnx_transient, True), {"x": X}, measurement_runs=2)
+    assert seen_in_every_run(by_name.values, 2)
+    assert resident_growth(lambda a, b: a + b, arguments(1, 2), runs=20).count == 10
 
 
 @live
