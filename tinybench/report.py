@@ -15,6 +15,7 @@ import numpy as np
 
 from tinybench.benchmark import system_info
 from tinybench.dependence import caution
+from tinybench.pairs import compare_pair
 from tinybench.pareto import (
     DIRECTIONS,
     Requirements,
@@ -217,10 +218,17 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     if central(results["accuracy"][fast]) == central(results["accuracy"][good]):
         return f"Take {quick}: no other is faster or more accurate.{among}"
     if fast in best["accuracy"]["tied"]:
-        return f"Take {quick}: the fastest; these rows do not show that any is more accurate, not even {right}.{among}"
+        gain = f"by up to {100 * most_gained(results['accuracy'][good], results['accuracy'][fast]):.1f} points"
+        return f"Take {quick}: the fastest; {right} may be more accurate {gain}, these rows do not show it.{among}"
     if good in best["latency"]["tied"]:
-        return f"Take {right}: the most accurate; these rounds do not show that any is faster, not even {quick}.{among}"
+        return f"Take {right}: the most accurate; these rounds do not show that {quick} is faster.{among}"
     return f"Take {right} if accuracy decides, {quick} if latency does: no model is best in both.{among}"
+
+
+def most_gained(a: BenchmarkResult, b: BenchmarkResult) -> float:
+    """Return by how much one accuracy exceeds another at most: by rows where they are known, else by both intervals."""
+    row = compare_pair("accuracy", ("a", "b"), a, b)
+    return float(row["difference_upper"]) if row else interval(a)[1] - interval(b)[0]
 
 
 def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
@@ -381,13 +389,23 @@ def _shown(metric: str, value: float, unit: str) -> str:
     return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()
 
 
-def picture_text(picture: str, results: Results) -> str:
-    """Return what a picture of the suite shows, in words."""
-    metric = picture.removeprefix("benchmark_").removesuffix(".png")
-    if metric not in results:
-        return "Accuracy against latency of every model, with the Pareto frontier as a staircase."
-    values = "; ".join(f"{name} {_shown(metric, central(r), r.unit)}" for name, r in results[metric].items())
-    return f"{metric} of each model: {values}."
+def picture_of(name: str, figure: Figure, results: Results) -> Picture:
+    """Return a figure of the suite with what it shows in words."""
+    metric = name.removeprefix("benchmark_").removesuffix(".png")
+    if metric in results:
+        by_model = results[metric]
+        values = "; ".join(f"{model} {_shown(metric, central(r), r.unit)}" for model, r in by_model.items())
+        return Picture(figure, f"{metric} of each model: {values}.")
+    points = tradeoff(results, "latency", "accuracy")
+    on = "; ".join(point["model"] for point in points if point["on_frontier"])
+    off = "; ".join(f"{point['model']} by {', '.join(point['beaten_by'])}" for point in points if point["beaten_by"])
+    return Picture(
+        figure,
+        f"Accuracy against latency of {len(points)} models, with intervals. On the frontier, a staircase: {on}."
+        f"{f' Beaten: {off}.' if off else ''}",
+        "Filled circles: no other model is at least as fast and as accurate. A percentage behind a name is the share "
+        "of repetitions, with rows and rounds drawn again, in which the model is one of them.",
+    )
 
 
 _STYLE = """

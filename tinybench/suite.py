@@ -25,7 +25,6 @@ from tinybench.memory import model_size
 from tinybench.pairs import compare_pair
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
 from tinybench.report import (
-    Picture,
     best_section,
     conditions_section,
     decision_sentence,
@@ -36,7 +35,7 @@ from tinybench.report import (
     models_section,
     page,
     pairs_section,
-    picture_text,
+    picture_of,
     plot_metric,
     requirements_section,
     shortcomings,
@@ -545,7 +544,7 @@ class BenchmarkSuite:
         figures = {f"benchmark_{metric}.png": figure for metric, figure in self.plot_results().items()}
         if {"latency", "accuracy"} <= set(visible(results)):
             figures["benchmark_tradeoff.png"] = self.plot_pareto_frontier()
-        pictures = {name: Picture(figure, picture_text(name, results)) for name, figure in figures.items()}
+        pictures = {name: picture_of(name, figure, results) for name, figure in figures.items()}
         warnings = study_warnings(results, comparison_rows(results), _METRICS)
         told = (
             "Benchmark report",
