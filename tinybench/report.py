@@ -216,7 +216,7 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     }
     quick, right = f"{fast} ({told[fast]})", f"{good} ({told[good]})"
     if central(results["accuracy"][fast]) == central(results["accuracy"][good]):
-        return f"Take {quick}: no other is faster or more accurate.{among}"
+        return f"Take {quick}: none was measured to be faster or more accurate.{among}"
     if fast in best["accuracy"]["tied"]:
         gain = f"by up to {100 * most_gained(results['accuracy'][good], results['accuracy'][fast]):.1f} points"
         return f"Take {quick}: the fastest; {right} may be more accurate {gain}, these rows do not show it.{among}"
@@ -247,7 +247,7 @@ def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels
         name = str(row["model"])
         cells = {"model": name}
         if point := on.get(name):
-            cells["frontier"] = "yes" if point["on_frontier"] else f"no: {'; '.join(point['beaten_by'])}"
+            cells["frontier"] = "yes" if point["on_frontier"] else f"beaten by {'; '.join(point['beaten_by'])}"
         elif points:
             cells["frontier"] = "–"
         for metric in results:
@@ -318,18 +318,20 @@ def unsteady(latency: Mapping[str, BenchmarkResult]) -> list[str]:
     ]
 
 
-def best_section(best: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
-    """Return the best model by metric, and who is tied with it."""
-    table = [
-        {
-            "dimension": labels[metric],
-            "best": row["model"],
-            "value": _shown(metric, row["value"], row["unit"]),
-            "cannot be told apart from it": "; ".join(row["tied"]) or "–",
-        }
-        for metric, row in best.items()
-    ]
-    told = "A model that cannot be told apart from the best may be as good: these data do not decide."
+def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels: Mapping[str, str]) -> Section:
+    """Return the best model by metric, and who is tied with it or may be better, since it was not seen."""
+    table = []
+    for metric, row in best.items():
+        unseen = [f"{name} (not seen)" for name, result in results[metric].items() if not seen(result)]
+        table.append(
+            {
+                "dimension": labels[metric],
+                "best": row["model"],
+                "value": _shown(metric, row["value"], row["unit"]),
+                "cannot be told apart from it": "; ".join([*row["tied"], *unseen]) or "–",
+            }
+        )
+    told = "A model that cannot be told apart from the best may be as good or better: these data do not decide."
     return Section("Best in each dimension", told, table, [])
 
 

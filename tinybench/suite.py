@@ -583,7 +583,7 @@ def report_sections(results: Results, requirements: Requirements | None = None) 
     return [
         *([] if requirements is None else [requirements_section(rows, requirements)]),
         models_section(results, points, labels),
-        best_section(best_by_dimension(results), labels),
+        best_section(best_by_dimension(results), results, labels),
         *(metric_section(labels[metric], summary_rows({metric: results[metric]})) for metric in results),
         pairs_section(comparison_rows(results), labels),
         conditions_section(results),

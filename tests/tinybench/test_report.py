@@ -27,12 +27,16 @@ def test_report_claims_only_what_it_has() -> None:
         results["memory"][name] = BenchmarkResult("memory", [0.0] * 9, {"seen": False, "at_most": 4096}, unit="B")
     sections = {section.title: section for section in suite.report_sections(results)}
     assert "On the frontier of latency and accuracy: slow; quick." in sections["The models"].text
-    assert "no: " not in str(sections["The models"].rows)
+    assert "beaten by" not in str(sections["The models"].rows)
     assert "each dot is one measurement" in sections["Latency"].text
     assert "dot" not in sections["Accuracy"].text
     assert list(sections["Memory"].rows[0].values())[1:3] == ["not seen", "at most 4.1 kB"]
     assert "memory" not in [row["dimension"] for row in sections["Best in each dimension"].rows]
     assert "memory" not in [row["metric"] for row in sections["Comparisons"].rows]
+    results["memory"]["slow"] = BenchmarkResult("memory", [9e6] * 9, unit="B")
+    best = {row["dimension"]: row for row in suite.report_sections(results)[1].rows}["memory"]
+    assert (best["best"], best["cannot be told apart from it"]) == ("slow", "quick (not seen)")
+    results["memory"]["slow"] = results["memory"]["quick"]
     assert [row["memory_mb"] for row in suite.dashboard_rows(results)] == [None, None]
     assert "memory" not in suite.best_by_dimension(results)
     figure = report.plot_metric("memory", results["memory"])
@@ -69,7 +73,11 @@ WELL, BADLY = ROWS < 380, ROWS < 300
 @pytest.mark.parametrize(
     ("models", "limits", "said"),
     [
-        ({"a": (0.001, WELL), "b": (0.16, WELL)}, None, "Take a (1 ms, 95.0 %): no other is faster or more accurate."),
+        (
+            {"a": (0.001, WELL), "b": (0.16, WELL)},
+            None,
+            "Take a (1 ms, 95.0 %): none was measured to be faster or more accurate.",
+        ),
         (
             {"a": (0.001, ROWS < 379), "b": (0.16, WELL)},
             None,
