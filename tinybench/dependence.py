@@ -106,4 +106,4 @@ def caution(values: Sequence[float], least: int = 6) -> str:
     if number == n:
         return f"{found}, too few for batches: intervals are too narrow; measure for longer"
     short = "" if number >= 10 else ", which are few: measure for longer"
-    return f"{found}: interval from {number} batches{short}"
+    return f"{found}: only intervals from batches hold, here {number}{short}"

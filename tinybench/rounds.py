@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from statistics import median
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,27 +159,36 @@ def cuda_sync(runtime: Any = None) -> Callable[[], None]:
 
 
 _COPIED = (np.ndarray, list, tuple, dict, set, bytearray, arguments)
+_ATOMS = (int, float, complex, str, bytes, NoneType, np.generic)
 _MOST_BYTES, _MOST_ITEMS = 2**26, 100_000
 
 
 def untouched_copy(x: Any) -> Any:
-    """Return a deep copy to compare an input with later; the input itself where it is too large, or of another kind."""
+    """Return a deep copy to compare an input with later: of arrays, containers and what is in them, up to 64 MiB.
+
+    The input itself where it is larger, or holds anything else: nobody knows what its copy would cost, or share.
+    """
     items, size, rest = 0, 0, [x]
-    while rest and items <= _MOST_ITEMS and size <= _MOST_BYTES:
+    while rest:
         value = rest.pop()
         items, size = items + 1, size + int(getattr(value, "nbytes", 0))
-        if isinstance(value, arguments):
-            rest += [*value.args, *value.kwargs.values()]
-        elif isinstance(value, dict):
-            rest += value.values()
-        elif isinstance(value, list | tuple | set):
-            rest += value
-    if rest or size > _MOST_BYTES or not isinstance(x, _COPIED):
-        return x
-    try:
-        return deepcopy(x)
-    except Exception:  # an input that cannot be copied is measured as it is
-        return x
+        match value:
+            case arguments():
+                inner: Any = [*value.args, *value.kwargs.values()]
+            case dict():
+                inner = [*value.keys(), *value.values()]
+            case list() | tuple() | set():
+                inner = value
+            case np.ndarray() if value.dtype.hasobject:
+                return x
+            case _ if isinstance(value, _COPIED + _ATOMS):
+                inner = ()
+            case _:
+                return x
+        if items + len(inner) > _MOST_ITEMS or size > _MOST_BYTES:
+            return x
+        rest += inner
+    return deepcopy(x)
 
 
 def same_content(a: Any, b: Any) -> bool:
@@ -188,8 +198,6 @@ def same_content(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     match a:
-        case np.ndarray() if a.dtype.hasobject:
-            return a.shape == b.shape and same_content(a.ravel().tolist(), b.ravel().tolist())
         case np.ndarray():
             return bool(a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
         case arguments():
@@ -243,6 +251,7 @@ class Subject:
             answers: list[Any] = []
             first = self.timed(lambda x: answers.append(call(x)), x, 1, clock)[0]
             refuse_later_answer(answers.pop(), model)
+            self.check_input()
             warmup_runs = 0 if 4 * first > seconds else int(min(seconds / max(first, 1e-9), warmup_runs))
         _, self.loops, notes = prepare(call, x, warmup_runs, clock, min(10.0, seconds))
         if first is not None:
@@ -308,17 +317,20 @@ def _call_in_turn(job: tuple[Call, list[Any]]) -> None:
 
 def clock_step(clock: Clock, seconds: float = 0.02) -> float:
     """Return the step in s of a clock that moves in coarse ones; 0.0 for a fine one, and for one that stands still."""
-    began, until = clock(), time.perf_counter() + seconds
-    if any(clock() != began for _ in range(100)):
-        return 0.0
+    readings = [clock() for _ in range(200)]
+    steps = {after - before for before, after in pairwise(readings)}
+    if steps != {0.0}:  # a fine clock moves between any two readings
+        return min(steps - {0.0}) if 0.0 in steps and min(steps - {0.0}) > 5e-7 else 0.0
+    began, until = readings[-1], time.perf_counter() + seconds
     while clock() == began and time.perf_counter() < until:
         pass
-    first = now = clock()
-    if first == began:
+    if clock() == began:
         return 0.0
-    while now == first:  # the first step was seen from somewhere within it
-        now = clock()
-    return now - first
+    moments = [clock()]
+    while len(moments) < 5:  # the first lies somewhere within a step
+        if (now := clock()) != moments[-1]:
+            moments.append(now)
+    return min(after - before for before, after in pairwise(moments[1:]))
 
 
 def share_calibration(subjects: Sequence[Subject], step: float = 0.0) -> None:
@@ -401,17 +413,21 @@ class Record:
         return self
 
     def in_time(self, orders: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-        """Yield orders, one at least, as long as a round of the mean length still fits into the time."""
+        """Yield orders, one at least, as long as a round like the shortest so far fits into the time."""
         subject = next(iter(self.subjects.values()))
-        clock, until, limited = subject.clock, subject.until, subject.until < math.inf
-        began, before = clock() if limited else 0.0, time.monotonic()
+        clock, until, shortest = subject.clock, subject.until, math.inf
+        limited = until < math.inf
+        now, real = clock() if limited else 0.0, time.monotonic()
         for rounds, order in enumerate(orders, 1):
             yield order
-            if limited and (now := clock()) + (now - began) / rounds > until:
-                return
-            if (real := time.monotonic()) - before > 1:
+            began, before, real = now, real, time.monotonic()
+            if real - before > 1:
                 self.pauses[rounds] = real - before
-            before = real
+            if limited:
+                now = clock()
+                shortest = min(shortest, now - began)
+                if now + shortest > until:
+                    return
 
     def add(self, name: str, seconds: float) -> None:
         """Keep a measurement in s per call."""

@@ -34,6 +34,17 @@ def test_autocorrelation_is_that_of_the_ranks(values: list[float]) -> None:
     assert autocorrelation(values) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("n", [5, 30, 400])
+def test_all_lags_against_statsmodels(n: int) -> None:
+    from statsmodels.tsa.stattools import acf
+
+    values = autoregressive(0.6, n, np.random.default_rng(n))
+    rho = acf(stats.rankdata(values), nlags=n - 1, fft=False)
+    assert autocorrelation(values) == pytest.approx(rho[1], abs=1e-12)
+    pairs = list(itertools.takewhile(lambda pair: pair >= 0, (rho[k] + rho[k + 1] for k in range(0, n - 1, 2))))
+    assert effective_count(values) == pytest.approx(min(n, n / (2 * sum(pairs) - 1)), rel=1e-12)
+
+
 @given(samples)
 def test_an_outlier_is_a_rank_like_any_other(values: list[float]) -> None:
     largest = max(values)
@@ -132,10 +143,10 @@ class TestCaution:
         values = autoregressive(0.6, 300, np.random.default_rng(9))
         count = f"{effective_count(values):.0f}"
         assert caution(values).startswith(f"values depend on one another (autocorrelation 0.5: 300 count as {count}):")
-        assert caution(values).endswith(f"interval from {len(batch_medians(values))} batches")
+        assert caution(values).endswith(f"only intervals from batches hold, here {len(batch_medians(values))}")
 
     def test_few_batches_say_so(self) -> None:
-        assert caution([float(x) for x in range(40)]).endswith("8 batches, which are few: measure for longer")
+        assert caution([float(x) for x in range(40)]).endswith("here 8, which are few: measure for longer")
 
     def test_too_few_for_batches(self) -> None:
         assert "too few for batches: intervals are too narrow" in caution([float(x) for x in range(10)])
