@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tinybench.dependence import autocorrelation, batch_length, batch_medians, effective_count, is_dependent
 from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.rounds import Subject
+from tinybench.samples import check_margin
+from tinybench.wording import in_words
 
 LONG = 3600.0  # s of measuring that are no advice
 MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
@@ -25,6 +29,8 @@ def independent_values(
 
     Where they do, they are medians of batches; a pair of them has the median ratio (or else difference) of its rounds.
     """
+    if paired and len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y)} values do not pair; measure both in the same rounds, or paired=False")
     if not paired:
         if not (is_dependent(x) or is_dependent(y)):
             return list(x), list(y), {}
@@ -68,7 +74,7 @@ def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str)
         said.append(f"the clock is too coarse: {seen}; put more calls into a measurement")
     far = sum(int(np.sum(np.asarray(z) > 1000 * np.median(z))) for z in (x, y) if np.median(z) > 0)
     if far and unit == "s":
-        said.append(f"{far} of {len(x) + len(y)} values are over 1,000 times the median: was the machine suspended?")
+        said.append(f"values over 1,000 times the median: {far} of {len(x) + len(y)}; was the machine suspended?")
     logs = [math.log(p / q) for p, q in zip(x, y, strict=True)] if paired and min(*x, *y) > 0 else []
     for values in [logs] if paired else [x, y]:
         if is_dependent(values) and batch_length(values) == 1:
@@ -82,7 +88,7 @@ def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
     loops = [result.metadata.get("loops") for result in (a, b)]
     if a.unit != "s" or not all(isinstance(number, int) for number in loops):
         return None
-    return a.median * loops[0] + b.median * loops[1]  # type: ignore[no-any-return, operator]
+    return a.median * loops[0] + b.median * loops[1]  # type: ignore[operator]
 
 
 def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | None = None) -> str:
@@ -100,10 +106,27 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
     return f"{verdict} ({f'{seconds:.0f} s' if seconds < 120 else f'{seconds / 60:.0f} min'})"
 
 
+def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, margin: float) -> None:
+    """Raise ValueError unless there are two models, evidence and time to stop at, and the margin is a fraction."""
+    check_margin(margin)
+    if len(models) != 2:
+        raise ValueError(f"{len(models)} models; compare_live takes two, measure_latencies and compare_all take more")
+    if not stop_at > 1:
+        raise ValueError(f"stop_at is {stop_at}; evidence starts at 1 and 20 stands for 5 % false alarms")
+    if not 0 < max_seconds < math.inf:
+        raise ValueError(f"max_seconds is {max_seconds}; it must be positive")
+
+
+def last_start(subjects: Mapping[str, Subject]) -> float:
+    """Return until when a round may begin: it passes the end of the time by one call of the slower model at most."""
+    times = [s.loops * s.metadata["warmup"]["median"] for s in subjects.values() if s.metadata["warmup"]]
+    return next(iter(subjects.values())).until - min(times, default=0.0)
+
+
 def judged(
     verdict: str, a: BenchmarkResult, b: BenchmarkResult, paired: bool, margin: float, difference: float, *ends: float
 ) -> tuple[str, str]:
-    """Return the verdict as far as clock and machine allow one, with advice, and what to keep in mind."""
+    """Return the verdict in words, as far as clock and machine allow one, with advice, and what to keep in mind."""
     said = cautions_on(a.values, b.values, paired, a.unit)
     step = coarse_step(a.values, b.values, paired) if a.unit == "s" else 0.0
     open_ = verdict.startswith("undecided")
@@ -112,4 +135,5 @@ def judged(
     timed = a.unit == "s" and "loops" in a.metadata and "loops" in b.metadata
     if timed and not open_ and verdict != "equivalent" and abs(difference) < LAYOUT:
         return "undecided: less than 1 ns a call, by which two copies of one function differ", "; ".join(said)
+    verdict = in_words(verdict, a.metric_name, a.unit)
     return advised(verdict, (ends[0], ends[1]), seconds_a_round(a, b)), "; ".join(said)

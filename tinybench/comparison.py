@@ -8,16 +8,17 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from tinybench.cautions import independent_values, judged
-from tinybench.gate import HIGHER_IS_BETTER, Gate, allowed_changes, gate_samples, gate_verdict
-from tinybench.latency import inputs_by_model, prepare, timed_calls
+from tinybench.cautions import check_live, independent_values, judged, last_start
+from tinybench.gate import HIGHER_IS_BETTER, Gate, allowed_changes, gate_answer, gate_samples
+from tinybench.latency import ready
 from tinybench.result import BenchmarkResult, mean_and_std
+from tinybench.rounds import Record
 from tinybench.samples import (
     as_result,
     average_ranks,
@@ -30,18 +31,7 @@ from tinybench.samples import (
     pair_names,
     same_rounds,
 )
-from tinybench.table import facts
-from tinybench.wording import (
-    comparison_facts,
-    finite,
-    in_percent,
-    in_words,
-    sample_sizes,
-    short_number,
-    span,
-    told_in_times,
-    words_for,
-)
+from tinybench.wording import as_fields, in_percent, in_times, mimebundle, p_and_n, short_number, span, words_for
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
@@ -186,8 +176,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult])
     """Return Friedman's rank test of two or more results of the same rounds: is any model faster than another?
 
     Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
-    there are fewer than two results, they do not have the same number of rounds, or they do not compare. Friedman,
-    Journal of the American Statistical Association 32 (1937).
+    there are fewer than two results, their numbers of rounds differ, or they do not compare. Friedman, JASA 32 (1937).
     """
     groups = list(results.values()) if isinstance(results, Mapping) else list(results)
     if len(groups) < 2 or len({group.count for group in groups}) > 1:
@@ -282,8 +271,7 @@ class Comparison:
     confidence, margin, metric, unit, measured
         Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
     checks
-        Second opinions: p values of other tests and A12; where rounds depend on one another, their autocorrelation and
-        as how many they count.
+        Second opinions: p values of other tests, A12; where rounds depend on one another, how much.
     caution
         What to keep in mind, such as a clock too coarse; "" for nothing.
     """
@@ -318,11 +306,8 @@ class Comparison:
         is undecided: needs about 80 more rounds (change −50 %, no finite interval, p = 0.25, n = 3)``.
         """
         change, ends, unit = in_percent(self)
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        n = sample_sizes(self)
-        if self.corrected_for > 1:
-            p += f" after Holm over {self.corrected_for}"
-        if told := told_in_times(self, f"{100 * self.confidence:.3g} % CI", f"{p}, {n}"):
+        p, n = p_and_n(self)
+        if told := in_times(self, f"{100 * self.confidence:.3g} % CI", f"{p}, {n}"):
             return told
         decided = self.verdict != "equivalent" and not self.verdict.startswith("undecided")
         if decided and change < 0:  # "41 % faster" is said with a positive number
@@ -340,11 +325,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        return finite(asdict(self) | {"sentence": str(self)})  # type: ignore[no-any-return]
+        return as_fields(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the comparison as an accessible HTML table and as a sentence."""
-        return {"text/plain": str(self), "text/html": facts(comparison_facts(self), str(self)).html()}
+        return mimebundle(self)
 
 
 def compare(
@@ -384,17 +369,11 @@ def compare(
     """
     a, b = as_result(a), as_result(b)
     check_comparable(a, b, allow)
-    check_margin(margin)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    check_margin(margin, confidence)
     positive = min(*a.values, *b.values) > 0
     if margin and not positive:
         raise ValueError("a margin is relative, and a value at or below 0 has no ratio; use margin=0")
     paired = same_rounds(a, b) if paired is None else paired
-    if paired and a.count != b.count:
-        raise ValueError(
-            f"{a.count} and {b.count} values do not pair; measure both in the same rounds, or paired=False"
-        )
     x, y, dependence = independent_values(a.values, b.values, paired)
     n = min(a.count, b.count)
     ratio, ratio_ci = math.nan, (math.nan, math.nan)
@@ -425,12 +404,12 @@ def compare(
     if verdict.startswith("undecided") and 2 * ratio_ci[0] < ratio_ci[1] < math.inf:  # far ends count as logarithms
         verdict = decide(math.log(ratio), (math.log(ratio_ci[0]), math.log(ratio_ci[1])), n, 0.0, confidence)
     verdict, caution = judged(verdict, a, b, paired, margin, difference, *ratio_ci)
-    found = ratio, ratio_ci, difference, difference_ci, p, effect, in_words(verdict, a.metric_name, a.unit)
-    about: Any = {"metric": a.metric_name, "unit": a.unit, "measured": a.measured and b.measured, "caution": caution}
+    found = ratio, ratio_ci, difference, difference_ci, p, effect, verdict
+    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": {**checks, **dependence}, "caution": caution}
     method += ", of medians of batches" if min(len(x), len(y)) < n else ""
+    about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin}
     first, second = pair_names(a, b, names)
-    about["checks"] = {**checks, **dependence}
-    return Comparison(first, second, (a.count, b.count), paired, method, *found, confidence, margin, **about)
+    return Comparison(first, second, (a.count, b.count), paired, method, *found, **about)
 
 
 def compare_all(
@@ -487,34 +466,22 @@ def regression_gate(
         Results of one metric, with positive values.
     max_slowdown
         Relative worsening that is still accepted: 0.05 for 5 %.
-    paired, confidence
-        See `compare`, also for what is raised.
-    allow
-        Conditions that may differ: those of `check_comparable`, and those that the answer names.
+    paired, confidence, allow
+        See `compare`, also for what is raised; `allow` may name each condition that the answer says to differ, too.
 
     Returns
     -------
     Gate
         ``passes`` if the whole interval of the slowdown is at most `max_slowdown`, ``fails`` if all of it is above,
-        else ``cannot tell: needs n runs``. Every condition that differs is listed; times of another governor, clock,
-        dtype, mode or number of threads cannot tell.
-
-    Notes
-    -----
-    Results of the same rounds compare round by round. Others compare by the median of each session
-    (``metadata["sessions"]`` has the session of each value), because sessions differ by more than rounds of one do:
-    latencies that one process measured in a row are one session, and cannot tell. Values that say neither count as
-    independent. Kalibera, Jones, ISMM (2013).
+        else ``cannot tell: needs n runs``. Every condition that differs is listed; with another governor, clock, dtype,
+        mode or number of threads it cannot tell. Results of the same rounds compare round by round, others by the
+        medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
     """
     if max_slowdown < 0:
         raise ValueError(f"max_slowdown is {max_slowdown}; give the slowdown you accept as a fraction, such as 0.05")
     changes, blocking, allow = allowed_changes(baseline, candidate, allow)
-    new, old, paired, lacking = gate_samples(candidate, baseline, paired)
+    new, old, paired, values = gate_samples(candidate, baseline, paired)
     comparison = compare(new, old, paired, confidence=confidence, allow=allow)
-    if lacking:
-        nothing = (-math.inf, math.inf)
-        unknown: Any = {"ratio_ci": (0.0, math.inf), "difference_ci": nothing, "p_value": 1.0}
-        comparison = replace(comparison, **unknown, verdict="undecided: one session each")
     worse, better = (old, new) if candidate.metric_name in HIGHER_IS_BETTER else (new, old)
     slower = compare(worse, better, paired, confidence=confidence, allow=allow)
     if math.isnan(slower.ratio):
@@ -529,10 +496,7 @@ def regression_gate(
         half_width, distance = (interval[1] - interval[0]) / 2, abs(slowdown - max_slowdown)
         needs = max(min(slower.counts) + 1, runs_to_decide(min(slower.counts), half_width, distance, confidence))
         verdict = f"cannot tell: needs {needs} runs"
-    verdict, needs = gate_verdict(verdict, needs, blocking, lacking)
-    interval = (-1.0, math.inf) if lacking else interval
-    differences = tuple(f"{name}: {change}" for name, change in changes.items())
-    return Gate(verdict, slowdown, interval, max_slowdown, needs, comparison, differences)
+    return gate_answer(Gate(verdict, slowdown, interval, max_slowdown, needs, comparison), changes, blocking, values)
 
 
 def sign_e_value(more: int, rounds: int) -> float:
@@ -558,22 +522,22 @@ def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[fl
     return (ordered[below - 1], ordered[n - below]) if below else (-math.inf, math.inf)
 
 
-def _live_summary(
-    names: Sequence[str], times: Sequence[list[float]], highest: float, stop_at: float, margin: float
-) -> Comparison:
+def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: float, margin: float) -> Comparison:
     """Return the comparison of the rounds so far, with the anytime-valid interval and p value."""
-    a, b = times
-    logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
-    differences = [x - y for x, y in zip(a, b, strict=True)]
-    ends = anytime_interval(logs, stop_at)
+    a, b = results.values()
+    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may see no time pass
+    logs, differences = np.log(x / y).tolist(), (x - y).tolist()
+    ends, difference = anytime_interval(logs, stop_at), float(np.median(differences))
     ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))
-    change = float(np.median(differences)), anytime_interval(differences, stop_at)
-    effect, confidence = cohens_d_paired(a, b) if len(a) > 1 else 0.0, 1 - 1 / stop_at
-    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), len(a), margin, confidence)
-    found = ratio, ratio_ci, *change, min(1.0, 1 / highest), effect, verdict
-    about: Any = {"metric": "latency", "unit": "s", "checks": {"e_value": highest}}
+    effect, confidence = cohens_d_paired(a.values, b.values) if a.count > 1 else 0.0, 1 - 1 / stop_at
+    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), a.count, margin, confidence)
+    verdict, caution = judged(verdict, a, b, True, margin, difference, *ratio_ci)
+    checks = {"e_value": highest, **independent_values(a.values, b.values, True)[2]}
+    found = ratio, ratio_ci, difference, anytime_interval(differences, stop_at), min(1.0, 1 / highest), effect, verdict
+    about: Any = {"metric": "latency", "unit": "s", "checks": checks, "caution": caution}
     method = f"anytime-valid sign test, stops at e ≥ {stop_at:g}"
-    return Comparison(names[0], names[1], (len(a), len(b)), True, method, *found, confidence, margin, **about)
+    first, second = pair_names(a, b, None)
+    return Comparison(first, second, (a.count, b.count), True, method, *found, confidence, margin, **about)
 
 
 def compare_live(
@@ -586,6 +550,8 @@ def compare_live(
     warmup_runs: int = 5,
     seed: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    setup: Callable[[Any], Any] | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> Comparison:
     """Time two models in rounds until it is decided which is faster; looking after every round costs nothing.
 
@@ -594,47 +560,39 @@ def compare_live(
     models, inputs
         Two models by name, and one input for both or for each name; see `measure_latencies`.
     stop_at, max_seconds
-        Evidence at which to stop, 1 / α (20 for 5 % false alarms), and time after which to stop undecided.
+        Evidence at which to stop, 1 / α (20 for 5 % false alarms), and time for warm-up and rounds, at least one.
     margin
         Stop as well once the ratio is known to lie within 1 ± margin.
-    warmup_runs, seed, clock
-        Untimed calls of each model at least, seed of the coin that orders each round, and what returns seconds.
+    warmup_runs, seed, clock, setup, sync
+        As in `measure_latencies`; the seed is that of the coin that orders each round.
 
     Returns
     -------
     Comparison
-        Of the first model with the second; its interval and p value hold whenever one stops. A ratio on which one
-        stopped early is biased a little away from 1: to publish a number, measure again with a fixed number of rounds.
+        Of the first model with the second; interval and p value hold whenever one stops. A ratio on which one stopped
+        early is biased a little away from 1: to publish a number, measure again with a fixed number of rounds.
 
     Raises
     ------
     ValueError
-        If there are not two models, `stop_at` is not above 1, `max_seconds` not positive or `margin` no fraction.
+        If an argument makes no sense. Exceptions and Ctrl-C among rounds carry the complete ones as ``error.results``.
     """
-    if len(models) != 2:
-        raise ValueError(f"{len(models)} models; compare_live takes two, measure_latencies and compare_all take more")
-    if not stop_at > 1:
-        raise ValueError(f"stop_at is {stop_at}; evidence starts at 1 and 20 stands for 5 % false alarms")
-    if not max_seconds > 0:
-        raise ValueError(f"max_seconds is {max_seconds}; it must be positive")
-    check_margin(margin)
-    arrays = inputs_by_model(models, inputs)
-    names = list(models)
-    ready = [prepare(models[name], arrays[name], warmup_runs, clock) for name in names]
-    rng = random.Random(seed)
-    times: tuple[list[float], list[float]] = ([], [])
-    more = less = above = below = 0
-    highest, began = 1.0, clock()
-    while True:
-        for index in rng.sample((0, 1), 2):
-            call, loops, _ = ready[index]
-            times[index].extend(timed_calls(call, arrays[names[index]], 1, clock, loops))
-        a, b, n = times[0][-1], times[1][-1], len(times[0])
-        more, less = more + (a > b), less + (a < b)
-        if 2 * max(more, less) > n:
-            highest = max(highest, sign_e_value(max(more, less), n))
-        above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
-        inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
-        if inside or highest >= stop_at or clock() - began >= max_seconds:
-            break
-    return _live_summary(names, times, highest, stop_at, margin)
+    check_live(models, stop_at, max_seconds, margin)
+    subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
+    names, rng, stop = list(models), random.Random(seed), last_start(subjects)
+    with Record(subjects, (), {"order": "a coin in each round", "seed": seed}) as record:
+        times = [record.values[name] for name in names]
+        more = less = above = below = 0
+        highest = 1.0
+        while True:
+            for name in rng.sample(names, 2):
+                record.add(name, subjects[name].measure())
+            a, b, n = times[0][-1], times[1][-1], len(times[0])
+            more, less = more + (a > b), less + (a < b)
+            if 2 * max(more, less) > n:
+                highest = max(highest, sign_e_value(max(more, less), n))
+            above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
+            inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
+            if inside or highest >= stop_at or clock() >= stop:
+                break
+    return _live_summary(record.results(), highest, stop_at, margin)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from tinybench.result import BenchmarkResult
 from tinybench.samples import measurement_conditions, same_rounds
-from tinybench.wording import finite
+from tinybench.wording import as_fields
 
 if TYPE_CHECKING:
     from tinybench.comparison import Comparison
@@ -66,8 +67,7 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "comparison"}
-        return finite(fields | {"comparison": self.comparison.to_dict(), "sentence": str(self)})  # type: ignore[no-any-return]
+        return as_fields(self)
 
 
 def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -151,32 +151,43 @@ def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
         groups.setdefault(mark, []).append(value)
     if len(groups) < 2:
         return result, False
-    return replace(result, values=[float(np.median(group)) for group in groups.values()]), True
+    medians = [float(np.median(group)) for group in groups.values()]
+    kept = {key: value for key, value in result.metadata.items() if key != "loops"}
+    return replace(result, values=medians, metadata=kept), True
 
 
 def gate_samples(
     worse: BenchmarkResult, better: BenchmarkResult, paired: bool | None
 ) -> tuple[BenchmarkResult, BenchmarkResult, bool, str]:
-    """Return what a gate compares, whether in pairs, and why it cannot tell, "" if it can.
+    """Return what a gate compares, whether in pairs, and what its values are: rounds, runs, sessions, or one session.
 
     Results of the same rounds compare round by round, others by the medians of their sessions.
     """
     if same_rounds(worse, better) if paired is None else paired:
-        return worse, better, True, ""
+        return worse, better, True, "rounds"
     (first, some), (second, others) = by_session(worse), by_session(better)
-    if some and others:
-        return first, second, False, ""
-    return worse, better, False, _ONE_SESSION
+    if not (some and others):
+        return worse, better, False, "one session"
+    return first, second, False, "runs" if first is worse and second is better else "sessions"
 
 
-def gate_verdict(verdict: str, needs: int | None, blocking: Sequence[str], lacking: str) -> tuple[str, int | None]:
-    """Return the verdict and what it needs, or why no number of runs would decide."""
+def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str], values: str) -> Gate:
+    """Return the answer with the conditions that differ, and with what no number of runs would cure."""
+    gate = replace(gate, differences=tuple(f"{name}: {change}" for name, change in changes.items()))
+    comparison = gate.comparison
+    if values == "one session":
+        nothing: Any = {"ratio_ci": (0.0, math.inf), "difference_ci": (-math.inf, math.inf), "p_value": 1.0}
+        comparison = replace(comparison, **nothing, verdict="undecided: one session each")
+        gate = replace(gate, verdict=_ONE_SESSION, needs=None, interval=(-1.0, math.inf), comparison=comparison)
+    elif values == "sessions":
+        verdict = f"cannot tell: needs {gate.needs} sessions each" if gate.needs else gate.verdict
+        method, seen = f"{comparison.method}, of medians of sessions", comparison.verdict.replace("rounds", "sessions")
+        gate = replace(gate, verdict=verdict, comparison=replace(comparison, method=method, verdict=seen))
     if blocking:
         names = ", ".join(blocking)
         cure = f"measure both alike, or pass allow={list(blocking)} if the difference is meant"
-        return f"cannot tell: {names} differ{'s' if len(blocking) == 1 else ''}, and so may times; {cure}", None
-    if lacking:
-        return lacking, None
-    if needs is not None and needs > MANY:
-        return "cannot tell in reasonable time: the slowdown is too close to the limit", None
-    return verdict, needs
+        verdict = f"cannot tell: {names} differ{'s' if len(blocking) == 1 else ''}, and so may times; {cure}"
+        return replace(gate, verdict=verdict, needs=None)
+    if gate.needs is not None and gate.needs > MANY:
+        return replace(gate, verdict="cannot tell in reasonable time: the slowdown is close to the limit", needs=None)
+    return gate

@@ -71,8 +71,10 @@ def in_deviations(difference: float, std: float) -> float:
     return difference / std
 
 
-def check_margin(margin: float) -> None:
-    """Raise ValueError unless a margin is a fraction."""
+def check_margin(margin: float, confidence: float = 0.95) -> None:
+    """Raise ValueError unless a margin and a confidence are fractions."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     if not 0 <= margin < 1:
         raise ValueError(f"margin is {margin}; it is a fraction from 0 up to 1, such as 0.02 for ± 2 %")
 

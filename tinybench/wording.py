@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tinybench.result import scale_unit
+from tinybench.table import facts
 
 if TYPE_CHECKING:
     from tinybench.comparison import Comparison
@@ -56,7 +58,7 @@ def times_text(value: float) -> str:
     return str(np.format_float_positional(value, precision=2, fractional=False, trim="-"))
 
 
-def told_in_times(comparison: Comparison, level: str, details: str) -> str | None:
+def in_times(comparison: Comparison, level: str, details: str) -> str | None:
     """Return the sentence in times instead of percent, where percent would be beyond sense: nobody says 1204 % slower.
 
     None where percent are fine.
@@ -73,8 +75,8 @@ def told_in_times(comparison: Comparison, level: str, details: str) -> str | Non
         value, ends = ratio, (low, high)
         kind = f"{a} takes {{}} times as long as {b}" if timed else f"{a} is {{}} times {b}"
     elif verdict.startswith("undecided") and (high > 10 or low < 0.01):
-        ends = f"{times_text(low)}–{times_text(high)}"
-        return f"{a} against {b} is {verdict} (ratio {times_text(ratio)}, {level} {ends}, {details})"
+        reach = f"{times_text(low)} to {times_text(high)}"
+        return f"{a} against {b} is {verdict} (ratio {times_text(ratio)}, {level} {reach}, {details})"
     else:
         return None
     if ends[1] < 1000 and ends[1] < 3 * ends[0]:
@@ -82,9 +84,12 @@ def told_in_times(comparison: Comparison, level: str, details: str) -> str | Non
     return f"{kind.format(times_text(value))} ({level} {times_text(ends[0])}–{times_text(ends[1])}, {details})"
 
 
-def sample_sizes(comparison: Comparison) -> str:
-    """Return ``n = 30`` or ``n = 30 + 28``, as how many they count if they depend on one another, and what to mind."""
+def p_and_n(comparison: Comparison) -> tuple[str, str]:
+    """Return ``p = 0.012``, and ``n = 30`` with as how many they count if they depend on one another, and cautions."""
     (first, second), checks = comparison.counts, comparison.checks
+    p = "p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.2g}"
+    if comparison.corrected_for > 1:
+        p += f" after Holm over {comparison.corrected_for}"
     n = f"n = {first}" if comparison.paired else f"n = {first} + {second}"
     if "effective_rounds" in checks:
         n += f" rounds that count as {checks['effective_rounds']:.0f}"
@@ -92,7 +97,7 @@ def sample_sizes(comparison: Comparison) -> str:
         n += f" that count as {checks['effective_a']:.0f} + {checks['effective_b']:.0f}"
     if not comparison.measured:
         n += ", partly an estimate"
-    return f"{n}; {comparison.caution}" if comparison.caution else n
+    return p, f"{n}; {comparison.caution}" if comparison.caution else n
 
 
 def in_words(verdict: str, metric: str, unit: str) -> str:
@@ -126,6 +131,16 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
         "method": comparison.method,
         **({"mind": comparison.caution} if comparison.caution else {}),
     }
+
+
+def mimebundle(comparison: Comparison) -> dict[str, str]:
+    """Return a comparison as an accessible HTML table and as a sentence."""
+    return {"text/plain": str(comparison), "text/html": facts(comparison_facts(comparison), str(comparison)).html()}
+
+
+def as_fields(found: Any) -> dict[str, Any]:
+    """Return the fields of what was found, and its sentence, as JSON can hold them."""
+    return finite(asdict(found) | {"sentence": str(found)})  # type: ignore[no-any-return]
 
 
 def finite(value: Any) -> Any:
