@@ -186,15 +186,16 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult])
         check_comparable(groups[0], group)
     from scipy.special import chdtrc
 
-    k, n, tied = len(groups), groups[0].count, 0.0
+    k, n, tied = len(groups), groups[0].count, 0
     sums = np.zeros(k)
     for times in zip(*(group.values for group in groups), strict=True):
         ranks, sizes = average_ranks(times)
         sums += ranks
-        tied += float(np.sum(sizes**3 - sizes)) / (n * (k**3 - k))
-    if tied == 1:
+        tied += int(np.sum(sizes**3 - sizes))
+    untied = 1 - tied / (n * (k**3 - k))
+    if untied == 0:
         return {"chi2": 0.0, "p_value": 1.0, "df": k - 1, "w": 0.0}
-    chi2 = 12 / (n * k * (k + 1)) * float(np.sum((sums - n * (k + 1) / 2) ** 2)) / (1 - tied)
+    chi2 = 12 / (n * k * (k + 1)) * float(np.sum((sums - n * (k + 1) / 2) ** 2)) / untied
     return {"chi2": chi2, "p_value": float(chdtrc(k - 1, chi2)), "df": k - 1, "w": chi2 / (n * (k - 1))}
 
 
