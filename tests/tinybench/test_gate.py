@@ -89,3 +89,14 @@ def test_software_is_listed_and_does_not_block() -> None:
     listed = "system.python: 3.11.2 → 3.12.1; system.libraries.numpy: 1.26 → 2.1; system.blas: openblas 0.3.21 → openblas 0.3.27; load: 0.1 → 3.4"
     assert str(gate).endswith(f"; also different: {listed}")
     assert gate.to_dict()["differences"] == listed.split("; ")
+
+
+def test_sessions_that_measured_both_compare_session_by_session() -> None:
+    rng = np.random.default_rng(23)
+    layout = rng.lognormal(0, 0.03, (2, 8)).repeat(50, axis=1)  # each process has one of its own
+    about = {"pairing": "one", "sessions": [session for session in range(8) for _ in range(50)]}
+    old, new = (latency(1e-3 * times * rng.lognormal(0, 0.002, 400), **about) for times in layout)
+    gate = regression_gate(old, new, 0.0)
+    assert gate.comparison.paired
+    assert gate.comparison.counts == (8, 8)
+    assert gate.verdict.startswith("cannot tell")
