@@ -14,7 +14,7 @@ import numpy as np
 from tinybench.dependence import autocorrelation, batch_length, batch_medians, effective_count, is_dependent
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.rounds import Subject
-from tinybench.samples import check_margin
+from tinybench.samples import check_margin, same_rounds
 from tinybench.wording import in_words
 
 LONG = 3600.0  # s of measuring that are no advice
@@ -130,6 +130,12 @@ def judged(
 ) -> tuple[str, str]:
     """Return the verdict in words, as far as clock and machine allow one, with advice, and what to keep in mind."""
     said = cautions_on(a.values, b.values, paired, a.unit)
+    if (
+        not paired
+        and not same_rounds(a, b)
+        and all("loops" in r.metadata and "sessions" not in r.metadata for r in (a, b))
+    ):
+        said.append("measured apart, each in one session: how sessions differ is not in the interval")
     step = coarse_step(a.values, b.values, paired) if a.unit == "s" else 0.0
     open_ = verdict.startswith("undecided")
     if step and (open_ or (verdict == "equivalent" and step > margin * a.median)):

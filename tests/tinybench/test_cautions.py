@@ -107,3 +107,13 @@ def test_far_apart_is_said_in_times() -> None:
     tenth = compare(latency([1e-3] * 9), latency([2e-2] * 9), paired=True)
     assert str(tenth).startswith("a is 20 times as fast as b (95 % CI 20–20, p = 0.0039")
     assert str(compare([1.0] * 3, [1e-6] * 3, paired=True)).endswith("no finite interval, p = 0.25, n = 3)")
+
+
+def test_latencies_measured_apart_are_said_to_be() -> None:
+    rng = np.random.default_rng(19)
+    a, b = rng.lognormal(-7, 0.02, (2, 30))
+    apart = compare(latency(a, loops=1), latency(b, loops=1))
+    assert "how sessions differ is not in the interval" in str(apart)
+    assert apart.caution in apart.to_dict()["caution"]
+    together = [latency(times, loops=1, pairing="one") for times in (a, b)]
+    assert compare(*together).caution == compare(*together, paired=False).caution == ""
