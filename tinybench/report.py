@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tinybench.benchmark import system_info
+from tinybench.comparison import friedman
 from tinybench.dependence import caution
 from tinybench.pairs import compare_pair
 from tinybench.pareto import (
@@ -335,9 +336,17 @@ def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels
     return Section("Best in each dimension", told, table, [])
 
 
-def pairs_section(pairs: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
-    """Return the comparisons of all pairs."""
+def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: Mapping[str, str]) -> Section:
+    """Return the comparisons of all pairs; before them one test of all latencies, where they share their rounds."""
     told = "95 % intervals; p values are corrected by Holm. At 0.05 and above a pair is undecided."
+    latency = results.get("latency", {})
+    rounds = {result.metadata.get("pairing") for result in latency.values()}
+    if len(latency) > 2 and len(rounds) == 1 and None not in rounds:
+        p_value = friedman(latency)["p_value"]
+        found = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+        told = (
+            f"Latencies of all {len(latency)} models in the same rounds: {found} (Friedman), if all were alike. {told}"
+        )
     return Section("Comparisons", told, [_pair_row(row, labels[row["metric"]]) for row in pairs], [])
 
 

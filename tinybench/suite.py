@@ -585,6 +585,6 @@ def report_sections(results: Results, requirements: Requirements | None = None) 
         models_section(results, points, labels),
         best_section(best_by_dimension(results), results, labels),
         *(metric_section(labels[metric], summary_rows({metric: results[metric]})) for metric in results),
-        pairs_section(comparison_rows(results), labels),
+        pairs_section(comparison_rows(results), results, labels),
         conditions_section(results),
     ]

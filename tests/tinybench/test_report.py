@@ -105,6 +105,14 @@ def test_who_is_beaten_by_whom() -> None:
     assert points["copy"]["beaten_by"] == ["quick, right on the same rows", "best"]
 
 
+def test_one_test_of_all_models_in_the_same_rounds() -> None:
+    three = studied(a=(0.001, WELL), b=(0.001, WELL), c=(0.002, WELL))
+    sections = {section.title: section.text for section in suite.report_sections(three)}
+    assert sections["Comparisons"].startswith("Latencies of all 3 models in the same rounds: p < 0.001 (Friedman)")
+    three["latency"]["b"].metadata["pairing"] = "other rounds"
+    assert "Friedman" not in {s.title: s.text for s in suite.report_sections(three)}["Comparisons"]
+
+
 def test_a_busy_machine_is_said() -> None:
     results = studied(a=(0.001, ROWS < 380), b=(0.16, ROWS < 380))
     assert report.study_warnings(results, [], ["latency", "accuracy"]) == []
