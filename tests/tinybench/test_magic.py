@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -15,6 +17,7 @@ from nbclient import NotebookClient
 
 from autograder import pace
 from tinybench.shell import magic
+from tinybench.shell.progress import Progress
 from tinybench.table import Table
 
 
@@ -40,7 +43,7 @@ def test_one_expression(shell: InteractiveShell) -> None:
 
 def test_blocks_of_a_cell(shell: InteractiveShell) -> None:
     cell = "total = 0\nfor v in data:\n    total += v\n--- built in\nsum(data)\n---\n# nothing but\nsum(data)\n"
-    table = shell.run_cell_magic("bench", "-s 0.2", cell)
+    table = shell.run_cell_magic("bench", "-s 1", cell)
     assert [row["code"] for row in table.rows] == ["total = 0", "built in", "# nothing but"]
     assert table.rows[1]["verdict"] == "faster"
     assert "total" not in shell.user_ns, "blocks run in a function of their own"
@@ -73,7 +76,7 @@ def test_help_and_errors(shell: InteractiveShell, capsys: pytest.CaptureFixture[
 def test_plain_ipython(tmp_path: Path) -> None:
     script = tmp_path / "session.ipy"
     script.write_text(
-        "%load_ext tinybench\nprint(get_ipython().run_line_magic('bench', '-s 0.1 sum(range(99)) vs sum(range(9999))'))\n"
+        "%load_ext tinybench\nprint(get_ipython().run_line_magic('bench', '-s 1 sum(range(99)) vs sum(range(9999))'))\n"
     )
     command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", str(script)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=pace.wall(120), check=True, cwd=tmp_path)
@@ -106,3 +109,120 @@ def test_numbers_stand_to_the_right() -> None:
     table = Table([{"what": "a", "n": "1.5"}, {"what": "b", "n": "12"}])
     assert table.text().splitlines() == ["what    n", "a     1.5", "b      12"]
     assert table.markdown().splitlines()[1] == "| --- | ---: |"
+
+
+def bench(shell: InteractiveShell, cell: str, seconds: float = 0.3) -> Table:
+    table = shell.run_cell_magic("bench", f"-s {seconds}", cell)
+    assert isinstance(table, Table)
+    return table
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "k += 1\nassert k == 6",
+        "k -= 1\n---\nk += 1\nassert k == 6",
+        "del k",
+        "import math\nfrom os import path as k\nmath.pi, k",
+        "k = [k for k in range(3)]\nassert k == [0, 1, 2]",
+        "def step():\n    global k\n    k += 1\nstep()",
+        "if (k := k + 1) != 6:\n    raise ValueError(k)",
+        "for k in range(3):\n    pass",
+        "global k\nk = 7",
+        'text = """a\nb"""\nassert len(text) == 3',
+        "class C:\n    k = k\nassert C.k == 5",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as k:\n    pass",
+        "data = data.copy()\ndata.append(k)",
+        "assert _ == 'last'",
+        "# nothing but a comment\n---\nk",
+    ],
+)
+def test_blocks_see_the_notebook_and_change_nothing(shell: InteractiveShell, cell: str) -> None:
+    shell.user_ns.update(k=5, _="last")
+    before = {**shell.user_ns, "data": list(shell.user_ns["data"])}
+    assert bench(shell, cell).rows
+    assert shell.user_ns == before
+
+
+def test_a_name_that_is_nowhere_is_an_error(shell: InteractiveShell) -> None:
+    with pytest.raises(NameError, match="unheard"):
+        bench(shell, "unheard += 1")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("await sleep(0)", r"asyncio\.run\(main\(\)\)"),
+        ("async with lock:\n    pass", "asyncio"),
+        ("x = 1\nreturn x", "end the block with the expression itself"),
+        ("yield 1", "end the block with the expression itself"),
+        ("%time sum(data)", "a magic or shell command cannot be measured"),
+        ("!ls", "a magic or shell command cannot be measured"),
+        ("sum(data)\n---\nsum(data", "never closed"),
+        ("from math import *", "module level"),
+    ],
+)
+def test_what_cannot_be_a_block_is_named(shell: InteractiveShell, cell: str, message: str) -> None:
+    with pytest.raises(SyntaxError, match=message):
+        bench(shell, cell)
+
+
+@pytest.mark.parametrize("cell", ["data.append(1)", "data[0] += 1", "data += [1]", "data.sort(reverse=True)"])
+def test_blocks_that_change_data_are_refused(shell: InteractiveShell, cell: str) -> None:
+    before = list(shell.user_ns["data"])
+    with pytest.raises(ValueError, match=r"changes data: .*data = data\.copy\(\)"):
+        bench(shell, f"sum(data)\n---\n{cell}")
+    assert shell.user_ns["data"] == before
+
+
+def test_what_answers_later_is_refused(shell: InteractiveShell) -> None:
+    async def answer() -> None: ...
+
+    shell.user_ns["answer"] = answer
+    with pytest.raises(TypeError, match="gives a coroutine"):
+        bench(shell, "answer()")
+    with pytest.raises(TypeError, match="gives a generator"):
+        bench(shell, "(v for v in data)")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_interruption_shows_the_rounds_so_far(
+    shell: InteractiveShell, error: type[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = iter(range(10**9))
+
+    def fails() -> None:
+        time.sleep(1e-3)
+        if next(calls) > 400:
+            raise error("now")
+
+    shell.user_ns["fails"] = fails
+    if error is KeyboardInterrupt:
+        assert "interrupted by KeyboardInterrupt" in str(bench(shell, "fails()", 60))
+        return
+    with pytest.raises(error):
+        bench(shell, "fails()", 60)
+    assert "interrupted by OSError" in capsys.readouterr().out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_progress_is_shown_on_what_lasts(stream: type[io.StringIO]) -> None:
+    now = [0.0]
+    shown, silent = stream(), stream()
+    for out, seconds in ((shown, 30.0), (silent, 2.0)):
+        now[0] = 0.0
+        with Progress(seconds, out, lambda: now[0]) as progress:
+            for _ in progress(range(10)):
+                now[0] += seconds / 10
+    assert silent.getvalue() == ""
+    text = shown.getvalue()
+    assert "warming up" in text
+    assert "of 30 s" in text
+    assert "10 rounds" in text
+    if stream is io.StringIO:
+        assert text.splitlines()[1:] == [f"tinybench: {3 * i} of 30 s, {i} rounds" for i in (2, 4, 6, 8, 10)]

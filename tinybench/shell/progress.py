@@ -54,7 +54,8 @@ class Progress:
             return
         self.bar.set_description_str("measuring", refresh=False)
         self.bar.set_postfix_str(f"{rounds} rounds", refresh=False)
-        self.bar.update(passed - self.bar.n)
+        self.bar.n = passed
+        self.bar.refresh()
 
     def _line(self, text: str) -> None:
         print(f"tinybench: {text}", file=self.stream, flush=True)
