@@ -581,7 +581,7 @@ def compare_live(
     check_live(models, stop_at, max_seconds, margin)
     subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
     names, rng, stop = list(models), random.Random(seed), last_start(subjects)
-    with Record(subjects, (), {"order": "a coin in each round", "seed": seed}) as record:
+    with Record(subjects, {"order": "a coin in each round", "seed": seed}) as record:
         times = [record.values[name] for name in names]
         more = less = above = below = 0
         highest = 1.0

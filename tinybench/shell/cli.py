@@ -45,7 +45,8 @@ function returns a model (anything with predict_proba, predict, forward, run or 
 or an .npz with X and, for accuracy, y.
 
 \b
-exit codes: 0 done or gate passed, 1 regression, 2 the gate cannot tell yet, 3 wrong use or bad input"""
+exit codes: 0 done or gate passed, 1 regression, 2 the gate cannot tell yet, 3 wrong use, bad input, a failing model or
+a full disk, 130 stopped by Ctrl-C; what was measured until then is printed and kept in a file"""
 
 
 @click.group(

@@ -61,7 +61,7 @@ MEASURING = [
     DATA,
     BATCH,
     THREADS,
-    click.option("--seconds", default=4.0, help="time for all rounds"),
+    click.option("--seconds", default=4.0, help="time for everything, warm-up included"),
     click.option("--mode", type=click.Choice(["as_served", "hot"]), default="as_served", help=MODES),
     click.option("--seed", type=int, help="seed of the order of the rounds"),
     click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
