@@ -177,10 +177,11 @@ def run(
     resume: bool,
     limits: Path | None,
 ) -> int:
-    """The full study, with a report.
+    """The full study, with a page to hand on.
 
-    Latency, throughput, accuracy, memory and energy. Writes tables, figures, report.md and report.html; an interrupted
-    study goes on with --resume.
+    Latency, throughput, accuracy, memory and energy. Writes report.html (which model to take, what speaks against it,
+    the frontier, all comparisons, the conditions), report.md, tables and figures; a study that was stopped goes on
+    with --resume.
     """
     from tinybench.shell.files import load_labelled, load_models
     from tinybench.suite import BenchmarkSuite
@@ -188,9 +189,13 @@ def run(
     requirements = _requirements(limits)
     inputs, rows, labels = load_labelled(data, batch)
     suite = BenchmarkSuite(load_models(models, threads), (rows, labels), out, inputs=inputs, measurement_runs=rounds)
-    suite.run_full_benchmark(resume=resume)
+    try:
+        suite.run_full_benchmark(resume=resume)
+    except BaseException as stopped:  # Ctrl-C too: what was measured is kept, and where
+        print(*(f"tinybench: {note}" for note in getattr(stopped, "__notes__", [])), sep="\n", file=sys.stderr)
+        raise
     print(suite.generate_report(requirements))
-    print(f"tables, figures and report.html are in {out}")
+    print(f"the page to hand on is {out / 'report.html'}, tables and figures lie beside it")
     return OK
 
 
