@@ -22,6 +22,7 @@ from typing import Any
 
 from tinybench.result import BenchmarkResult
 from tinybench.shell.targets import Target
+from tinybench.shell.worker import ProcessorWait
 
 BLOCK, SHORTEST, WARM_UP, MOST_ROUNDS = 2.5e-3, 100e-6, 0.1, 200  # s, s, s, rounds of a session
 WORKER = Path(__file__).with_name("worker.py")
@@ -236,7 +237,10 @@ def command_session(
 
 
 def run_command(name: str, target: Target, kill_at: float) -> float:
-    """Return the seconds from the start of a command to its exit; SideError unless it exits with 0."""
+    """Return the seconds from the start of a command to its exit, without what it waited for a processor.
+
+    Raises SideError unless it exits with 0.
+    """
     killed = threading.Event()
 
     def kill() -> None:
@@ -250,8 +254,8 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
         process = subprocess.Popen(words, **quiet, cwd=target.root, env=target.environment, start_new_session=True)
         try:
             with killing_at(kill_at, kill):
+                seconds = ended(process) - start
                 code = process.wait()
-                seconds = time.perf_counter() - start
         finally:
             kill_group(process)
             process.wait()
@@ -260,3 +264,18 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
         if code:
             raise SideError(f"{name} ({target.label}) ended with exit code {code}{last_words(errors)}")
     return seconds
+
+
+def ended(process: subprocess.Popen[Any]) -> float:
+    """Wait for a process and return when it ended, less what it, and then this thread, waited for a processor."""
+    if not hasattr(os, "waitid"):
+        process.wait()
+        return time.perf_counter()
+    mine = ProcessorWait()
+    before = mine()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, it can still be asked
+    now, its = time.perf_counter(), ProcessorWait(str(process.pid))
+    moment = now - its() - (mine() - before)
+    its.close()
+    mine.close()
+    return moment
