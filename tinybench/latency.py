@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise, repeat
 from statistics import fmean, median
 from typing import Any
@@ -16,6 +18,15 @@ import numpy as np
 
 from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
+from tinybench.rounds import (
+    Record,
+    Subject,
+    clock_step,
+    plain_call,
+    refuse_later_answer,
+    share_calibration,
+    untouched_copy,
+)
 from tinybench.timer import calibrate_loops, timer_overhead
 
 Clock = Callable[[], float]
@@ -149,7 +160,7 @@ def warm_up(
     began = clock()
     first = timed_calls(lambda _: call(*inputs), None, 1, clock)[0]
     calls, seconds, falling, medians = 1, first, True, [first]
-    while calls < max(3, min_calls) or seconds < min_seconds or (falling and seconds < max_seconds):
+    while calls < max(3, min_calls) or (seconds < max_seconds and (seconds < min_seconds or falling)):
         block = timed_calls(lambda _: call(*inputs), None, runs_within(min_seconds / 5, medians[-1]), clock)
         falling = median(block) < 0.98 * min(medians)
         medians.append(median(block))
@@ -160,31 +171,40 @@ def warm_up(
 
 
 def as_input(inputs: Any) -> Any:
-    """Return lists and tuples as an array, anything else as it is; ValueError with the shape if it is empty."""
-    x = np.asarray(inputs) if isinstance(inputs, list | tuple) else inputs
-    if 0 in np.shape(x):
-        raise ValueError(f"the input is empty: its shape is {tuple(np.shape(x))}")
-    return x
+    """Return an input as it was given; ValueError with its shape if it is empty."""
+    if 0 in shape_of(inputs):
+        raise ValueError(f"the input is empty: its shape is {shape_of(inputs)}")
+    return inputs
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """Return the shape of an array, table, or list of equal rows; of other lists their length, of the rest ``()``."""
+    try:
+        return tuple(int(size) for size in getattr(x, "shape", None) or np.shape(x))
+    except (TypeError, ValueError):  # rows of different length
+        return (len(x),)
 
 
 def describe_input(x: Any) -> dict[str, Any]:
     """Return shape, dtype and batch size of an input: the first axis counts the batch if there is a second one."""
-    shape = [int(size) for size in np.shape(x)]
+    shape = list(shape_of(x))
     dtype = str(getattr(x, "dtype", type(x).__name__))
     return {"input_shape": shape, "input_dtype": dtype, "batch_size": shape[0] if len(shape) > 1 else 1}
 
 
-def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, int, dict[str, Any]]:
+def prepare(
+    model: Any, x: Any, warmup_runs: int, clock: Clock, max_seconds: float = 10.0
+) -> tuple[Call, int, dict[str, Any]]:
     """Get a model ready for the timed line: return it as a warm function of one array, loops per measurement, and
     metadata.
 
-    At least `warmup_runs` untimed calls (see `warm_up`), 0 for none. Loops are 1, but below 10 µs a call as many as
-    `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input` says,
-    ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in s,
-    ``clock``, ``gc_enabled``.
+    At least `warmup_runs` untimed calls, 0 for none, and `max_seconds`: see `warm_up`. Loops are 1, but below 10 µs a
+    call as many as `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input`
+    says, ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in
+    s, ``clock``, ``gc_enabled``.
     """
     call = as_callable(model)
-    warmup = warm_up(call, x, min_calls=warmup_runs, clock=clock) if warmup_runs else None
+    warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
     too_short = warmup is not None and warmup["median"] < 10e-6
     loops = calibrate_loops(lambda: call(x), 10e-6, clock=clock) if too_short else 1
     metadata = {
@@ -198,6 +218,71 @@ def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, i
         "gc_enabled": gc.isenabled(),
     }
     return call, loops, metadata
+
+
+def made_ready(
+    models: Mapping[str, Any],
+    given: Mapping[str, Any],
+    warmup_runs: int,
+    clock: Clock,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
+    max_seconds: float | None = None,
+) -> dict[str, Subject]:
+    """Return models as warm `Subject`s, each with its own input; see `ready`."""
+    check_runs("warmup_runs", warmup_runs, 0)
+    if max_seconds is not None and not 0 < max_seconds < math.inf:
+        raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
+    import_module("scipy.special")  # results need it; importing it may take longer than measuring
+    limit = math.inf if max_seconds is None else max_seconds
+    until = clock() + limit if max_seconds else math.inf
+    step = clock_step(clock)
+    subjects = {}
+    for name, model in models.items():
+        subject = _warm_subject(model, given[name], warmup_runs, clock, step, setup, sync, limit / 4 / len(models))
+        subject.name, subject.until = name, until
+        subjects[name] = subject
+    share_calibration(list(subjects.values()), step)
+    return subjects
+
+
+def _warm_subject(
+    model: Any,
+    given: Any,
+    warmup_runs: int,
+    clock: Clock,
+    step: float,
+    setup: Call | None,
+    sync: Callable[[], Any] | None,
+    seconds: float,
+) -> Subject:
+    """Warm a model up on a copy of its input, for about `seconds` at most, or by one call that takes longer."""
+    call, fine = as_callable(model), time.perf_counter if step else clock
+    line, x = plain_call(call, given, setup, sync)
+    copy = untouched_copy(given)
+    first, tried = None, plain_call(call, copy, setup, sync)
+    if setup:
+        tried = (lambda x: line(setup(x))), copy
+    if warmup_runs:
+        answers: list[Any] = []
+        first = timed_calls(lambda x: answers.append(tried[0](x)), tried[1], 1, fine)[0]
+        refuse_later_answer(answers.pop(), model)
+    enough = first is not None and 4 * first > seconds
+    runs = 0 if enough or first is None else min(warmup_runs, int(min(seconds / max(first, 1e-9), 1e9)))
+    loops, metadata = prepare(*tried, runs, fine, min(10.0, seconds))[1:]
+    if first is not None:
+        rest = metadata["warmup"] or {"calls": 0, "seconds": 0.0, "median": first, "settled": False}
+        taken = {"calls": rest["calls"] + 1, "seconds": rest["seconds"] + first, "first_call": first}
+        metadata |= {"warmup_runs": warmup_runs, "warmup": rest | taken}
+    metadata |= {"model": getattr(model, "__name__", type(model).__name__), **describe_input(given)}
+    metadata |= {"clock": getattr(clock, "__name__", type(clock).__name__)}
+    if step:
+        metadata["timer_overhead"] = timer_overhead(clock, samples=101)
+    metadata |= {key: getattr(f, "__name__", repr(f)) for key, f in (("setup", setup), ("sync", sync)) if f}
+    subject = Subject("", line, given, x, metadata, timed_calls, clock, 1 if setup else loops, setup=setup, sync=sync)
+    subject.copy, subject.answered = copy, first is not None
+    subject.check_input()
+    return subject
 
 
 def measure_latency(
@@ -237,12 +322,11 @@ def measure_latency(
     Contiguous measurements know only the moment: see `measure_session_latency` for a latency that holds for longer,
     `measure_latencies` to compare models.
     """
-    check_runs("warmup_runs", warmup_runs, 0)
     check_runs("measurement_runs", measurement_runs, 1)
-    x = as_input(inputs)
-    call, loops, metadata = prepare(model, x, warmup_runs, clock)
-    values = timed_calls(call, x, measurement_runs, clock, loops, metadata["timer_overhead"])
-    return BenchmarkResult("latency", values, {**metadata, "order": "one model alone"}, unit="s")
+    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock).values()
+    values = subject.times(measurement_runs)
+    subject.check_input()
+    return BenchmarkResult("latency", values, {**subject.metadata, "order": "one model alone"}, unit="s")
 
 
 def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
@@ -290,17 +374,33 @@ def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
     """
     if not models:
         raise ValueError("models is empty; pass a dictionary such as {'fp32': session}")
-    if not isinstance(inputs, dict):
-        x = as_input(inputs)
-        return dict.fromkeys(models, x)
+    if not (isinstance(inputs, dict) and set(inputs) & set(models)):
+        return dict.fromkeys(models, as_input(inputs))
     if set(inputs) != set(models):
         raise ValueError(f"inputs are for {sorted(inputs)}, models are {sorted(models)}; the names must agree")
     arrays = {name: as_input(inputs[name]) for name in models}
-    shapes = {name: tuple(np.shape(x)) for name, x in arrays.items()}
+    shapes = {name: shape_of(x) for name, x in arrays.items()}
     if len(set(shapes.values())) > 1:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"input shapes differ: {listed}; compare models on inputs of one shape")
     return arrays
+
+
+def ready(
+    models: Mapping[str, Any],
+    inputs: Any,
+    warmup_runs: int = 5,
+    clock: Clock = time.perf_counter,
+    *,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
+    max_seconds: float | None = None,
+) -> dict[str, Subject]:
+    """Return models ready for rounds, all warm, models of like length with the same loops, all with one overhead.
+
+    For the arguments see `measure_latencies`. ``subject.measure()`` is one measurement in s per call.
+    """
+    return made_ready(models, inputs_by_model(models, inputs), warmup_runs, clock, setup, sync, max_seconds)
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
@@ -311,16 +411,13 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
     return [[names[i] for i in rng.permutation(len(names))] for _ in range(rounds)]
 
 
-def hot_median(
-    call: Call, x: Any, clock: Clock = time.perf_counter, loops: int = 1, seconds: float = 5e-3, overhead: float = 0.0
-) -> float:
+def hot_median(subject: Subject, seconds: float = 5e-3) -> float:
     """Return the median latency in s of a block of calls with hot caches, which lasts about `seconds`.
 
-    Two measurements before it are not counted; they tell how many fit in, at least one. `loops` and `overhead` as in
-    `timed_calls`.
+    Two measurements before it are not counted; they tell how many fit in, at least one.
     """
-    lead = timed_calls(call, x, 2, clock, loops)
-    return median(timed_calls(call, x, runs_within(seconds, min(lead) * loops), clock, loops, overhead))
+    lead = subject.times(2)
+    return median(subject.times(runs_within(seconds, min(lead) * subject.loops)))
 
 
 def measure_latencies(
@@ -332,6 +429,9 @@ def measure_latencies(
     mode: str = "as_served",
     seed: int | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    max_seconds: float | None = None,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> dict[str, BenchmarkResult]:
     """Measure models in rounds: each round times every model once, in an order shuffled anew.
 
@@ -373,30 +473,16 @@ def measure_latencies(
     """
     if mode not in ("as_served", "hot"):
         raise ValueError(f"mode is {mode!r}; it must be 'as_served' or 'hot'")
-    check_runs("warmup_runs", warmup_runs, 0)
     check_runs("measurement_runs", measurement_runs, 1)
-    arrays = inputs_by_model(models, inputs)
-    ready = {name: prepare(model, arrays[name], warmup_runs, clock) for name, model in models.items()}
+    subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
     orders = round_orders(list(models), measurement_runs, seed)
-    values: dict[str, list[float]] = {name: [] for name in models}
-    for order in progress(orders):
-        for name in order:
-            call, loops, notes = ready[name]
-            if mode == "hot":
-                values[name].append(hot_median(call, arrays[name], clock, loops, overhead=notes["timer_overhead"]))
-            else:
-                values[name] += timed_calls(call, arrays[name], 1, clock, loops, notes["timer_overhead"])
-    shared = {
-        "order": "shuffled rounds",
-        "mode": mode,
-        "seed": seed,
-        "round_orders": orders,
-        "pairing": uuid.uuid4().hex,
-    }
-    return {
-        name: BenchmarkResult("latency", values[name], {**ready[name][2], "model": name, **shared}, unit="s")
-        for name in models
-    }
+    notes = {"order": "shuffled rounds", "mode": mode, "seed": seed, "pairing": uuid.uuid4().hex}
+    with Record(subjects, orders, notes) as record:
+        for order in record.in_time(progress(orders)):
+            for name in order:
+                subject = subjects[name]
+                record.add(name, hot_median(subject) if mode == "hot" else subject.measure())
+    return record.results()
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
@@ -444,20 +530,18 @@ def measure_session_latency(
         As in `measure_latency`; also if there are fewer than 10 rounds, or `seconds` is not positive.
     """
     check_runs("rounds", rounds, 10)
-    check_runs("warmup_runs", warmup_runs, 0)
     if not 0 < seconds < float("inf"):
         raise ValueError(f"seconds is {seconds}; a session has a positive length")
-    x = as_input(inputs)
-    call, loops, metadata = prepare(model, x, warmup_runs, clock)
+    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock).values()
     began, medians, started = clock(), [], []
     for start in session_starts(rounds, seconds, seed):
         wait = began + start - clock()
         if wait > 0:
             sleep(wait)
         started.append(clock() - began)
-        medians.append(hot_median(call, x, clock, loops, overhead=metadata["timer_overhead"]))
+        medians.append(hot_median(subject))
     notes = {"order": "rounds spread over a session", "round_starts": started, "session_seconds": clock() - began}
-    return BenchmarkResult("latency", medians, {**metadata, **notes}, unit="s")
+    return BenchmarkResult("latency", medians, {**subject.metadata, **notes}, unit="s")
 
 
 def measure_cold_start(
