@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,14 +65,10 @@ class Answer:
         if self.ratio >= 2:
             times = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else "no interval yet"
             return f"{self.new} takes {self.ratio:.3g} times as long as {self.old} ({times})"
-        change, word, ends = 100 * (self.ratio - 1), "longer", (100 * (low - 1), 100 * (high - 1))
-        if change < 0:
-            change, word, ends = -change, "less time", (-ends[1], -ends[0])
-        known = math.isfinite(high)
-        amount, interval = (
-            (short_number(change, ends), span(ends, "%")) if known else (f"{change:.1f}", "no interval yet")
-        )
-        return f"{self.new} takes {amount} % {word} than {self.old} ({interval})"
+        change, ends = 100 * (self.ratio - 1), (100 * (low - 1), 100 * (high - 1))
+        interval = span(ends, "%") if math.isfinite(high) else "no interval yet"
+        sign = "+" if change > 0 else ""
+        return f"{self.new} against {self.old}: time {sign}{short_number(change, ends)} % ({interval})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that is known as plain data for ``json.dumps``."""
@@ -139,7 +136,7 @@ def undecided(needs: int | None, each: float) -> str:
     """Return that the gate cannot tell, and what it would take at so many seconds a session."""
     if needs is None:
         return f"cannot tell: would need over {MOST:,} sessions, so close is the ratio to the limit"
-    return f"cannot tell: needs about {needs} more session{'s' * (needs > 1)} (about {needs * each:.0f} s)"
+    return f"cannot tell: needs about {needs} more session{'s' * (needs > 1)} (about {max(1.0, needs * each):.0f} s)"
 
 
 def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
@@ -203,8 +200,18 @@ def show_answer(
         print(f"{answer}\non {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}")
     sys.stdout.flush()
     if save and measured.count:
-        keep(measured.results(targets), save)
-        print(f"the measurements are in {save}", file=sys.stderr)
+        save_results(measured.results(targets), save)
+
+
+def save_results(results: dict[str, BenchmarkResult], save: Path) -> None:
+    """Write results and say where; on a full disk to the temporary folder."""
+    try:
+        keep(results, save)
+    except OSError as error:
+        rescue = Path(tempfile.mkdtemp(prefix="tinybench-"), save.name)
+        keep(results, rescue)
+        raise OSError(f"{save} could not be written ({error.strerror}); the measurements are in {rescue}") from None
+    print(f"the measurements are in {save}", file=sys.stderr)
 
 
 def measure_in_sessions(
@@ -228,8 +235,10 @@ def measure_in_sessions(
         finally:
             if measured.count:
                 results = measured.results({name: target})
-                keep(results, save)
+                keep(results, None)
                 show(results, sessions_table(name, measured, sessions))
+                if save:
+                    save_results(results, save)
 
 
 def sessions_table(name: str, measured: Measured, sessions: int) -> Table:

@@ -23,10 +23,10 @@ class Progress:
     """One line about a long run: rewritten in place on a terminal, else a new line now and then."""
 
     def __init__(
-        self, seconds: float, stream: TextIO = sys.stderr, clock: Callable[[], float] = time.monotonic
+        self, seconds: float, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.seconds, self.stream, self.clock = seconds, stream, clock
-        self.live = stream.isatty()
+        self.seconds, self.stream, self.clock = seconds, stream or sys.stderr, clock
+        self.live = self.stream.isatty()
         self.began, self.last = clock(), -math.inf
 
     def show(self, text: str) -> None:

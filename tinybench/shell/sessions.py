@@ -74,7 +74,8 @@ class Side:
     """The fresh process of one side."""
 
     def __init__(self, name: str, target: Target) -> None:
-        self.name, self.target, self.killed = f"{name} ({target.label})", target, False
+        self.name = name if name == target.label else f"{name} ({target.label})"
+        self.target, self.killed = target, False
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by close
         self.process = subprocess.Popen(
             [sys.executable, "-P", str(WORKER)],

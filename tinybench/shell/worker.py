@@ -68,7 +68,7 @@ def find_function(spec: str) -> Any:
             raise LookupError(f"looked for {names} in {file}; there is {near}")
         found = getattr(found, name)
     if not callable(found):
-        raise TypeError(f"{spec} is a {type(found).__name__}, which cannot be called")
+        raise TypeError(f"{spec} cannot be called: it is of the type {type(found).__name__}")
     return found
 
 
@@ -93,11 +93,12 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any]]:
 
 def check_answer(answer: Any) -> None:
     """Refuse a call that has only prepared its work when it returns."""
-    if inspect.iscoroutine(answer):
-        answer.close()
-        raise TypeError("it returns a coroutine, which has done nothing yet; wrap it: asyncio.run(function())")
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError("it returns an awaitable, whose work is not done yet; wrap it: asyncio.run(function())")
     if inspect.isgenerator(answer) or inspect.isasyncgen(answer):
-        raise TypeError("it returns a generator, which has done nothing yet; wrap it: list(function())")
+        raise TypeError("it returns a generator, whose work is not done yet; wrap it: list(function())")
 
 
 def own_files(root: str) -> dict[str, str]:
@@ -128,14 +129,15 @@ class Worker:
 
     def warm(self, seconds: float) -> dict[str, Any]:
         """Call for so many seconds, at least once, and return seconds per call at the end and the share of work."""
-        began, worked, calls, per_call = time.perf_counter(), time.process_time(), 1, 0.0
+        began, worked, waited, calls = time.perf_counter(), time.process_time(), self.wait(), 1
         check_answer(self.step())
         per_call = time.perf_counter() - began
         while (left := began + seconds - time.perf_counter()) > 0:
             calls = max(1, min(2 * calls, int(left / max(per_call, 1e-9))))
             per_call = self._timed(calls)
-        spent = time.perf_counter() - began
-        return {"per_call": per_call, "busy": (time.process_time() - worked) / spent, "files": own_files(self.root)}
+        could = time.perf_counter() - began - (self.wait() - waited)
+        busy = (time.process_time() - worked) / max(could, 1e-9)
+        return {"per_call": per_call, "busy": busy, "files": own_files(self.root)}
 
     def block(self, loops: int, count: int, lead: int) -> float:
         """Return the median of so many measurements in s per call, each over so many calls; the lead is not timed."""
