@@ -56,7 +56,7 @@ def hangs():
     time.sleep(1000)
 
 def sleeps():
-    time.sleep(1e-3)
+    time.sleep(2e-2)
 
 async def later():
     pass
@@ -80,6 +80,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "needy_gates.py").write_text("import nothing_of_this_name\n")
     np.save(tmp_path / "rows.npy", np.ones((3, 4)))
     return tmp_path
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let four sessions decide that agree."""
+    monkeypatch.setattr(gate_run, "STOP_AT", 3.0)
 
 
 def gate(*arguments: str) -> int:
@@ -207,11 +213,13 @@ def test_functions_in_fresh_processes(capsys: pytest.CaptureFixture[str], folder
     assert answer["system"]["cpu"]
 
 
+@pytest.mark.usefixtures("brief")
 def test_models_with_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate("zoo:model", "zoo:model", "--data", "rows.npy", "--max-slowdown", "95%", "--batch", "2") == OK
     assert "note: old and new run the same bytes" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("brief")
 def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     quick, slow = (f'"{sys.executable}" -Sc "import time; time.sleep({s})"' for s in (0, 0.3))
     assert gate(quick, slow) == REGRESSION
@@ -219,6 +227,7 @@ def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert "exit code 1:\nsorry" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("brief")
 def test_commits(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = set(repository.iterdir())
     assert gate("HEAD~1", "HEAD", "--call", "task:once") == REGRESSION
@@ -231,6 +240,7 @@ def test_commits(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(repository.iterdir()) - before <= {repository / "__pycache__"}
 
 
+@pytest.mark.usefixtures("brief")
 def test_two_commits_with_the_same_code_are_named(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (repository / "readme").write_text("x")
     git("stash")
@@ -325,6 +335,7 @@ def test_a_cancelled_job_ends_like_ctrl_c() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_costs_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -408,6 +419,7 @@ def test_the_wait_for_a_processor() -> None:
     unknown.close()
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_call_that_waits_is_said_to(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate("zoo:sleeps", "zoo:sleeps", "--max-slowdown", "95%") == OK
     assert "waits most of its time" in capsys.readouterr().out
