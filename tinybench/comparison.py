@@ -8,27 +8,30 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from tinybench.gate import HIGHER_IS_BETTER, Gate
-from tinybench.latency import inputs_by_model, prepare, timed_calls
+from tinybench.cautions import check_live, independent_values, judged, last_start
+from tinybench.gate import HIGHER_IS_BETTER, Gate, allowed_changes, gate_answer, gate_samples
+from tinybench.latency import ready
 from tinybench.result import BenchmarkResult, mean_and_std
+from tinybench.rounds import Record
 from tinybench.samples import (
     as_result,
     average_ranks,
+    bounded_exp,
     check_margin,
+    difference_within,
     in_deviations,
     measurement_conditions,
     median_interval,
     pair_names,
     same_rounds,
 )
-from tinybench.table import facts
-from tinybench.wording import comparison_facts, finite, in_percent, in_words, short_number, span, words_for
+from tinybench.wording import as_fields, in_percent, in_times, mimebundle, p_and_n, short_number, span, words_for
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
@@ -107,25 +110,25 @@ def welch_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, fl
 def welch_intervals(
     a: Sequence[float], b: Sequence[float], confidence: float = 0.95
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return Welch's interval of the difference a − b of two means, and Fieller's of their ratio a/b.
+    """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
 
-    Both have Welch's degrees of freedom: each leaves out "no difference" exactly when Welch's p value is below 1 −
-    `confidence`. The ratio's is 0 to infinity where the mean of b is not distinguishable from 0. Fieller, JRSS B 16
-    (1954).
+    The ratio's is that of the logarithms' difference: it leaves out 1 exactly when Welch's p value of the logarithms is
+    below 1 − `confidence`, and ends between 0 and infinity. It is NaN where a value is not positive.
     """
-    from scipy.special import stdtrit
 
-    _, df, _ = welch_test(a, b)
-    (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
-    v_a, v_b = std_a**2 / len(a), std_b**2 / len(b)
-    t = float(stdtrit(df, 0.5 + confidence / 2))
-    half = t * math.sqrt(v_a + v_b)
-    difference = (mean_a - mean_b - half, mean_a - mean_b + half)
-    square = mean_b**2 - t**2 * v_b
-    if square <= 0:
-        return difference, (0.0, math.inf)
-    root = t * math.sqrt(v_a * mean_b**2 + v_b * mean_a**2 - t**2 * v_a * v_b)
-    return difference, ((mean_a * mean_b - root) / square, (mean_a * mean_b + root) / square)
+    def interval(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+        from scipy.special import stdtrit
+
+        _, df, _ = welch_test(x, y)
+        (mean_x, std_x), (mean_y, std_y) = mean_and_std(list(x)), mean_and_std(list(y))
+        half = float(stdtrit(df, 0.5 + confidence / 2)) * math.sqrt(std_x**2 / len(x) + std_y**2 / len(y))
+        return mean_x - mean_y - half, mean_x - mean_y + half
+
+    difference = interval(a, b)
+    if min(*a, *b) <= 0:
+        return difference, (math.nan, math.nan)
+    low, high = interval([math.log(x) for x in a], [math.log(y) for y in b])
+    return difference, (bounded_exp(low), bounded_exp(high))
 
 
 def permutation_test(
@@ -169,29 +172,31 @@ def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
     return float((ranks[: len(a)].sum() / len(a) - (len(a) + 1) / 2) / len(b))
 
 
-def anova(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult]) -> dict[str, float]:
-    """Return the one-way analysis of variance of two or more results: does any differ in its mean?
+def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult]) -> dict[str, float]:
+    """Return Friedman's rank test of two or more results of the same rounds: is any model faster than another?
 
-    Gives ``f``, ``p_value``, ``df_between``, ``df_within`` and ``eta_squared``, the share of variance the models
-    explain. Raises ValueError if there are fewer than two results, one has fewer than 2 values, or they do not compare.
-    Fisher (1925).
+    Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
+    there are fewer than two results, their numbers of rounds differ, or they do not compare. Friedman, JASA 32 (1937).
     """
     groups = list(results.values()) if isinstance(results, Mapping) else list(results)
-    if len(groups) < 2 or min(group.count for group in groups) < 2:
-        raise ValueError("an analysis of variance takes two or more results of at least 2 values each")
+    if len(groups) < 2 or len({group.count for group in groups}) > 1:
+        counts = ", ".join(str(group.count) for group in groups)
+        raise ValueError(f"Friedman's test takes two or more results of the same rounds, not {counts or 'no'} values")
     for group in groups[1:]:
         check_comparable(groups[0], group)
-    from scipy.special import fdtrc
+    from scipy.special import chdtrc
 
-    total = sum(group.count for group in groups)
-    grand = math.fsum(value for group in groups for value in group.values) / total
-    between = math.fsum(group.count * (group.mean - grand) ** 2 for group in groups)
-    within = math.fsum((group.count - 1) * group.std**2 for group in groups)
-    df_between, df_within = len(groups) - 1, total - len(groups)
-    f = in_deviations(between / df_between, within / df_within)
-    p = 0.0 if math.isinf(f) else float(fdtrc(df_between, df_within, f))
-    share = between / (between + within) if between + within else 0.0
-    return {"f": f, "p_value": p, "df_between": df_between, "df_within": df_within, "eta_squared": share}
+    k, n, tied = len(groups), groups[0].count, 0
+    sums = np.zeros(k)
+    for times in zip(*(group.values for group in groups), strict=True):
+        ranks, sizes = average_ranks(times)
+        sums += ranks
+        tied += int(np.sum(sizes**3 - sizes))
+    untied = 1 - tied / (n * (k**3 - k))
+    if untied == 0:
+        return {"chi2": 0.0, "p_value": 1.0, "df": k - 1, "w": 0.0}
+    chi2 = 12 / (n * k * (k + 1)) * float(np.sum((sums - n * (k + 1) / 2) ** 2)) / untied
+    return {"chi2": chi2, "p_value": float(chdtrc(k - 1, chi2)), "df": k - 1, "w": chi2 / (n * (k - 1))}
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -267,7 +272,9 @@ class Comparison:
     confidence, margin, metric, unit, measured
         Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
     checks
-        Second opinions: p values of other tests, A12, and what else the method has to say.
+        Second opinions: p values of other tests, A12; where rounds depend on one another, how much.
+    caution
+        What to keep in mind, such as a clock too coarse; "" for nothing.
     """
 
     name_a: str
@@ -289,26 +296,20 @@ class Comparison:
     corrected_for: int = 1
     checks: dict[str, float] = field(default_factory=dict)
     measured: bool = True
+    caution: str = ""
 
     def __str__(self) -> str:
         """Return ``int8 is 41 % faster than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``.
 
-        41 % faster means 41 % less time; from twice the time on it says ``a takes 3.4 times as long as b``. Others are
+        41 % faster means 41 % less time; from twice the time on it says ``a takes 3.4 times as long as b``, and below a
+        tenth ``a is 12 times as fast as b``. Others are
         ``a and b are equivalent within ± 2 % (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4, n = 30)`` and ``a against b
         is undecided: needs about 80 more rounds (change −50 %, no finite interval, p = 0.25, n = 3)``.
         """
         change, ends, unit = in_percent(self)
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        n = f"n = {self.counts[0]}" if self.paired else f"n = {self.counts[0]} + {self.counts[1]}"
-        if self.corrected_for > 1:
-            p += f" after Holm over {self.corrected_for}"
-        if not self.measured:
-            n += ", partly an estimate"
-        if self.verdict in ("slower", "higher") and self.ratio >= 2:  # nobody says 1204 % slower
-            times, kind = span(self.ratio_ci, ""), "takes {} times as long as" if self.unit == "s" else "is {} times"
-            level = f"{100 * self.confidence:.3g} % CI {times}"
-            times = kind.format(short_number(self.ratio, self.ratio_ci))
-            return f"{self.name_a} {times} {self.name_b} ({level}, {p}, {n})"
+        p, n = p_and_n(self)
+        if told := in_times(self, f"{100 * self.confidence:.3g} % CI", f"{p}, {n}"):
+            return told
         decided = self.verdict != "equivalent" and not self.verdict.startswith("undecided")
         if decided and change < 0:  # "41 % faster" is said with a positive number
             change, ends = -change, (-ends[1], -ends[0])
@@ -325,11 +326,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        return finite(asdict(self) | {"sentence": str(self)})  # type: ignore[no-any-return]
+        return as_fields(self)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the comparison as an accessible HTML table and as a sentence."""
-        return {"text/plain": str(self), "text/html": facts(comparison_facts(self), str(self)).html()}
+        return mimebundle(self)
 
 
 def compare(
@@ -358,8 +359,9 @@ def compare(
     Returns
     -------
     Comparison
-        For pairs the median ratio with its order-statistic interval and the sign test, otherwise the ratio of means
-        with Fieller's interval and Welch's test. Interval and p value always agree.
+        For pairs the median ratio with its order-statistic interval and the sign test, otherwise the ratio of geometric
+        means and Welch's test, both of logarithms. Interval and p value always agree. Where values depend on those
+        before them, medians of batches take their place.
 
     Raises
     ------
@@ -368,16 +370,13 @@ def compare(
     """
     a, b = as_result(a), as_result(b)
     check_comparable(a, b, allow)
-    check_margin(margin)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
-    x, y = a.values, b.values
-    positive = min(*x, *y) > 0
+    check_margin(margin, confidence)
+    positive = min(*a.values, *b.values) > 0
     if margin and not positive:
         raise ValueError("a margin is relative, and a value at or below 0 has no ratio; use margin=0")
     paired = same_rounds(a, b) if paired is None else paired
-    if paired and len(x) != len(y):
-        raise ValueError(f"{len(x)} and {len(y)} values do not pair; measure both in the same rounds, or paired=False")
+    x, y, dependence = independent_values(a.values, b.values, paired)
+    n = min(a.count, b.count)
     ratio, ratio_ci = math.nan, (math.nan, math.nan)
     if paired:
         differences = [float(d) for d in np.subtract(x, y)]
@@ -390,22 +389,28 @@ def compare(
         checks = {"wilcoxon_p": wilcoxon_test(logs), "a12": vargha_delaney_a12(x, y)}
         method = "median of paired ratios with order-statistic interval, sign test"
     else:
-        p, effect = welch_test(x, y)[2], cohens_d(x, y)
-        difference = a.mean - b.mean
-        difference_ci, fieller = welch_intervals(x, y, confidence)
+        u, v = ([math.log(d) for d in x], [math.log(d) for d in y]) if positive else (x, y)
+        p, effect = welch_test(u, v)[2], cohens_d(x, y)
+        difference = float(np.mean(x) - np.mean(y))
+        difference_ci, logs_ci = welch_intervals(x, y, confidence)
         if positive:
-            ratio, ratio_ci = a.mean / b.mean, fieller
-        checks = {"permutation_p": permutation_test(x, y), "a12": vargha_delaney_a12(x, y)}
-        method = "ratio of means with Fieller's interval, Welch's test"
-    n = min(len(x), len(y))
-    if positive and (paired or math.isfinite(ratio_ci[1])):
+            ratio, ratio_ci = math.exp(float(np.mean(u) - np.mean(v))), logs_ci
+            difference, difference_ci = difference_within(x, y, ratio_ci)
+        checks = {"permutation_p": permutation_test(u, v), "a12": vargha_delaney_a12(x, y)}
+        method = "ratio of geometric means, Welch's test of logarithms" if positive else "Welch's test of means"
+    if positive:
         verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), n, margin, confidence)
     else:
         verdict = decide(difference, difference_ci, n, 0.0, confidence)
-    found = ratio, ratio_ci, difference, difference_ci, p, effect, in_words(verdict, a.metric_name, a.unit)
-    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": checks, "measured": a.measured and b.measured}
+    if verdict.startswith("undecided") and 2 * ratio_ci[0] < ratio_ci[1] < math.inf:  # far ends count as logarithms
+        verdict = decide(math.log(ratio), (math.log(ratio_ci[0]), math.log(ratio_ci[1])), n, 0.0, confidence)
+    verdict, caution = judged(verdict, a, b, paired, margin, difference, *ratio_ci)
+    found = ratio, ratio_ci, difference, difference_ci, p, effect, verdict
+    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": {**checks, **dependence}, "caution": caution}
+    method += ", of medians of batches" if min(len(x), len(y)) < n else ""
+    about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin}
     first, second = pair_names(a, b, names)
-    return Comparison(first, second, (len(x), len(y)), paired, method, *found, confidence, margin, **about)
+    return Comparison(first, second, (a.count, b.count), paired, method, *found, **about)
 
 
 def compare_all(
@@ -463,18 +468,22 @@ def regression_gate(
     max_slowdown
         Relative worsening that is still accepted: 0.05 for 5 %.
     paired, confidence, allow
-        See `compare`, also for what is raised.
+        See `compare`, also for what is raised; `allow` may name each condition that the answer says to differ, too.
 
     Returns
     -------
     Gate
         ``passes`` if the whole interval of the slowdown is at most `max_slowdown`, ``fails`` if all of it is above,
-        else ``cannot tell: needs n runs``.
+        else ``cannot tell: needs n runs``. Every condition that differs is listed; with another governor, clock, dtype,
+        mode or number of threads it cannot tell. Results of the same rounds compare round by round, others by the
+        medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
     """
     if max_slowdown < 0:
         raise ValueError(f"max_slowdown is {max_slowdown}; give the slowdown you accept as a fraction, such as 0.05")
-    worse, better = (baseline, candidate) if candidate.metric_name in HIGHER_IS_BETTER else (candidate, baseline)
-    comparison = compare(candidate, baseline, paired, confidence=confidence, allow=allow)
+    changes, blocking, allow = allowed_changes(baseline, candidate, allow)
+    new, old, paired, values = gate_samples(candidate, baseline, paired)
+    comparison = compare(new, old, paired, confidence=confidence, allow=allow)
+    worse, better = (old, new) if candidate.metric_name in HIGHER_IS_BETTER else (new, old)
     slower = compare(worse, better, paired, confidence=confidence, allow=allow)
     if math.isnan(slower.ratio):
         raise ValueError("a gate takes positive values: a slowdown is a ratio")
@@ -488,7 +497,7 @@ def regression_gate(
         half_width, distance = (interval[1] - interval[0]) / 2, abs(slowdown - max_slowdown)
         needs = max(min(slower.counts) + 1, runs_to_decide(min(slower.counts), half_width, distance, confidence))
         verdict = f"cannot tell: needs {needs} runs"
-    return Gate(verdict, slowdown, interval, max_slowdown, needs, comparison)
+    return gate_answer(Gate(verdict, slowdown, interval, max_slowdown, needs, comparison), changes, blocking, values)
 
 
 def sign_e_value(more: int, rounds: int) -> float:
@@ -514,22 +523,22 @@ def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[fl
     return (ordered[below - 1], ordered[n - below]) if below else (-math.inf, math.inf)
 
 
-def _live_summary(
-    names: Sequence[str], times: Sequence[list[float]], highest: float, stop_at: float, margin: float
-) -> Comparison:
+def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: float, margin: float) -> Comparison:
     """Return the comparison of the rounds so far, with the anytime-valid interval and p value."""
-    a, b = times
-    logs = [math.log(x / y) for x, y in zip(a, b, strict=True)]
-    differences = [x - y for x, y in zip(a, b, strict=True)]
-    ends = anytime_interval(logs, stop_at)
+    a, b = results.values()
+    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may see no time pass
+    logs, differences = np.log(x / y).tolist(), (x - y).tolist()
+    ends, difference = anytime_interval(logs, stop_at), float(np.median(differences))
     ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))
-    change = float(np.median(differences)), anytime_interval(differences, stop_at)
-    effect, confidence = cohens_d_paired(a, b) if len(a) > 1 else 0.0, 1 - 1 / stop_at
-    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), len(a), margin, confidence)
-    found = ratio, ratio_ci, *change, min(1.0, 1 / highest), effect, verdict
-    about: Any = {"metric": "latency", "unit": "s", "checks": {"e_value": highest}}
+    effect, confidence = cohens_d_paired(a.values, b.values) if a.count > 1 else 0.0, 1 - 1 / stop_at
+    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), a.count, margin, confidence)
+    verdict, caution = judged(verdict, a, b, True, margin, difference, *ratio_ci)
+    checks = {"e_value": highest, **independent_values(a.values, b.values, True)[2]}
+    found = ratio, ratio_ci, difference, anytime_interval(differences, stop_at), min(1.0, 1 / highest), effect, verdict
+    about: Any = {"metric": "latency", "unit": "s", "checks": checks, "caution": caution}
     method = f"anytime-valid sign test, stops at e ≥ {stop_at:g}"
-    return Comparison(names[0], names[1], (len(a), len(b)), True, method, *found, confidence, margin, **about)
+    first, second = pair_names(a, b, None)
+    return Comparison(first, second, (a.count, b.count), True, method, *found, confidence, margin, **about)
 
 
 def compare_live(
@@ -542,6 +551,8 @@ def compare_live(
     warmup_runs: int = 5,
     seed: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    setup: Callable[[Any], Any] | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> Comparison:
     """Time two models in rounds until it is decided which is faster; looking after every round costs nothing.
 
@@ -550,47 +561,39 @@ def compare_live(
     models, inputs
         Two models by name, and one input for both or for each name; see `measure_latencies`.
     stop_at, max_seconds
-        Evidence at which to stop, 1 / α (20 for 5 % false alarms), and time after which to stop undecided.
+        Evidence at which to stop, 1 / α (20 for 5 % false alarms), and time for warm-up and rounds, at least one.
     margin
         Stop as well once the ratio is known to lie within 1 ± margin.
-    warmup_runs, seed, clock
-        Untimed calls of each model at least, seed of the coin that orders each round, and what returns seconds.
+    warmup_runs, seed, clock, setup, sync
+        As in `measure_latencies`; the seed is that of the coin that orders each round.
 
     Returns
     -------
     Comparison
-        Of the first model with the second; its interval and p value hold whenever one stops. A ratio on which one
-        stopped early is biased a little away from 1: to publish a number, measure again with a fixed number of rounds.
+        Of the first model with the second; interval and p value hold whenever one stops. A ratio on which one stopped
+        early is biased a little away from 1: to publish a number, measure again with a fixed number of rounds.
 
     Raises
     ------
     ValueError
-        If there are not two models, `stop_at` is not above 1, `max_seconds` not positive or `margin` no fraction.
+        If an argument makes no sense. Exceptions and Ctrl-C among rounds carry the complete ones as ``error.results``.
     """
-    if len(models) != 2:
-        raise ValueError(f"{len(models)} models; compare_live takes two, measure_latencies and compare_all take more")
-    if not stop_at > 1:
-        raise ValueError(f"stop_at is {stop_at}; evidence starts at 1 and 20 stands for 5 % false alarms")
-    if not max_seconds > 0:
-        raise ValueError(f"max_seconds is {max_seconds}; it must be positive")
-    check_margin(margin)
-    arrays = inputs_by_model(models, inputs)
-    names = list(models)
-    ready = [prepare(models[name], arrays[name], warmup_runs, clock) for name in names]
-    rng = random.Random(seed)
-    times: tuple[list[float], list[float]] = ([], [])
-    more = less = above = below = 0
-    highest, began = 1.0, clock()
-    while True:
-        for index in rng.sample((0, 1), 2):
-            call, loops, _ = ready[index]
-            times[index].extend(timed_calls(call, arrays[names[index]], 1, clock, loops))
-        a, b, n = times[0][-1], times[1][-1], len(times[0])
-        more, less = more + (a > b), less + (a < b)
-        if 2 * max(more, less) > n:
-            highest = max(highest, sign_e_value(max(more, less), n))
-        above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
-        inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
-        if inside or highest >= stop_at or clock() - began >= max_seconds:
-            break
-    return _live_summary(names, times, highest, stop_at, margin)
+    check_live(models, stop_at, max_seconds, margin)
+    subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
+    names, rng, stop = list(models), random.Random(seed), last_start(subjects)
+    with Record(subjects, (), {"order": "a coin in each round", "seed": seed}) as record:
+        times = [record.values[name] for name in names]
+        more = less = above = below = 0
+        highest = 1.0
+        while True:
+            for name in rng.sample(names, 2):
+                record.add(name, subjects[name].measure())
+            a, b, n = times[0][-1], times[1][-1], len(times[0])
+            more, less = more + (a > b), less + (a < b)
+            if 2 * max(more, less) > n:
+                highest = max(highest, sign_e_value(max(more, less), n))
+            above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
+            inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
+            if inside or highest >= stop_at or clock() >= stop:
+                break
+    return _live_summary(record.results(), highest, stop_at, margin)

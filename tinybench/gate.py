@@ -1,16 +1,37 @@
 # Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
 
-"""What a gate against regressions answers."""
+"""What a gate against regressions answers; sessions and conditions of stored results."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinybench.result import BenchmarkResult
+from tinybench.samples import measurement_conditions, same_rounds
+from tinybench.wording import as_fields
 
 if TYPE_CHECKING:
     from tinybench.comparison import Comparison
 
 HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
+MANY = 10**5  # more runs are no advice
+# differ from one measurement to the next, or describe what was measured and not how
+_NO_CONDITION = re.compile(
+    r"(model|name|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|.*_shape|shape|stage|"
+    r"measured|processes|load_average|frequency|pools)"
+)
+# times under these do not compare: another clock, other work, or another pace of the processor
+_PACE = re.compile(r"governor|turbo|clock|timer|\bmode\b|dtype|threads|\bcores\b|power", re.IGNORECASE)
+_ONE_SESSION = (
+    "cannot tell: one session each says nothing about how sessions differ; measure several sessions each "
+    "(`tinybench measure … --sessions 5 --save`), or use `tinybench gate --run`"
+)
 
 
 @dataclass(frozen=True)
@@ -20,13 +41,15 @@ class Gate:
     Attributes
     ----------
     verdict
-        ``"passes"``, ``"fails"`` or ``"cannot tell: needs 120 runs"``.
+        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with what it needs, such as ``"needs 120 runs"``.
     slowdown, interval, max_slowdown
         Relative slowdown of the candidate, its interval, and the limit.
     needs
-        Runs in all that would probably decide; None once decided.
+        Runs (or sessions) in all that would probably decide; None where more of them would not, or it is decided.
     comparison
         The comparison of the candidate with the baseline.
+    differences
+        Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
     """
 
     verdict: str
@@ -35,7 +58,136 @@ class Gate:
     max_slowdown: float
     needs: int | None
     comparison: Comparison
+    differences: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the verdict with limit and comparison."""
-        return f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
+        """Return the verdict with limit, comparison, and what else differs."""
+        told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
+        return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
+        return as_fields(self)
+
+
+def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return what metadata says of the conditions of a measurement, flat, as text; numbers that are measured left out.
+
+    Of the system, its ``conditions`` where it has them; else everything, by names such as ``system.python``.
+    """
+    found: dict[str, str] = {}
+    for key, value in metadata.items():
+        if prefix == "" and key == "system" and isinstance(value, Mapping) and value.get("conditions"):
+            found |= {name: str(said) for name, said in value["conditions"].items() if said is not None}
+        elif value is None or isinstance(value, float) or _NO_CONDITION.fullmatch(key):
+            continue
+        elif isinstance(value, list | tuple):
+            if not any(isinstance(item, float | list | dict) for item in value):
+                found[prefix + key] = ", ".join(map(str, value))
+        elif isinstance(value, Mapping):
+            found |= stored_conditions(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = str(value)
+    return found
+
+
+def _load_and_rate(result: BenchmarkResult) -> tuple[float | None, float | None]:
+    """Return the load when measuring began, and the processor's rate in MHz then; None where unknown."""
+    system = result.metadata.get("system")
+    if not isinstance(system, Mapping):
+        return None, None
+    load, rate = system.get("load_average"), system.get("frequency")
+    return float(load[0]) if load else None, rate.get("current") if isinstance(rate, Mapping) else None
+
+
+def condition_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> dict[str, str]:
+    """Return each condition of both results that differs, as ``{"Python": "3.11.2 → 3.12.1"}``."""
+    old, new = stored_conditions(baseline.metadata), stored_conditions(candidate.metadata)
+    changes = {name: f"{old[name]} → {new[name]}" for name in old if name in new and old[name] != new[name]}
+    (load, rate), (load_now, rate_now) = _load_and_rate(baseline), _load_and_rate(candidate)
+    if load is not None and load_now is not None and abs(load - load_now) >= 1:
+        changes["load"] = f"{load:.1f} → {load_now:.1f}"
+    if rate and rate_now and not 0.9 < rate_now / rate < 1.1:
+        changes["processor rate"] = f"{rate:.0f} → {rate_now:.0f} MHz"
+    return changes
+
+
+def allowed_changes(
+    baseline: BenchmarkResult, candidate: BenchmarkResult, allow: Collection[str]
+) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return the conditions that differ, those of them that make times incomparable, and what is left of `allow`.
+
+    What is left is for `check_comparable`; a condition may be allowed by its last part, ``governor``, too.
+    """
+    changes = condition_changes(baseline, candidate)
+    stated = {*stored_conditions(baseline.metadata), *stored_conditions(candidate.metadata)}
+    short = {name for whole in stated for name in (whole, whole.rpartition(".")[2])}
+    shared = measurement_conditions(baseline)
+    if unknown := set(allow) - short - set(shared):
+        raise ValueError(f"allow names {sorted(unknown)}; there are {', '.join([*shared, *sorted(stated)])}")
+    machine = "machine" in allow  # what is allowed to be another machine has another pace
+    blocking = [
+        name
+        for name in changes
+        if _PACE.search(name) and not machine and not {name, name.rpartition(".")[2]} & set(allow)
+    ]
+    return changes, blocking, [name for name in allow if name in shared]
+
+
+def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
+    """Return a result with one median for each session, and whether these can tell how sessions differ.
+
+    ``metadata["sessions"]`` has the session of each value. Latencies without it were measured in a row by one process,
+    which is one session; other values count as independent.
+    """
+    marks = result.metadata.get("sessions")
+    if marks is None and not {"order", "loops", "round_starts"} & set(result.metadata):
+        return result, True
+    marks = [0] * result.count if marks is None else list(marks)
+    if len(marks) != result.count:
+        raise ValueError(f"sessions has {len(marks)} entries for {result.count} values; give the session of each value")
+    groups: dict[Any, list[float]] = {}
+    for mark, value in zip(marks, result.values, strict=True):
+        groups.setdefault(mark, []).append(value)
+    if len(groups) < 2:
+        return result, False
+    medians = [float(np.median(group)) for group in groups.values()]
+    kept = {key: value for key, value in result.metadata.items() if key != "loops"}
+    return replace(result, values=medians, metadata=kept), True
+
+
+def gate_samples(
+    worse: BenchmarkResult, better: BenchmarkResult, paired: bool | None
+) -> tuple[BenchmarkResult, BenchmarkResult, bool, str]:
+    """Return what a gate compares, whether in pairs, and what its values are: rounds, runs, sessions, or one session.
+
+    Results of the same rounds compare round by round, others by the medians of their sessions.
+    """
+    if same_rounds(worse, better) if paired is None else paired:
+        return worse, better, True, "rounds"
+    (first, some), (second, others) = by_session(worse), by_session(better)
+    if not (some and others):
+        return worse, better, False, "one session"
+    return first, second, False, "runs" if first is worse and second is better else "sessions"
+
+
+def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str], values: str) -> Gate:
+    """Return the answer with the conditions that differ, and with what no number of runs would cure."""
+    gate = replace(gate, differences=tuple(f"{name}: {change}" for name, change in changes.items()))
+    comparison = gate.comparison
+    if values == "one session":
+        nothing: Any = {"ratio_ci": (0.0, math.inf), "difference_ci": (-math.inf, math.inf), "p_value": 1.0}
+        comparison = replace(comparison, **nothing, verdict="undecided: one session each")
+        gate = replace(gate, verdict=_ONE_SESSION, needs=None, interval=(-1.0, math.inf), comparison=comparison)
+    elif values == "sessions":
+        verdict = f"cannot tell: needs {gate.needs} sessions each" if gate.needs else gate.verdict
+        method, seen = f"{comparison.method}, of medians of sessions", comparison.verdict.replace("rounds", "sessions")
+        gate = replace(gate, verdict=verdict, comparison=replace(comparison, method=method, verdict=seen))
+    if blocking:
+        names = ", ".join(blocking)
+        cure = f"measure both alike, or pass allow={list(blocking)} if the difference is meant"
+        verdict = f"cannot tell: {names} differ{'s' if len(blocking) == 1 else ''}, and so may times; {cure}"
+        return replace(gate, verdict=verdict, needs=None)
+    if gate.needs is not None and gate.needs > MANY:
+        return replace(gate, verdict="cannot tell in reasonable time: the slowdown is close to the limit", needs=None)
+    return gate

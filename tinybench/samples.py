@@ -36,6 +36,28 @@ def median_interval(values: list[float], confidence: float = 0.95) -> tuple[floa
         return -math.inf, math.inf
 
 
+def bounded_exp(x: float) -> float:
+    """Return exp(x), kept between 1e-304 and 1e304: an end of a ratio is neither 0 nor infinite."""
+    return math.exp(max(-700.0, min(700.0, x)))
+
+
+def difference_within(
+    a: Sequence[float], b: Sequence[float], ratio_ci: tuple[float, float]
+) -> tuple[float, tuple[float, float]]:
+    """Return the difference of two geometric means, and its interval: both ends of it over all pairs of means within
+    the ellipse that gave the interval of their ratio, so that one leaves out 0 exactly when the other leaves out 1.
+    """
+    u, v = np.log(a), np.log(b)
+    error_u, error_v = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v))
+    reach = (math.log(ratio_ci[1]) - math.log(ratio_ci[0])) / 2 / (math.hypot(error_u, error_v) or 1.0)
+    angles = math.atan2(-error_v, error_u) + np.linspace(0, 2 * math.pi, 7201)  # the farthest ratios are among them
+    means_a = np.clip(u.mean() + reach * error_u * np.cos(angles), -700, 700)
+    means_b = np.clip(v.mean() + reach * error_v * np.sin(angles), -700, 700)
+    differences = np.exp(means_a) - np.exp(means_b)
+    middle = bounded_exp(float(u.mean())) - bounded_exp(float(v.mean()))
+    return middle, (min(middle, float(differences.min())), max(middle, float(differences.max())))
+
+
 def average_ranks(values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Return the ranks from 1, equal values sharing the mean of theirs, and the sizes of the groups of equal values."""
     _, inverse, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
@@ -49,8 +71,10 @@ def in_deviations(difference: float, std: float) -> float:
     return difference / std
 
 
-def check_margin(margin: float) -> None:
-    """Raise ValueError unless a margin is a fraction."""
+def check_margin(margin: float, confidence: float = 0.95) -> None:
+    """Raise ValueError unless a margin and a confidence are fractions."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     if not 0 <= margin < 1:
         raise ValueError(f"margin is {margin}; it is a fraction from 0 up to 1, such as 0.02 for ± 2 %")
 

@@ -5,9 +5,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tinybench.result import scale_unit
+from tinybench.table import facts
 
 if TYPE_CHECKING:
     from tinybench.comparison import Comparison
@@ -43,6 +47,59 @@ def span(ends: tuple[float, float], unit: str) -> str:
     return f"{low}{'–' if ends[0] >= 0 else ' to '}{high} {unit}".rstrip()
 
 
+def times_text(value: float) -> str:
+    """Return a factor for a sentence: 3.4, 0.02, 12,000, and a limit where it is beyond sense."""
+    if value >= 1e6:
+        return "over 1,000,000"
+    if value < 1e-6:
+        return "under 0.000001"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return str(np.format_float_positional(value, precision=2, fractional=False, trim="-"))
+
+
+def in_times(comparison: Comparison, level: str, details: str) -> str | None:
+    """Return the sentence in times instead of percent, where percent would be beyond sense: nobody says 1204 % slower.
+
+    None where percent are fine.
+    """
+    (low, high), ratio, verdict = comparison.ratio_ci, comparison.ratio, comparison.verdict
+    if not (low > 0 and math.isfinite(high)):
+        return None
+    a, b, timed = comparison.name_a, comparison.name_b, comparison.unit == "s"
+    less, more = words_for("", comparison.unit) if comparison.metric != "throughput" else ("slower", "faster")
+    if verdict == less and (ratio <= 0.1 or low < 0.01):
+        value, ends = 1 / ratio, (1 / high, 1 / low)
+        kind = f"{a} is {{}} times as fast as {b}" if timed else f"{b} is {{}} times {a}"
+    elif verdict == more and (ratio >= 2 or high > 10):
+        value, ends = ratio, (low, high)
+        kind = f"{a} takes {{}} times as long as {b}" if timed else f"{a} is {{}} times {b}"
+    elif verdict.startswith("undecided") and (high > 10 or low < 0.01):
+        reach = f"{times_text(low)} to {times_text(high)}"
+        return f"{a} against {b} is {verdict} (ratio {times_text(ratio)}, {level} {reach}, {details})"
+    else:
+        return None
+    if ends[1] < 1000 and ends[1] < 3 * ends[0]:
+        return f"{kind.format(short_number(value, ends))} ({level} {span(ends, '')}, {details})"
+    return f"{kind.format(times_text(value))} ({level} {times_text(ends[0])}–{times_text(ends[1])}, {details})"
+
+
+def p_and_n(comparison: Comparison) -> tuple[str, str]:
+    """Return ``p = 0.012``, and ``n = 30`` with as how many they count if they depend on one another, and cautions."""
+    (first, second), checks = comparison.counts, comparison.checks
+    p = "p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.2g}"
+    if comparison.corrected_for > 1:
+        p += f" after Holm over {comparison.corrected_for}"
+    n = f"n = {first}" if comparison.paired else f"n = {first} + {second}"
+    if "effective_rounds" in checks:
+        n += f" rounds that count as {checks['effective_rounds']:.0f}"
+    elif "effective_a" in checks:
+        n += f" that count as {checks['effective_a']:.0f} + {checks['effective_b']:.0f}"
+    if not comparison.measured:
+        n += ", partly an estimate"
+    return p, f"{n}; {comparison.caution}" if comparison.caution else n
+
+
 def in_words(verdict: str, metric: str, unit: str) -> str:
     """Return a verdict on less or more in the words of its metric."""
     return dict(zip(("faster", "slower"), words_for(metric, unit), strict=True)).get(verdict, verdict)
@@ -52,18 +109,38 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
     """Return what a comparison found, by name, for a table."""
     factor, unit = scale_unit(comparison.difference, comparison.unit)
     difference, low, high = (value / factor for value in (comparison.difference, *comparison.difference_ci))
-    level, (lowest, highest) = f"{100 * comparison.confidence:.3g} % CI", comparison.ratio_ci
+    level = f"{100 * comparison.confidence:.3g} % CI"
+
+    def interval(lowest: float, highest: float, digits: int, unit: str = "") -> str:
+        if not math.isfinite(highest - lowest):
+            return "no finite interval"
+        return f"{level} {lowest:.{digits}g} to {highest:.{digits}g} {unit}".rstrip()
+
+    effect = comparison.effect_size
     counts = f"{comparison.counts[0]} rounds" if comparison.paired else "{} and {}".format(*comparison.counts)
     return {
         "verdict": comparison.verdict,
-        f"{comparison.name_a} / {comparison.name_b}": f"{comparison.ratio:.4g} ({level} {lowest:.4g} to {highest:.4g})",
-        "difference": f"{difference:.3g} {unit} ({level} {low:.3g} to {high:.3g} {unit})",
+        f"{comparison.name_a} / {comparison.name_b}": "not all values are positive"
+        if math.isnan(comparison.ratio)
+        else f"{comparison.ratio:.4g} ({interval(*comparison.ratio_ci, 4)})",
+        "difference": f"{difference:.3g} {unit} ({interval(low, high, 3, unit)})",
         "p value": f"{comparison.p_value:.2g}",
-        "effect size (Cohen's d)": f"{comparison.effect_size:.2f}",
+        "effect size (Cohen's d)": f"{effect:.2f}" if math.isfinite(effect) else "no scatter to compare with",
         **{name.replace("_", " "): f"{value:.3g}" for name, value in comparison.checks.items()},
         "measurements": counts,
         "method": comparison.method,
+        **({"mind": comparison.caution} if comparison.caution else {}),
     }
+
+
+def mimebundle(comparison: Comparison) -> dict[str, str]:
+    """Return a comparison as an accessible HTML table and as a sentence."""
+    return {"text/plain": str(comparison), "text/html": facts(comparison_facts(comparison), str(comparison)).html()}
+
+
+def as_fields(found: Any) -> dict[str, Any]:
+    """Return the fields of what was found, and its sentence, as JSON can hold them."""
+    return finite(asdict(found) | {"sentence": str(found)})  # type: ignore[no-any-return]
 
 
 def finite(value: Any) -> Any:

@@ -1,0 +1,139 @@
+# Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
+
+"""What may spoil a comparison, and what to say of it: dependent rounds, coarse clocks, suspended machines, no end."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinybench.dependence import autocorrelation, batch_length, batch_medians, effective_count, is_dependent
+from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.rounds import Subject
+from tinybench.samples import check_margin
+from tinybench.wording import in_words
+
+LONG = 3600.0  # s of measuring that are no advice
+MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
+LAYOUT = 1e-9  # s a call by which two copies of one function differ: where they lie in memory
+
+
+def independent_values(
+    x: Sequence[float], y: Sequence[float], paired: bool
+) -> tuple[list[float], list[float], dict[str, float]]:
+    """Return the values to compare by, and how much those measured depend on one another.
+
+    Where they do, they are medians of batches; a pair of them has the median ratio (or else difference) of its rounds.
+    """
+    if paired and len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y)} values do not pair; measure both in the same rounds, or paired=False")
+    if not paired:
+        if not (is_dependent(x) or is_dependent(y)):
+            return list(x), list(y), {}
+        about = {"autocorrelation": max(autocorrelation(x), autocorrelation(y))}
+        about |= {"effective_a": effective_count(x), "effective_b": effective_count(y)}
+        return batch_medians(x), batch_medians(y), about
+    positive = min(*x, *y) > 0
+    u, v = (np.log(x), np.log(y)) if positive else (np.asarray(x), np.asarray(y))
+    gaps = np.round(u - v, 12) if positive else u - v  # what rounding leaves of equal ratios has an order, but no sense
+    if not is_dependent(gaps.tolist()):
+        return list(x), list(y), {}
+    about = {"autocorrelation": autocorrelation(gaps.tolist()), "effective_rounds": effective_count(gaps.tolist())}
+    length = batch_length(gaps.tolist())
+    if length == 1:
+        return list(x), list(y), about
+    middle, gap = (np.median(z[len(z) % length :].reshape(-1, length), axis=1) for z in ((u + v) / 2, u - v))
+    first, second = middle + gap / 2, middle - gap / 2
+    if positive:
+        first, second = np.exp(first), np.exp(second)
+    return first.tolist(), second.tolist(), about
+
+
+def coarse_step(x: Sequence[float], y: Sequence[float], paired: bool) -> float:
+    """Return the step in s in which a coarse clock tells these times, infinite if it saw none pass; 0 if it is fine."""
+    values = np.unique([*x, *y])
+    ties = float(np.mean(np.equal(x, y))) if paired else 1 - len(values) / (len(x) + len(y))
+    if ties <= 0.5:
+        return 0.0
+    if len(values) == 1:
+        return 0.0 if values[0] > 0 else math.inf
+    step = float(np.diff(values).min())
+    return step if step > 1e-3 * float(np.median([*x, *y])) else 0.0
+
+
+def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str) -> list[str]:
+    """Return what to keep in mind with these times, nothing where all is well."""
+    said, step = [], coarse_step(x, y, paired) if unit == "s" else 0.0
+    if step:
+        size, named = scale_unit(step, "s") if math.isfinite(step) else (1.0, "s")
+        seen = f"times come in steps of {step / size:.3g} {named}" if math.isfinite(step) else "it saw no time pass"
+        said.append(f"the clock is too coarse: {seen}; put more calls into a measurement")
+    far = sum(int(np.sum(np.asarray(z) > 1000 * np.median(z))) for z in (x, y) if np.median(z) > 0)
+    if far and unit == "s":
+        said.append(f"values over 1,000 times the median: {far} of {len(x) + len(y)}; was the machine suspended?")
+    logs = [math.log(p / q) for p, q in zip(x, y, strict=True)] if paired and min(*x, *y) > 0 else []
+    for values in [logs] if paired else [x, y]:
+        if is_dependent(values) and batch_length(values) == 1:
+            said.append("values depend on one another and are too few for batches: the interval is too narrow")
+            break
+    return said
+
+
+def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
+    """Return how long a round of both takes in s, None where the results do not say."""
+    loops = [result.metadata.get("loops") for result in (a, b)]
+    if a.unit != "s" or not all(isinstance(number, int) for number in loops):
+        return None
+    return a.median * loops[0] + b.median * loops[1]  # type: ignore[operator]
+
+
+def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | None = None) -> str:
+    """Return an undecided verdict with the time that its rounds take, or how close the two are if nobody would wait."""
+    found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds", verdict)
+    if not found or not math.isfinite(ratio_ci[1]):
+        return verdict
+    rounds = float(found[2].replace(",", "")) if found[2] else math.inf
+    seconds = rounds * round_seconds if round_seconds else None
+    if rounds > MANY_ROUNDS if seconds is None else seconds > LONG:
+        within = 100 * max(1 - ratio_ci[0], ratio_ci[1] - 1)
+        return f"undecided: not decidable in reasonable time, within ± {within:.2g} %"
+    if seconds is None or seconds < 10:
+        return verdict
+    return f"{verdict} ({f'{seconds:.0f} s' if seconds < 120 else f'{seconds / 60:.0f} min'})"
+
+
+def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, margin: float) -> None:
+    """Raise ValueError unless there are two models, evidence and time to stop at, and the margin is a fraction."""
+    check_margin(margin)
+    if len(models) != 2:
+        raise ValueError(f"{len(models)} models; compare_live takes two, measure_latencies and compare_all take more")
+    if not stop_at > 1:
+        raise ValueError(f"stop_at is {stop_at}; evidence starts at 1 and 20 stands for 5 % false alarms")
+    if not 0 < max_seconds < math.inf:
+        raise ValueError(f"max_seconds is {max_seconds}; it must be positive")
+
+
+def last_start(subjects: Mapping[str, Subject]) -> float:
+    """Return until when a round may begin: it passes the end of the time by one call of the slower model at most."""
+    times = [s.loops * s.metadata["warmup"]["median"] for s in subjects.values() if s.metadata["warmup"]]
+    return next(iter(subjects.values())).until - min(times, default=0.0)
+
+
+def judged(
+    verdict: str, a: BenchmarkResult, b: BenchmarkResult, paired: bool, margin: float, difference: float, *ends: float
+) -> tuple[str, str]:
+    """Return the verdict in words, as far as clock and machine allow one, with advice, and what to keep in mind."""
+    said = cautions_on(a.values, b.values, paired, a.unit)
+    step = coarse_step(a.values, b.values, paired) if a.unit == "s" else 0.0
+    open_ = verdict.startswith("undecided")
+    if step and (open_ or (verdict == "equivalent" and step > margin * a.median)):
+        return f"undecided: {said[0]}", "; ".join(said[1:])
+    timed = a.unit == "s" and "loops" in a.metadata and "loops" in b.metadata
+    if timed and not open_ and verdict != "equivalent" and abs(difference) < LAYOUT:
+        return "undecided: less than 1 ns a call, by which two copies of one function differ", "; ".join(said)
+    verdict = in_words(verdict, a.metric_name, a.unit)
+    return advised(verdict, (ends[0], ends[1]), seconds_a_round(a, b)), "; ".join(said)
