@@ -67,6 +67,11 @@ def yields():
 def model():
     return lambda x: x.sum()
 
+def changes():
+    def call(x):
+        x += 1
+    return call
+
 number = 5
 """
 
@@ -172,7 +177,7 @@ def test_the_answer_in_words_and_as_data(folder: Path) -> None:
     assert "9 sessions in fresh processes, 18.0 s" in str(answer)
     assert answer.to_dict()["slowdown"] == pytest.approx(0.2)
     few = answer_so_far(targets, measured_ratios(1.0, 1.0), 0.05, 4.0)
-    assert few.verdict == "cannot tell: needs about 6 more sessions (about 12 s)"
+    assert few.verdict == "cannot tell: needs about 6 more sessions (about 12 s more)"
     assert "no interval yet" in str(few)
     assert json.loads(json.dumps(few.to_dict()))["interval"] is None
     assert "takes 30 times as long" in str(answer_so_far(targets, measured_ratios(30.0), 0.05, 4.0))
@@ -217,6 +222,8 @@ def test_functions_in_fresh_processes(capsys: pytest.CaptureFixture[str], folder
 def test_models_with_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert gate("zoo:model", "zoo:model", "--data", "rows.npy", "--max-slowdown", "95%", "--batch", "2") == OK
     assert "note: old and new run the same bytes" in capsys.readouterr().out
+    assert gate("zoo:model", "zoo:changes", "--data", "rows.npy") == WRONG
+    assert "changes its input" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("brief")
@@ -238,6 +245,15 @@ def test_commits(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["slowdown"] == pytest.approx(1, abs=0.7)
     assert git("worktree", "list").count("\n") == 1
     assert set(repository.iterdir()) - before <= {repository / "__pycache__"}
+
+
+@pytest.mark.usefixtures("brief")
+def test_a_model_in_two_commits_gets_the_same_data(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository / "maker.py").write_text("def make():\n    return lambda x: x.sum()\n")
+    git("add", "maker.py")
+    git("commit", "-qm", "a model")
+    assert gate("HEAD", "worktree", "--call", "maker:make", "--data", "rows.npy", "--max-slowdown", "95%") == OK
+    assert "same bytes" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("brief")
@@ -356,6 +372,7 @@ def test_a_full_disk_costs_nothing(
         (("--run", "a:b", "a:c", "--model", "m"), "--model: only without --run"),
         (("a.json", "b.json", "--seconds", "4"), "--seconds: only with --run"),
         (("--run", "a:b", "a:c", "--seconds", "0"), "seconds is 0"),
+        (("--run", "a:b", "a:c", "--data", "no.npy"), "no.npy: no such file"),
         (("--run", "a:b", "a:c", "--seconds", "nan"), "seconds is nan"),
         (("--run", "HEAD", "HEAD", "--call", "a:b"), "git rev-parse in"),
     ],
@@ -368,6 +385,8 @@ def test_wrong_use(arguments: tuple[str, ...], said: str, capsys: pytest.Capture
 def test_commits_that_do_not_exist(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gate("v9", "HEAD", "--call", "task:once") == WRONG
     assert "there is no commit 'v9'" in capsys.readouterr().err
+    assert gate("HEAD", ".", "--call", "new.onnx", "--data", "rows.npy") == WRONG
+    assert "HEAD has no file new.onnx" in capsys.readouterr().err
     assert gate("HEAD", "HEAD", "--call", "json:dumps") == WRONG
     assert "does not belong to the commit" in capsys.readouterr().err
     assert git("worktree", "list").count("\n") == 1

@@ -19,6 +19,7 @@ from tinybench.shell.files import keep
 from tinybench.shell.running import run_sessions, stopping_on_term
 from tinybench.shell.sessions import Measured
 from tinybench.shell.targets import Target, read_target, read_targets
+from tinybench.shell.worker import ProcessorWait
 from tinybench.table import Table
 from tinybench.wording import finite, short_number, span
 
@@ -136,7 +137,9 @@ def undecided(needs: int | None, each: float) -> str:
     """Return that the gate cannot tell, and what it would take at so many seconds a session."""
     if needs is None:
         return f"cannot tell: would need over {MOST:,} sessions, so close is the ratio to the limit"
-    return f"cannot tell: needs about {needs} more session{'s' * (needs > 1)} (about {max(1.0, needs * each):.0f} s)"
+    return (
+        f"cannot tell: needs about {needs} more session{'s' * (needs > 1)} (about {max(1.0, needs * each):.0f} s more)"
+    )
 
 
 def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
@@ -197,10 +200,19 @@ def show_answer(
     if form == "json":
         print(json.dumps(answer.to_dict() | {"system": system}))
     else:
-        print(f"{answer}\non {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}")
+        wait = "without" if can_tell_waits() else "with"
+        where = f"on {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}"
+        print(f"{answer}\n{where}; {wait} the wait for a busy processor")
     sys.stdout.flush()
     if save and measured.count:
         save_results(measured.results(targets), save)
+
+
+def can_tell_waits() -> bool:
+    """Whether this system tells how long a process waits for a processor."""
+    wait = ProcessorWait()
+    wait.close()
+    return wait.file >= 0
 
 
 def save_results(results: dict[str, BenchmarkResult], save: Path) -> None:

@@ -100,7 +100,7 @@ def run_sessions(
             if decided():
                 break
     except TimeoutError as error:
-        if number == 0 or time.monotonic() - start > 3 * max(expected, 0.1 * seconds):
+        if number == 0 or time.monotonic() - start > 3 * expected + 0.05 * seconds:
             raise TimeoutError(
                 f"{error}, in session {number + 1}: it hangs, or takes longer than {1.2 * seconds:.3g} s; "
                 "if it is slow, give more --seconds"

@@ -104,6 +104,10 @@ def read_target(text: str, root: Path, data: Path | None = None, batch: int = 1,
 def read_targets(old: str, new: str, call: str | None, **how: Any) -> Iterator[tuple[dict[str, Target], list[str]]]:
     """Give both targets by ``"old"`` and ``"new"``, and what to know about them; commits are laid out meanwhile."""
     here = Path.cwd()
+    if how.get("data"):
+        how["data"] = here / how["data"]
+        if not how["data"].is_file():
+            raise FileNotFoundError(f"{how['data']}: no such file")
     if call is None:
         targets = {"old": read_target(old, here, **how), "new": read_target(new, here, **how)}
         if bool(targets["old"].words) != bool(targets["new"].words):
@@ -113,7 +117,12 @@ def read_targets(old: str, new: str, call: str | None, **how: Any) -> Iterator[t
     with tempfile.TemporaryDirectory(prefix="tinybench-gate-") as folder, _trees(here, folder, old, new) as trees:
         notes, targets = [], {}
         for side, (name, tree, commit) in zip(("old", "new"), trees, strict=True):
-            target = read_target(call, tree, **how)
+            try:
+                target = read_target(call, tree, **how)
+            except FileNotFoundError:
+                raise FileNotFoundError(
+                    f"{name} has no file {call}; a file that git does not keep is in no commit"
+                ) from None
             targets[side] = replace(target, label=f"{call} at {name}", commit=commit)
         if not set(WORKING_TREE) & {old, new} and _git(here, "status", "--porcelain", "--untracked-files=no"):
             notes.append('the working tree has uncommitted changes, which no commit holds; "." measures them')

@@ -72,13 +72,14 @@ def find_function(spec: str) -> Any:
     return found
 
 
-def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any]]:
-    """Return the call to measure, without arguments, and what it is called with."""
+def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], bool]]:
+    """Return the call to measure, without arguments, what it is called with, and whether that is still the same."""
     spec = task["target"]
     if task["data"] is None:
-        return find_function(spec), {}
+        return find_function(spec), {}, lambda: True
     sys.path.insert(0, PACKAGE)  # the tool's own package, even where a package of this name is what is measured
     from tinybench.latency import as_callable, describe_input
+    from tinybench.rounds import same_content, untouched_copy
     from tinybench.shell.files import load_data, load_model
 
     if spec.endswith(".onnx"):
@@ -88,7 +89,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any]]:
         del sys.modules[name]
     x = load_data(Path(task["data"]), task["batch"])[0]
     model = load_model(spec, task["threads"]) if spec.endswith((".onnx", ".joblib")) else find_function(spec)()
-    return partial(as_callable(model), x), describe_input(x)
+    return partial(as_callable(model), x), describe_input(x), partial(same_content, x, untouched_copy(x))
 
 
 def check_answer(answer: Any) -> None:
@@ -116,6 +117,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.step: Step = lambda: None
+        self.unchanged: Callable[[], bool] = lambda: True
         self.root = "."
         self.wait = ProcessorWait()
 
@@ -123,7 +125,7 @@ class Worker:
         """Load the call, and say what it is called with."""
         sys.path[:0] = task["paths"]
         self.root = task["root"]
-        self.step, about = load_step(task)
+        self.step, about, self.unchanged = load_step(task)
         home = getattr(sys.modules.get(task["target"].partition(":")[0]), "__file__", None)
         return {"about": about | {"gc_enabled": gc.isenabled(), "clock": CLOCKS[self.wait.file >= 0]}, "home": home}
 
@@ -135,6 +137,8 @@ class Worker:
         while (left := began + seconds - time.perf_counter()) > 0:
             calls = max(1, min(2 * calls, int(left / max(per_call, 1e-9))))
             per_call = self._timed(calls)
+        if not self.unchanged():
+            raise ValueError("it changes its input: each call would do different work; let it work on a copy")
         could = time.perf_counter() - began - (self.wait() - waited)
         busy = (time.process_time() - worked) / max(could, 1e-9)
         return {"per_call": per_call, "busy": busy, "files": own_files(self.root)}
