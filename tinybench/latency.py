@@ -18,50 +18,27 @@ import numpy as np
 
 from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.rounds import (
-    Record,
-    Subject,
-    clock_step,
-    plain_call,
-    refuse_later_answer,
-    share_calibration,
-    untouched_copy,
-)
+from tinybench.rounds import ONNX_DTYPES, Record, Subject, clock_step, fed_by_name, share_calibration
 from tinybench.timer import calibrate_loops, timer_overhead
 
 Clock = Callable[[], float]
 Call = Callable[[Any], Any]
-_ONNX_DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-    "tensor(float16)": "float16",
-    "tensor(int64)": "int64",
-    "tensor(int32)": "int32",
-    "tensor(int8)": "int8",
-    "tensor(uint8)": "uint8",
-    "tensor(bool)": "bool",
-    "tensor(string)": "str",
-}
 
 
 def session_call(session: Any) -> Call:
-    """Return a function of one array that runs an ONNX Runtime session with one input, and returns its last output.
+    """Return a function of one array that runs an ONNX Runtime session, and returns its last output.
 
     The array is cast to the input's dtype, without a copy where it has it already. The last output of a classifier
-    converted by skl2onnx holds the probabilities, which follow the labels. Raises TypeError if the session takes more
-    than one input, or one of a type without NumPy counterpart.
+    converted by skl2onnx holds the probabilities, which follow the labels. A session of several inputs is fed by name.
+    Raises TypeError if an input is of a type without NumPy counterpart.
     """
     inputs = session.get_inputs()
+    for node in inputs:
+        if node.type not in ONNX_DTYPES:
+            raise TypeError(f"the session's input {node.name!r} is a {node.type}; known are {', '.join(ONNX_DTYPES)}")
     if len(inputs) != 1:
-        names = ", ".join(node.name for node in inputs)
-        raise TypeError(
-            f"the session takes {len(inputs)} inputs ({names}); pass a function of one argument that feeds them"
-        )
-    if inputs[0].type not in _ONNX_DTYPES:
-        raise TypeError(
-            f"the session's input {inputs[0].name!r} is a {inputs[0].type}; known are {', '.join(_ONNX_DTYPES)}"
-        )
-    name, dtype = inputs[0].name, np.dtype(_ONNX_DTYPES[inputs[0].type])
+        return fed_by_name(session)
+    name, dtype = inputs[0].name, np.dtype(ONNX_DTYPES[inputs[0].type])
     outputs = [node.name for node in session.get_outputs()]
 
     def call(x: Any) -> Any:
@@ -229,64 +206,36 @@ def made_ready(
     sync: Callable[[], Any] | None = None,
     max_seconds: float | None = None,
 ) -> dict[str, Subject]:
-    """Return models as warm `Subject`s, each with its own input; see `ready`."""
+    """Return models as warm subjects, each with the input of its name; see `ready`."""
     check_runs("warmup_runs", warmup_runs, 0)
-    if max_seconds is not None and not 0 < max_seconds < math.inf:
-        raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
-    import_module("scipy.special")  # results need it; importing it may take longer than measuring
     limit = math.inf if max_seconds is None else max_seconds
+    if not (limit > 0 and (max_seconds is None or math.isfinite(limit))):
+        raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
+    import_module("scipy.special")  # results need it; its import may take longer than measuring
     until = clock() + limit if max_seconds else math.inf
     step = clock_step(clock)
     subjects = {}
     for name, model in models.items():
-        subject = _warm_subject(model, given[name], warmup_runs, clock, step, setup, sync, limit / 4 / len(models))
-        subject.name, subject.until = name, until
+        by_name = isinstance(given[name], dict) and callable(getattr(model, "get_inputs", None))
+        call = fed_by_name(model) if by_name else as_callable(model)
+        subject = Subject(name, call, given[name], timed_calls, clock, setup, sync, until=until)
+        subject.make_ready(prepare, warmup_runs, limit / 4 / len(models), step)
+        subject.metadata |= {"model": getattr(model, "__name__", type(model).__name__), "warmup_runs": warmup_runs}
+        subject.metadata |= describe_input(given[name])
         subjects[name] = subject
     share_calibration(list(subjects.values()), step)
     return subjects
 
 
-def _warm_subject(
-    model: Any,
-    given: Any,
-    warmup_runs: int,
-    clock: Clock,
-    step: float,
-    setup: Call | None,
-    sync: Callable[[], Any] | None,
-    seconds: float,
-) -> Subject:
-    """Warm a model up on a copy of its input, for about `seconds` at most, or by one call that takes longer."""
-    call, fine = as_callable(model), time.perf_counter if step else clock
-    line, x = plain_call(call, given, setup, sync)
-    copy = untouched_copy(given)
-    first, tried = None, plain_call(call, copy, setup, sync)
-    if setup:
-        tried = (lambda x: line(setup(x))), copy
-    if warmup_runs:
-        answers: list[Any] = []
-        first = timed_calls(lambda x: answers.append(tried[0](x)), tried[1], 1, fine)[0]
-        refuse_later_answer(answers.pop(), model)
-    enough = first is not None and 4 * first > seconds
-    runs = 0 if enough or first is None else min(warmup_runs, int(min(seconds / max(first, 1e-9), 1e9)))
-    loops, metadata = prepare(*tried, runs, fine, min(10.0, seconds))[1:]
-    if first is not None:
-        rest = metadata["warmup"] or {"calls": 0, "seconds": 0.0, "median": first, "settled": False}
-        taken = {"calls": rest["calls"] + 1, "seconds": rest["seconds"] + first, "first_call": first}
-        metadata |= {"warmup_runs": warmup_runs, "warmup": rest | taken}
-    metadata |= {"model": getattr(model, "__name__", type(model).__name__), **describe_input(given)}
-    metadata |= {"clock": getattr(clock, "__name__", type(clock).__name__)}
-    if step:
-        metadata["timer_overhead"] = timer_overhead(clock, samples=101)
-    metadata |= {key: getattr(f, "__name__", repr(f)) for key, f in (("setup", setup), ("sync", sync)) if f}
-    subject = Subject("", line, given, x, metadata, timed_calls, clock, 1 if setup else loops, setup=setup, sync=sync)
-    subject.copy, subject.answered = copy, first is not None
-    subject.check_input()
-    return subject
-
-
 def measure_latency(
-    model: Any, inputs: Any, warmup_runs: int = 5, measurement_runs: int = 10, clock: Clock = time.perf_counter
+    model: Any,
+    inputs: Any,
+    warmup_runs: int = 5,
+    measurement_runs: int = 10,
+    clock: Clock = time.perf_counter,
+    *,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
     """Measure the steady latency of one model.
 
@@ -295,13 +244,19 @@ def measure_latency(
     model
         See `as_callable`.
     inputs
-        The array to call it with. An ONNX session whose dtype differs casts it within the measured time.
+        What to call it with, as it is; ``arguments(...)`` of `tinybench.rounds` for several arguments, a dictionary by
+        name for an ONNX session of several inputs. A session whose dtype differs casts within the measured time.
     warmup_runs
         At least so many untimed calls, more as long as the latency falls (see `warm_up`); 0 for none.
     measurement_runs
         Number of measurements.
     clock
         Returns seconds.
+    setup
+        Called before each call, outside the time: takes the input and returns what to call with, as `copy.deepcopy`
+        does for a model that changes its input.
+    sync
+        Waits for a device that answers later, such as ``torch.cuda.synchronize``; within the time, after each call.
 
     Returns
     -------
@@ -311,9 +266,10 @@ def measure_latency(
     Raises
     ------
     TypeError
-        If `model` cannot be called.
+        If `model` cannot be called, or its call returns before the work is done: a coroutine, a generator, a future.
     ValueError
-        If a number of runs is negative or not a whole number, `measurement_runs` is 0, or the input is empty.
+        If a number of runs is negative or not a whole number, `measurement_runs` is 0, the input is empty, or the model
+        changes its input.
     RuntimeError
         If the clock stands still or runs backwards.
 
@@ -323,7 +279,7 @@ def measure_latency(
     `measure_latencies` to compare models.
     """
     check_runs("measurement_runs", measurement_runs, 1)
-    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock).values()
+    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
     values = subject.times(measurement_runs)
     subject.check_input()
     return BenchmarkResult("latency", values, {**subject.metadata, "order": "one model alone"}, unit="s")
@@ -429,6 +385,7 @@ def measure_latencies(
     mode: str = "as_served",
     seed: int | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    *,
     max_seconds: float | None = None,
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
@@ -440,11 +397,12 @@ def measure_latencies(
     models
         Models by name, see `as_callable`.
     inputs
-        One input for all, or a dictionary with one for each name; all of one shape.
+        One input for all, or a dictionary with one for each name; all of one shape. Any other dictionary is itself an
+        input; for several arguments see `measure_latency`.
     warmup_runs
         At least so many untimed calls of each model before the first round, see `warm_up`; 0 for none.
     measurement_runs
-        Number of rounds.
+        Number of rounds, or the most of them where `max_seconds` is given.
     clock
         Returns seconds.
     mode
@@ -455,6 +413,10 @@ def measure_latencies(
     progress
         Wraps the list of rounds that is iterated over, to show how far it is, such as ``tqdm``; what it does happens
         between the timed lines.
+    max_seconds
+        Time for everything, warm-up included, which takes a quarter of it at most; at least one round is measured.
+    setup, sync
+        See `measure_latency`.
 
     Returns
     -------
@@ -470,6 +432,10 @@ def measure_latencies(
         If shapes differ or names do not match (see `inputs_by_model`), the mode is unknown, or as in `measure_latency`.
     RuntimeError
         If the clock stands still or runs backwards.
+
+    Notes
+    -----
+    Whatever ends the rounds early, a model's error or Ctrl-C, carries the complete ones as its attribute ``results``.
     """
     if mode not in ("as_served", "hot"):
         raise ValueError(f"mode is {mode!r}; it must be 'as_served' or 'hot'")
@@ -477,7 +443,7 @@ def measure_latencies(
     subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
     orders = round_orders(list(models), measurement_runs, seed)
     notes = {"order": "shuffled rounds", "mode": mode, "seed": seed, "pairing": uuid.uuid4().hex}
-    with Record(subjects, orders, notes) as record:
+    with Record(subjects, notes, round_orders=orders) as record:
         for order in record.in_time(progress(orders)):
             for name in order:
                 subject = subjects[name]
@@ -502,12 +468,16 @@ def measure_session_latency(
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], Any] = time.sleep,
     seed: int | None = None,
+    *,
+    max_seconds: float | None = None,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
     """Measure a latency that holds for a whole session: medians of short rounds spread over it.
 
     Parameters
     ----------
-    model, inputs, warmup_runs, clock
+    model, inputs, warmup_runs, clock, setup, sync
         See `measure_latency`.
     rounds
         Number of rounds, at least 10; 10 to 30 is usual.
@@ -517,6 +487,8 @@ def measure_session_latency(
         Waits the given seconds between rounds.
     seed
         Seed of the starting points, see `session_starts`.
+    max_seconds
+        Time for everything, warm-up included, where it must not become longer: then there may be fewer rounds.
 
     Returns
     -------
@@ -532,16 +504,21 @@ def measure_session_latency(
     check_runs("rounds", rounds, 10)
     if not 0 < seconds < float("inf"):
         raise ValueError(f"seconds is {seconds}; a session has a positive length")
-    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock).values()
-    began, medians, started = clock(), [], []
-    for start in session_starts(rounds, seconds, seed):
-        wait = began + start - clock()
-        if wait > 0:
-            sleep(wait)
-        started.append(clock() - began)
-        medians.append(hot_median(subject))
-    notes = {"order": "rounds spread over a session", "round_starts": started, "session_seconds": clock() - began}
-    return BenchmarkResult("latency", medians, {**subject.metadata, **notes}, unit="s")
+    given = {"": as_input(inputs)}
+    [subject] = made_ready({"": model}, given, warmup_runs, clock, setup, sync, max_seconds).values()
+    began, started = clock(), list[float]()
+    notes: dict[str, Any] = {"order": "rounds spread over a session"}
+    with Record({"": subject}, notes, round_starts=started) as record:
+        for start in session_starts(rounds, min(seconds, subject.until - began), seed):
+            wait = began + start - clock()
+            if wait > 0:
+                sleep(wait)
+            started.append(clock() - began)
+            record.add("", hot_median(subject))
+            notes["session_seconds"] = clock() - began
+            if clock() + notes["session_seconds"] - started[-1] > subject.until:
+                break
+    return record.results()[""]
 
 
 def measure_cold_start(

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from tests.benchmarks.subjects import CALLS, ITERATIONS
+from tests.benchmarks.subjects import CALLS, CHOICE, ITERATIONS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -47,10 +47,10 @@ EFFORTS = {
 }
 
 
-def child(*command: str) -> str:
+def child(*command: str, **environ: str) -> str:
     """Return what a Python process prints."""
     # pytest-benchmark measures nothing where it finds itself under pytest-xdist
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")} | environ
     run = subprocess.run([sys.executable, *command], cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
     if run.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
@@ -77,7 +77,8 @@ def with_timeit(effort: Effort) -> Samples:
 
 def with_pyperf(effort: Effort) -> Samples:
     """Worker processes, one callable after the other."""
-    suite = written(str(HERE / "subjects.py"), *effort.pyperf, "--quiet", "--output", "{file}")
+    options = ("--quiet", f"--inherit-environ={CHOICE}", "--output", "{file}")
+    suite = written(str(HERE / "subjects.py"), *effort.pyperf, *options)
     found: Samples = {}
     for benchmark in suite["benchmarks"]:
         # pyperf keeps what all benchmarks share, a single one's name included, at the top

@@ -1,10 +1,14 @@
-"""What every tool measures: four callables whose true ratios are known. As a script, pyperf's benchmark of them."""
+"""What every tool measures: callables whose true ratios are known. As a script, pyperf's benchmark of them."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 ITERATIONS = {"A": 2500, "A again": 2500, "A + 2 %": 2550, "A + 5 %": 2625}
+CHOICE = "TINYBENCH_SUBJECTS"  # the environment's word for the callables of one length, see `calls_of`
 
 
 def work(iterations: int, seed: int = 1) -> int:
@@ -14,7 +18,30 @@ def work(iterations: int, seed: int = 1) -> int:
     return seed
 
 
-CALLS = {name: partial(work, iterations) for name, iterations in ITERATIONS.items()}
+def nothing(_: Any = None) -> None:
+    """Take about 50 ns, all of them for the call itself."""
+
+
+# seconds of A, A, and what is longer by 1 %, or by 0.5 % at 0.2 ms; one step takes 3 ns in `sum` and 70 ns in `work`
+LENGTHS: dict[str, tuple[float, Callable[..., Any], tuple[Any, ...]]] = {
+    "50 ns": (50e-9, lambda _: nothing, (0,)),
+    "1 µs": (1e-6, lambda items: partial(sum, (1,) * items), (300, 303)),
+    "20 µs": (20e-6, lambda steps: partial(work, steps), (280, 283)),
+    "0.2 ms": (0.2e-3, lambda steps: partial(work, steps), (2800, 2814)),
+    "20 ms": (20e-3, lambda steps: partial(work, steps), (280_000, 282_800)),
+}
+
+
+def calls_of(length: str | None) -> dict[str, Callable[..., Any]]:
+    """Return the callables of a length, the same object twice and a longer one; those of `ITERATIONS` for None."""
+    if length is None:
+        return {name: partial(work, iterations) for name, iterations in ITERATIONS.items()}
+    _, make, (size, *more) = LENGTHS[length]
+    same = make(size)
+    return {"A": same, "A again": same} | ({"A + more": make(*more)} if more else {})
+
+
+CALLS = calls_of(os.environ.get(CHOICE))
 
 if __name__ == "__main__":
     import pyperf
