@@ -7,8 +7,9 @@ import math
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -75,18 +76,12 @@ class Answer:
         """Return all that is known as plain data for ``json.dumps``."""
         interval = None if not math.isfinite(self.interval[1]) else (self.interval[0] - 1, self.interval[1] - 1)
         slowdown = None if self.ratio is None else self.ratio - 1
-        fields: dict[str, Any] = {
-            "verdict": self.verdict,
-            "slowdown": slowdown,
-            "interval": interval,
-            "max_slowdown": self.limit,
-        }
-        fields |= {"needs": self.needs, "sessions": self.sessions, "seconds": self.seconds, "medians": self.medians}
-        return finite(fields | {"old": self.old, "new": self.new, "notes": list(self.notes)})  # type: ignore[no-any-return]
+        fields = asdict(self) | {"slowdown": slowdown, "interval": interval, "max_slowdown": self.limit}
+        return finite(fields | {"notes": list(self.notes)})  # type: ignore[no-any-return]
 
 
 def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
-    """Return about how many more sessions decide, if they fall on the sides of a limit as those far; None: too many."""
+    """Return about how many more sessions decide, if they fall on the sides of a limit as so far; None: too many."""
     n = len(logs)
     above = sum(value > limit for value in logs)
     share = max(above, n - above) / n if n else 1.0
@@ -137,17 +132,16 @@ def undecided(needs: int | None, each: float) -> str:
     """Return that the gate cannot tell, and what it would take at so many seconds a session."""
     if needs is None:
         return f"cannot tell: would need over {MOST:,} sessions, so close is the ratio to the limit"
-    return (
-        f"cannot tell: needs about {needs} more session{'s' * (needs > 1)} (about {max(1.0, needs * each):.0f} s more)"
-    )
+    more = f"{needs} more session{'s' * (needs > 1)}"
+    return f"cannot tell: needs about {more} (about {max(1.0, needs * each):.0f} s more)"
 
 
 def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
     """Yield what a reader must know besides the number."""
     if same_code(targets["old"], targets["new"], measured):
         yield "old and new run the same bytes"
-    for name, busy in measured.busy.items():
-        if busy < 0.05:
+    for name in targets:
+        if measured.busy.get(name, 1.0) < 0.05:
             yield f"{name} waits most of its time (sleep, disk, network), and that wait is in what was measured"
 
 
@@ -179,7 +173,6 @@ def run_gate(
         raise FileNotFoundError(f"--save {save}: there is no folder {save.absolute().parent}")
     measured, began = Measured({"old": [], "new": []}), time.monotonic()
     with stopping_on_term(), read_targets(old, new, call, **how) as (targets, notes):
-        answer = None
         try:
             run_sessions(targets, measured, seconds, seed=seed, decided=lambda: judged(log_ratios(measured), limit)[0])
         finally:
@@ -257,13 +250,10 @@ def sessions_table(name: str, measured: Measured, sessions: int) -> Table:
     """Return the median of each session."""
     medians = measured.medians(lambda row: row[name])
     factor, unit = scale_unit(median(medians), "s")
+    rounds = list(Counter(measured.sessions).values())
     rows = [
-        {
-            "session": str(number),
-            f"median ({unit})": f"{value / factor:.4g}",
-            "rounds": str(measured.sessions.count(index)),
-        }
-        for number, (index, value) in enumerate(zip(dict.fromkeys(measured.sessions), medians, strict=True), 1)
+        {"session": str(number), f"median ({unit})": f"{value / factor:.4g}", "rounds": str(count)}
+        for number, (value, count) in enumerate(zip(medians, rounds, strict=True), 1)
     ]
     fewer = "" if len(medians) == sessions else f" of {sessions}; for all of them give more --seconds"
     spread = f"{min(medians) / factor:.4g} to {max(medians) / factor:.4g} {unit}"

@@ -65,9 +65,7 @@ def measure_one(
     return session, calls
 
 
-def _more_calls(
-    calls: BenchmarkResult, model: Any, inputs: Any, seconds: float, seed: int | None
-) -> BenchmarkResult:
+def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float, seed: int | None) -> BenchmarkResult:
     """Return the calls and those that still fit in; the model is warm."""
     values = list(calls.values)
     if seconds > calls.median:

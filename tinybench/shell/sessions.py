@@ -62,8 +62,13 @@ class Measured:
 
     def results(self, targets: Mapping[str, Target]) -> dict[str, BenchmarkResult]:
         """Return the results of all sides, of common rounds."""
-        shared = {"sessions": self.sessions, "pairing": uuid.uuid4().hex, "order": "sessions in fresh processes"}
-        notes = {name: {"target": target.label, "commit": target.commit} for name, target in targets.items()}
+        shared = {
+            "sessions": self.sessions,
+            "pairing": uuid.uuid4().hex,
+            "order": "sessions in fresh processes",
+            "mode": "hot",
+        }
+        notes = {name: target.notes() for name, target in targets.items()}
         return {
             name: BenchmarkResult("latency", values, {**self.about.get(name, {}), **notes[name], **shared}, unit="s")
             for name, values in self.values.items()

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,11 @@ class Target:
         shared = {"data": data, "batch": self.batch, "threads": self.threads}
         return {"target": self.spec, "root": str(self.root), "paths": self.paths, **shared}
 
+    def notes(self) -> dict[str, Any]:
+        """Return what a result says of it."""
+        threads = {"threads": self.threads} if self.spec.endswith(".onnx") else {}
+        return {"target": self.label, "commit": self.commit, **threads}
+
     def digests(self) -> list[str]:
         """Return what the words of a command, or a model's file, are; files by their content."""
         words = self.words or (self.spec,)
@@ -120,9 +125,7 @@ def read_targets(old: str, new: str, call: str | None, **how: Any) -> Iterator[t
             try:
                 target = read_target(call, tree, **how)
             except FileNotFoundError:
-                raise FileNotFoundError(
-                    f"{name} has no file {call}; a file that git does not keep is in no commit"
-                ) from None
+                raise FileNotFoundError(f"{name} has no file {call}; what git does not keep is in no commit") from None
             targets[side] = replace(target, label=f"{call} at {name}", commit=commit)
         if not set(WORKING_TREE) & {old, new} and _git(here, "status", "--porcelain", "--untracked-files=no"):
             notes.append('the working tree has uncommitted changes, which no commit holds; "." measures them')
@@ -151,9 +154,8 @@ def _trees(here: Path, folder: str, *names: str) -> Iterator[list[tuple[str, Pat
         yield trees
     finally:
         for tree in added:
-            subprocess.run(
-                ["git", "-C", str(top), "worktree", "remove", "-ff", str(tree)], capture_output=True, check=False
-            )
+            with suppress(ValueError):  # interrupted before it was there
+                _git(top, "worktree", "remove", "-ff", str(tree))
 
 
 def _commit(here: Path, name: str) -> str:

@@ -83,7 +83,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
     from tinybench.shell.files import load_data, load_model
 
     if spec.endswith(".onnx"):
-        pass
+        importlib.import_module("tinybench.onnx")  # load_model would find it too late
     sys.path.remove(PACKAGE)
     for name in [name for name in sys.modules if name.partition(".")[0] == "tinybench"]:
         del sys.modules[name]
