@@ -136,21 +136,23 @@ def summarise(records: Sequence[Record], cases: Sequence[Case] = tuple(CASES)) -
     return rows
 
 
-def markdown(records: Sequence[Record], machine: str, command: str, cases: Sequence[Case] = tuple(CASES)) -> str:
-    """Return the page."""
+def markdown(runs: Sequence[Record], cases: Sequence[Case] = tuple(CASES)) -> str:
+    """Return the page on one or more runs: each with its machine, command and records."""
+    records = [record for run in runs for record in run["records"]]
     rows = summarise(records, cases)
     parts = [
         "# How often is a gate right?",
-        f"`tinybench gate` with a limit of {LIMIT} %, {machine}, shared with other busy programs.\n"
-        "Every trial is a fresh command on work in exactly this proportion; shares with their 95 % Wilson intervals.",
-        Table(rows).markdown(),
+        f"`tinybench gate` with a limit of {LIMIT} %, on a machine shared with other busy programs. Every trial is a fresh\n"
+        "command on work in exactly this proportion; shares with their 95 % Wilson intervals.",
+        Table(rows).markdown() if rows else "No trials.",
     ]
     for gate in (RUN, FILES):
         mine = [(case, r) for r in records for case in cases if case.name == r["case"] and case.gate == gate]
         if mine:
             wrong = sum(r["verdict"] == wrong_verdict(case.percent) for case, r in mine)
             parts.append(f"`{gate}`: {wrong} of {len(mine)} verdicts wrong, {percent_of(wrong, len(mine))}.")
-    return "\n\n".join([*parts, f"Command: `{command}`\n"])
+    made = [f"Command: `{run['command']}`, {run['machine']}." for run in runs if run["records"]]
+    return "\n\n".join([*parts, *made]) + "\n"
 
 
 def run_all(
@@ -172,7 +174,8 @@ def run_all(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the trials and write the page."""
     parser = command_line("gates", __doc__)
-    parser.add_argument("--trials", type=int, help="of each row, instead of 20 to 40")
+    parser.add_argument("--trials", type=int, help="of each row, instead of 20 to 40; 0 for a page on what --add has")
+    parser.add_argument("--add", nargs="*", type=Path, default=[], metavar="FILE", help="gates.json of earlier runs")
     parser.add_argument("--only", default="", help="rows whose name holds this, such as 'short' or '10 %%'")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each gate")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time; two share the machine with each other")
@@ -180,18 +183,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "bench", help="folder for the results (bench)")
     parser.add_argument("--publish", action="store_true", help="also write tests/benchmarks/results/gates.md")
     options = parser.parse_args(arguments)
-    cases = [Case(c.gate, c.subject, c.percent, options.trials or c.trials) for c in CASES if options.only in c.name]
+    cases = [
+        Case(c.gate, c.subject, c.percent, c.trials if options.trials is None else options.trials)
+        for c in CASES
+        if options.only in c.name
+    ]
     command = f"python -m tests.benchmarks.gates --jobs {options.jobs} --seconds {options.seconds:g}"
-    command += f" --trials {options.trials}" if options.trials else ""
+    command += f" --trials {options.trials}" if options.trials is not None else ""
     command += f' --only "{options.only}"' if options.only else ""
-    machine = on_this_machine()
+    run: Record = {"machine": on_this_machine(), "command": command, "records": []}
+    earlier = [json.loads(file.read_text(encoding="utf-8")) for file in options.add]
 
     def keep(records: list[Record]) -> None:
-        write_json(options.out / "gates.json", {"machine": machine, "command": command, "records": records})
-        page = markdown(records, machine, command, cases)
+        run["records"] = records
+        if records:
+            write_json(options.out / "gates.json", run)
+        page = markdown([*earlier, run])
         for file in [options.out / "gates.md", *([RESULTS / "gates.md"] if options.publish else [])]:
             file.write_text(page, encoding="utf-8")
 
+    options.out.mkdir(parents=True, exist_ok=True)
+    keep([])
     run_all(cases, options.jobs, options.seconds, options.seed, keep)
     print((options.out / "gates.md").read_text(encoding="utf-8"))
 

@@ -28,10 +28,12 @@ def test_a_row_counts_its_verdicts() -> None:
 
 
 def test_the_page_says_how_many_were_wrong() -> None:
-    page = markdown(records(f"{RUN} short 0 %", passes=98, fails=2), "on a machine", "a command")
+    one, other = records(f"{RUN} short 0 %", passes=97, fails=1), records(f"{RUN} short 2 %", passes=1, fails=1)
+    page = markdown(
+        [{"machine": "here", "command": "a", "records": one}, {"machine": "there", "command": "b", "records": other}]
+    )
     assert "`--run`: 2 of 100 verdicts wrong, 2 % (1–7)." in page
-    assert "on a machine" in page
-    assert "Command: `a command`" in page
+    assert "Command: `a`, here.\n\nCommand: `b`, there." in page
 
 
 def test_subjects_are_in_exact_proportion() -> None:
@@ -46,4 +48,6 @@ def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.setattr(gates, "CASES", [case for case in CASES if case.subject == "command"])
     main(["--trials", "1", "--seconds", "2", "--out", str(tmp_path)])
     assert "| command, 35 ms | 0 % | 1 |" in capsys.readouterr().out
-    assert (tmp_path / "gates.json").is_file()
+    again = tmp_path / "again"
+    main(["--trials", "0", "--add", str(tmp_path / "gates.json"), "--out", str(again)])
+    assert "| command, 35 ms | 0 % | 1 |" in capsys.readouterr().out
