@@ -64,7 +64,8 @@ def run():
     builtins.__import__ = plain_import
     from statistics import median
     from tinybench.latency import as_callable, timed_calls
-    call, x = as_callable(model), loads(task["inputs"])
+    from tinybench.rounds import plain_call
+    call, x = plain_call(as_callable(model), loads(task["inputs"]), None, None)
     first = timed_calls(call, x, 1)[0]
     steady = median(timed_calls(call, x, task["steady_calls"]))
     return {"import": importing, "load": end - start - importing, "first_call": first, "steady": steady}

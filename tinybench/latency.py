@@ -127,7 +127,8 @@ def warm_up(
     max_seconds: float = 10.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
-    """Call with `inputs` until the latency stops falling: at least `min_calls` times (never below 3) and `min_seconds`.
+    """Call with `inputs` until the latency stops falling: at least `min_calls` times (never below 3) and `min_seconds`,
+    and no longer than `max_seconds` once the calls are enough.
 
     Returns what it took: ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and
     ``settled``: False if the latency was still falling at `max_seconds`. Raises ValueError if `min_calls` is negative
@@ -138,7 +139,9 @@ def warm_up(
     first = timed_calls(lambda _: call(*inputs), None, 1, clock)[0]
     calls, seconds, falling, medians = 1, first, True, [first]
     while calls < max(3, min_calls) or (seconds < max_seconds and (seconds < min_seconds or falling)):
-        block = timed_calls(lambda _: call(*inputs), None, runs_within(min_seconds / 5, medians[-1]), clock)
+        block = timed_calls(
+            lambda _: call(*inputs), None, runs_within(min(min_seconds, max_seconds) / 5, medians[-1]), clock
+        )
         falling = median(block) < 0.98 * min(medians)
         medians.append(median(block))
         calls, seconds = calls + len(block), clock() - began
@@ -364,7 +367,8 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
     ones.
     """
     rng = np.random.default_rng(seed)
-    return [[names[i] for i in rng.permutation(len(names))] for _ in range(rounds)]
+    shuffled = rng.permuted(np.tile(np.arange(len(names)), (rounds, 1)), axis=1)  # each row on its own
+    return [[names[i] for i in order] for order in shuffled.tolist()]
 
 
 def hot_median(subject: Subject, seconds: float = 5e-3) -> float:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from statistics import median
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,27 +159,36 @@ def cuda_sync(runtime: Any = None) -> Callable[[], None]:
 
 
 _COPIED = (np.ndarray, list, tuple, dict, set, bytearray, arguments)
+_ATOMS = (int, float, complex, str, bytes, NoneType, np.generic)
 _MOST_BYTES, _MOST_ITEMS = 2**26, 100_000
 
 
 def untouched_copy(x: Any) -> Any:
-    """Return a deep copy to compare an input with later; the input itself where it is too large, or of another kind."""
+    """Return a deep copy to compare an input with later: of arrays, containers and what is in them, up to 64 MiB.
+
+    The input itself where it is larger, or holds anything else: nobody knows what its copy would cost, or share.
+    """
     items, size, rest = 0, 0, [x]
-    while rest and items <= _MOST_ITEMS and size <= _MOST_BYTES:
+    while rest:
         value = rest.pop()
         items, size = items + 1, size + int(getattr(value, "nbytes", 0))
-        if isinstance(value, arguments):
-            rest += [*value.args, *value.kwargs.values()]
-        elif isinstance(value, dict):
-            rest += value.values()
-        elif isinstance(value, list | tuple | set):
-            rest += value
-    if rest or size > _MOST_BYTES or not isinstance(x, _COPIED):
-        return x
-    try:
-        return deepcopy(x)
-    except Exception:  # an input that cannot be copied is measured as it is
-        return x
+        match value:
+            case arguments():
+                inner: Any = [*value.args, *value.kwargs.values()]
+            case dict():
+                inner = [*value.keys(), *value.values()]
+            case list() | tuple() | set():
+                inner = value
+            case np.ndarray() if value.dtype.hasobject:
+                return x
+            case _ if isinstance(value, _COPIED + _ATOMS):
+                inner = ()
+            case _:
+                return x
+        if items + len(inner) > _MOST_ITEMS or size > _MOST_BYTES:
+            return x
+        rest += inner
+    return deepcopy(x)
 
 
 def same_content(a: Any, b: Any) -> bool:
@@ -188,8 +198,6 @@ def same_content(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     match a:
-        case np.ndarray() if a.dtype.hasobject:
-            return a.shape == b.shape and same_content(a.ravel().tolist(), b.ravel().tolist())
         case np.ndarray():
             return bool(a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
         case arguments():

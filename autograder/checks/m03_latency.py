@@ -176,6 +176,8 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
     report, _, took = warmed(*(0.9**i for i in range(300)), max_seconds=longest)
     expect(took < longest + 3.5, f"max_seconds={longest:.3g}, and it ran for {took:.1f} s")
     same(report["settled"], False, "report['settled'] of a model that was still falling at max_seconds")
+    took = warmed(0.001, max_seconds=0.03)[2]
+    expect(took < 0.038, f"max_seconds=0.03 and calls of 1 ms, and it ran for {1e3 * took:.0f} ms: blocks of 6 ms each")
     plain = Model(0.02)
     student.warm_up(partial(plain, None), clock=plain.clock)
     expect(len(plain.inputs) >= 3, "warm_up(call) without inputs should work too")
@@ -223,14 +225,23 @@ def latency_is_warm_and_described(student: Any) -> None:
     same(cold.values, [0.7, 2e-6, 2e-6], "cold values", "warmup_runs=0: no call before them, no inner loop", rel=1e-6)
     holds(cold.metadata, {"batch_size": 1, "loops": 1}, "metadata", "one vector is a batch; no loops without warm-up")
     # slow calls use up the 10 s of warm-up: judged from outside, each call of a fake is a message
-    short = measured(Model(5.0, 5.0, 4e-6), warmup_runs=3, measurement_runs=7)
+    short = measured(Model(5.0, 5.0, 5.0, 4e-6), warmup_runs=3, measurement_runs=7)
     same(short.metadata["loops"], 5, "loops of a call of 4 µs", "calibrate_loops(…, 10e-6): 5 calls last 20 µs")
     same(short.values, [4e-6] * 7, "values of a call of 4 µs", "seconds per call", rel=1e-3)
-    longer = measured(Model(5.0, 5.0, 12e-6), warmup_runs=3)
+    longer = measured(Model(5.0, 5.0, 5.0, 12e-6), warmup_runs=3)
     same(longer.metadata["loops"], 1, "loops of a call of 12 µs")
     counted = measured(Model(0.01), [[1.0, 2.0]])
     same(counted.count, 10, "the measurements without measurement_runs")
     same(counted.metadata["input_shape"], [1, 2], "input_shape of a list", "ask describe_input")
+    _, loops, notes = student.prepare((tiny := Model(5.0, 5.0, 4e-6)), x, 3, tiny.clock)
+    same([loops, notes["loops"]], [5, 5], "loops that prepare finds for 4 µs", "calibrate_loops(…, 10e-6)")
+    holds(notes, {"input_shape": [16, 5], "batch_size": 16}, "metadata of prepare", "describe_input")
+    brief = Model(0.01)
+    student.prepare(brief, x, 2, brief.clock, max_seconds=0.03)
+    expect(len(brief.inputs) < 6, f"max_seconds=0.03 and calls of 10 ms are 3 calls, you made {len(brief.inputs)}")
+    grown = Model(0.01)
+    copies = measured(grown, [1, 2], setup=list, measurement_runs=3)
+    expect(copies.metadata["setup"] == "list", "setup should go to made_ready, as sync should")
     fresh = Model(0.01)
     latency = partial(student.measure_latency, clock=fresh.clock)
     bad: list[Any] = [{"measurement_runs": runs} for runs in (0, -3, 2.0)]
@@ -389,9 +400,16 @@ def rounds_pair(student: Any) -> None:
         values = student.measure_latencies(dear, x, measurement_runs=2, clock=ticking, mode=mode)["b"].values
         same(values, [took] * 2, f"values by a clock that costs 1 ms, mode {mode}", "take its overhead off", rel=1e-6)
     clock = Clock()
+    slow, limit = {name: Model(1.0, clock=clock) for name in ("a", "b")}, float(rng.uniform(7, 9))
+    results = student.measure_latencies(slow, x, measurement_runs=50, clock=clock, max_seconds=limit)
+    expect(clock.now <= limit, f"max_seconds={limit:.1f}, but it took {clock.now:.1f} s: see record.in_time")
+    expect(results["a"].count > 1, "with max_seconds there should be as many rounds as fit in")
+    fresh = student.measure_latencies(slow, [1], measurement_runs=2, clock=clock, setup=list)["a"]
+    holds(fresh.metadata, {"setup": "list"}, "metadata", "setup and sync go to ready")
+    clock = Clock()
     loops, took = ((2, 8e-6), (5, 4e-6), (10, 1.5e-6))[int(rng.integers(3))]  # of 1, 2, 5, … the first to last 10 µs
     took *= float(rng.uniform(0.8, 1.2))
-    tiny = {name: Model(5.0, 5.0, took, clock=clock) for name in ("a", "b")}
+    tiny = {name: Model(5.0, 5.0, 5.0, took, clock=clock) for name in ("a", "b")}
     results = student.measure_latencies(tiny, x, warmup_runs=3, measurement_runs=4, clock=clock)
     what = f"of a call of {1e6 * took:.2f} µs"
     same(results["a"].metadata["loops"], loops, f"loops {what}", "use the loops that prepare found")
@@ -495,6 +513,10 @@ def session_is_spread(student: Any) -> None:
     slept.clear()
     slow = session(Model(1.0, clock=clock), x, rounds=10, seconds=0.5)
     expect(slow.count == 10 and min(slept, default=0) >= 0, "a slow model is never waited for: sleep positive times")
+
+    clock = Clock()
+    session(Model(1.0, clock=clock), x, rounds=10, seconds=0.5, clock=clock, max_seconds=12.0)
+    expect(clock.now <= 12, f"max_seconds=12, and the session took {clock.now:.1f} s: stop where no round fits in")
 
     def ten(model: Model) -> list[float]:
         settings = {"rounds": 10, "seconds": 1.0, "clock": model.clock, "sleep": lambda wait: None}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +27,6 @@ from tinybench.shell.options import (
 
 if TYPE_CHECKING:
     from tinybench.pareto import Requirements
-    from tinybench.result import BenchmarkResult
-    from tinybench.table import Table
 
 __all__ = ["main"]
 
@@ -99,16 +96,17 @@ def compare(
     Two or more models, the first is the baseline. They are timed in shuffled rounds, each round every model once, and
     compared pair by pair with the first.
     """
-    from tinybench.shell.files import keep, load_data, load_models
+    from tinybench.shell.files import load_data, load_models
+    from tinybench.shell.output import finish, rescued
     from tinybench.shell.quick import comparison_table, measure_for
 
     if len(models) < 2:
         raise ValueError("compare takes two or more models; for one there is `tinybench measure`")
     inputs, _, _ = load_data(data, batch)
-    results = measure_for(load_models(models, threads), inputs, **how)
-    keep(results, save)
-    _print_results(results, comparison_table(results, margin), form)
-    return OK
+    loaded = load_models(models, threads)
+    with rescued(save, form):
+        results = measure_for(loaded, inputs, **how)
+    return WRONG if finish(results, comparison_table(results, margin), form, save) else OK
 
 
 @commands.command()
@@ -134,35 +132,18 @@ def measure(
     if sessions is not None:
         from tinybench.shell.gate_run import measure_in_sessions
 
-        show = partial(_print_results, form=form)
-        measure_in_sessions(model, sessions, seconds, show, how["seed"], save, data=data, batch=batch, threads=threads)
-        return OK
-    from tinybench.latency import measure_session_latency
-    from tinybench.shell.files import keep, load_data, load_models
-    from tinybench.shell.quick import measure_for, tail_table
+        about = {"data": data, "batch": batch, "threads": threads}
+        problem = measure_in_sessions(model, sessions, seconds, form, how["seed"], save, **about)
+        return WRONG if problem else OK
+    from tinybench.shell.files import load_data, load_models
+    from tinybench.shell.output import finish, rescued
+    from tinybench.shell.quick import measure_one, tail_table
 
     inputs, _, _ = load_data(data, batch)
     [(name, loaded)] = load_models([model], threads).items()
-    calls = measure_for({name: loaded}, inputs, seconds / 3, **how)[name]
-    session = measure_session_latency(loaded, inputs, rounds=30, seconds=seconds * 2 / 3, seed=how["seed"])
-    keep({name: session}, save)
-    _print_results({name: session}, tail_table(name, session, calls), form)
-    return OK
-
-
-def _print_results(results: dict[str, BenchmarkResult], table: Table, form: str) -> None:
-    match form:
-        case "json":
-            print(json.dumps({name: result.to_dict() for name, result in results.items()}))
-        case "markdown":
-            print(table.markdown())
-        case "csv":
-            print(table.csv())
-        case _:
-            system = next(iter(results.values())).metadata["system"]
-            load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
-            table.caption += f"; {system['cpu']}, {system['cores']} cores{load}"
-            print(table)
+    with rescued(save, form):
+        session, calls = measure_one(name, loaded, inputs, seconds, **how)
+    return WRONG if finish({name: session}, tail_table(name, session, calls), form, save) else OK
 
 
 @commands.command()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +99,41 @@ def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
         raise ValueError(f"{path} holds no result of tinybench: {error}") from None
 
 
-def keep(results: dict[str, BenchmarkResult], save: Path | None) -> None:
-    """Add the record of conditions, and write the results where asked to."""
+def keep(results: dict[str, BenchmarkResult], save: Path | None, rescue: bool = False) -> tuple[Path | None, str]:
+    """Add the record of conditions and write the results to `save`; return the file, and what stood in the way.
+
+    Where `save` cannot be written, or to `rescue` what nobody gave a file for, it is one in the current folder, or in
+    that for temporary files; None if there is no room at all.
+    """
     from tinybench.benchmark import system_info
 
     system = system_info()
     for name, result in results.items():
         result.metadata |= {"model": name, "system": system}
-    if save:
-        content = {"results": {name: result.to_dict() for name, result in results.items()}}
-        save.write_text(json.dumps(content), encoding="utf-8")
+    if not (save or rescue):
+        return None, ""
+    text = json.dumps({"results": {name: result.to_dict() for name, result in results.items()}})
+    other = f"tinybench-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+    problem = ""
+    for file in ([save] if save else []) + [Path(other), Path(tempfile.gettempdir(), other)]:
+        try:
+            _write(file, text)
+            return file, problem
+        except OSError as error:
+            problem = problem or f"cannot write {file} ({error.strerror})"
+    return None, problem
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file complete or not at all: a full disk must not cost what stood there before."""
+    if file.exists() and not file.is_file():  # such as /dev/stdout
+        file.write_text(text, encoding="utf-8")
+        return
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, file)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -17,6 +16,7 @@ from typing import Any
 from tinybench.comparison import anytime_interval, sign_e_value
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.shell.files import keep
+from tinybench.shell.output import finish
 from tinybench.shell.running import run_sessions, stopping_on_term
 from tinybench.shell.sessions import Measured
 from tinybench.shell.targets import Target, read_target, read_targets
@@ -173,32 +173,40 @@ def run_gate(
         raise FileNotFoundError(f"--save {save}: there is no folder {save.absolute().parent}")
     measured, began = Measured({"old": [], "new": []}), time.monotonic()
     with stopping_on_term(), read_targets(old, new, call, **how) as (targets, notes):
+        interrupted = True
         try:
             run_sessions(targets, measured, seconds, seed=seed, decided=lambda: judged(log_ratios(measured), limit)[0])
+            interrupted = False
         finally:
             answer = answer_so_far(targets, measured, limit, time.monotonic() - began, notes)
-            if measured.count or sys.exc_info()[0] is None:
-                show_answer(answer, measured, targets, save, form)
+            if measured.count or not interrupted:
+                show_answer(answer, form)
+            problem = keep_rounds(measured.results(targets), save, interrupted) if measured.count else ""
+        if problem:
+            raise OSError(problem)
         return answer.verdict
 
 
-def show_answer(
-    answer: Answer, measured: Measured, targets: Mapping[str, Target], save: Path | None, form: str
-) -> None:
-    """Print the answer with its conditions, and save both sides' measurements where asked to."""
+def show_answer(answer: Answer, form: str) -> None:
+    """Print the answer with its conditions."""
     from tinybench.benchmark import system_info
 
     system = system_info()
     load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
     if form == "json":
-        print(json.dumps(answer.to_dict() | {"system": system}))
+        print(json.dumps(answer.to_dict() | {"system": system}), flush=True)
     else:
         wait = "without" if can_tell_waits() else "with"
         where = f"on {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}"
-        print(f"{answer}\n{where}; {wait} the wait for a busy processor")
-    sys.stdout.flush()
-    if save and measured.count:
-        save_results(measured.results(targets), save)
+        print(f"{answer}\n{where}; {wait} the wait for a busy processor", flush=True)
+
+
+def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:
+    """Write all rounds where asked to, or after an interruption; say where, and return what stood in the way."""
+    file, problem = keep(results, save, interrupted)
+    if file:
+        print(f"the measurements are in {file}", file=sys.stderr)
+    return problem
 
 
 def can_tell_waits() -> bool:
@@ -208,42 +216,24 @@ def can_tell_waits() -> bool:
     return wait.file >= 0
 
 
-def save_results(results: dict[str, BenchmarkResult], save: Path) -> None:
-    """Write results and say where; on a full disk to the temporary folder."""
-    try:
-        keep(results, save)
-    except OSError as error:
-        rescue = Path(tempfile.mkdtemp(prefix="tinybench-"), save.name)
-        keep(results, rescue)
-        raise OSError(f"{save} could not be written ({error.strerror}); the measurements are in {rescue}") from None
-    print(f"the measurements are in {save}", file=sys.stderr)
-
-
 def measure_in_sessions(
-    model: str,
-    sessions: int,
-    seconds: float,
-    show: Callable[[dict[str, BenchmarkResult], Table], None],
-    seed: int | None = None,
-    save: Path | None = None,
-    **how: Any,
-) -> None:
-    """Measure one model in so many fresh processes; what was measured is shown and saved, whatever ended it."""
+    model: str, sessions: int, seconds: float, form: str, seed: int | None = None, save: Path | None = None, **how: Any
+) -> str:
+    """Measure one model in so many fresh processes, print and save it; return what stood in the way of the file."""
     if sessions < 1:
         raise ValueError(f"--sessions is {sessions}; it takes at least 1")
     target = read_target(model, Path.cwd(), **how)
     name = Path(target.label).stem if target.is_file else target.label
-    measured = Measured({name: []})
+    measured, problem, interrupted = Measured({name: []}), "", True
     with stopping_on_term():
         try:
             run_sessions({name: target}, measured, seconds, seed=seed, sessions=sessions)
-        finally:
+            interrupted = False
+        finally:  # what was measured, whatever ended it
             if measured.count:
                 results = measured.results({name: target})
-                keep(results, None)
-                show(results, sessions_table(name, measured, sessions))
-                if save:
-                    save_results(results, save)
+                problem = finish(results, sessions_table(name, measured, sessions), form, save, interrupted)
+    return problem
 
 
 def sessions_table(name: str, measured: Measured, sessions: int) -> Table:

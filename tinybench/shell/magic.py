@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 import textwrap
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from IPython.display import display
+
+from tinybench.rounds import refuse_later_answer, same_content, untouched_copy
 from tinybench.shell.quick import comparison_table, measure_for
 from tinybench.table import Table
 
@@ -17,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["load_ipython_extension"]
 
 SECONDS = 2.0
+NAME = "__bench_block__"
+CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
 USAGE = """Measure expressions, or the blocks of a cell, in shuffled rounds.
 
   %bench model.predict(x)                          one expression
@@ -27,7 +35,8 @@ USAGE = """Measure expressions, or the blocks of a cell, in shuffled rounds.
   --- with NumPy                                   which may carry a name
   a = array * 2
 
--s SECONDS is the time for all rounds (2 by default)."""
+-s SECONDS is the time for everything (2 by default). The names of the notebook stay as they are: a name that a block
+assigns begins every call with its value there."""
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -39,8 +48,23 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         if not blocks:
             print(USAGE)
             return None
-        functions = {name: _function(source, shell.user_ns) for name, source in blocks.items()}
-        return comparison_table(measure_for(functions, None, seconds), what="code")
+        compiled = [_Block(name, source) for name, source in blocks.items()]
+        began = time.perf_counter()
+        for block in compiled:
+            if block.refuse_changes(shell.user_ns) > seconds / 8:
+                break  # slow blocks: there is no time to look at each
+        functions = {block.name: block.bound(shell.user_ns) for block in compiled}
+        left = max(seconds - (time.perf_counter() - began), seconds / 4)
+        try:
+            return comparison_table(measure_for(functions, None, left), what="code")
+        except BaseException as error:
+            if not (results := getattr(error, "results", None)):
+                raise
+            table = comparison_table(results, what="code")
+            if isinstance(error, KeyboardInterrupt):
+                return table
+            display(table)
+            raise
 
     bench.__doc__ = USAGE
     shell.register_magic_function(bench, magic_kind="line_cell", magic_name="bench")  # type: ignore[call-arg, arg-type]
@@ -101,10 +125,78 @@ def _named(blocks: list[tuple[str, str]]) -> dict[str, str]:
     return named
 
 
-def _function(source: str, names: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return the source as a function of one ignored argument, which sees the names of the notebook."""
-    body = f"return (\n{source.strip()}\n)" if _parses(source) else source
-    space: dict[str, Any] = {}
-    exec(compile(f"def bench(_):\n{textwrap.indent(body, '    ')}", "<bench>", "exec"), names, space)
-    function: Callable[[Any], Any] = space["bench"]
+class _Block:
+    """A block of a cell, compiled; it sees the names of the notebook and changes none."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name = name
+        self.function = _function(name, textwrap.dedent(source))
+        self.assigned, self.used = _names(self.function, name)
+
+    def bound(self, notebook: Mapping[str, Any]) -> Callable[[Any], Any]:
+        """Return the block as a function of one ignored argument, with fast locals as in ``%timeit``.
+
+        A name that the block assigns begins each call with its value in the notebook, as the default of a parameter:
+        ``k += 1`` works, costs no more, and does the same in every call. Other names are looked up in a copy of the
+        notebook's.
+        """
+        held = [name for name in self.assigned if name in notebook]
+        self.function.args.args = [ast.arg(name) for name in held]
+        self.function.args.defaults = [ast.Name(name, ast.Load()) for name in held]
+        module = ast.fix_missing_locations(ast.Module([self.function], []))
+        space = dict(notebook)
+        exec(compile(module, f"<block {self.name}>", "exec"), space)
+        function: Callable[[Any], Any] = space.pop(NAME)
+        return function
+
+    def refuse_changes(self, notebook: Mapping[str, Any]) -> float:
+        """Call the block once on copies of what it uses; ValueError if it changes them. Returns the seconds taken."""
+        given = {name: notebook[name] for name in self.used if isinstance(notebook.get(name), CHANGEABLE)}
+        copies = {name: copied for name, x in given.items() if (copied := untouched_copy(x)) is not x}
+        if not copies:
+            return 0.0
+        began = time.perf_counter()
+        refuse_later_answer(self.bound({**notebook, **copies})(None), self.name)
+        took = time.perf_counter() - began
+        if changed := [name for name, copied in copies.items() if not same_content(given[name], copied)]:
+            raise ValueError(
+                f"the block {self.name!r} changes {', '.join(changed)}: each call would do different work; begin it "
+                f"with a fresh one, such as {changed[0]} = {changed[0]}.copy(), and compare it with that line alone"
+            )
+        return took
+
+
+def _function(name: str, source: str) -> ast.FunctionDef:
+    [function] = ast.parse(f"def {NAME}(__ignored__, /): pass").body
+    assert isinstance(function, ast.FunctionDef)
+    block = _parsed(name, source)
+    if isinstance(block[-1], ast.Expr):  # its value tells whether the work is done when the call returns
+        block[-1] = ast.copy_location(ast.Return(block[-1].value), block[-1])
+    function.body = block
     return function
+
+
+def _parsed(name: str, source: str) -> list[ast.stmt]:
+    """Return the statements of a block; SyntaxError names it, and what cannot be measured."""
+    try:
+        compile(source, f"<block {name}>", "exec")  # as a module, where return, yield and await are errors
+        return ast.parse(source).body or [ast.Pass()]
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        if line.startswith(("%", "!", "?")):
+            error.msg = (
+                f"a magic or shell command cannot be measured ({line}); measure Python, or run it in another cell"
+            )
+        elif "await" in error.msg or "async" in error.msg:
+            error.msg += "; measure a call that runs to its end, such as asyncio.run(main()), in a script"
+        elif "return" in error.msg or "yield" in error.msg:
+            error.msg += "; end the block with the expression itself"
+        raise
+
+
+def _names(function: ast.FunctionDef, name: str) -> tuple[list[str], list[str]]:
+    """Return the names that a block assigns, deletes or imports, and all that it uses."""
+    source = ast.unparse(ast.fix_missing_locations(function))
+    [inner] = symtable.symtable(source, f"<block {name}>", "exec").get_children()
+    symbols = [symbol for symbol in inner.get_symbols() if not symbol.is_parameter()]
+    return [symbol.get_name() for symbol in symbols if symbol.is_local()], [symbol.get_name() for symbol in symbols]

@@ -50,7 +50,7 @@ class Progress:
         self.shown = self.clock()
         passed = min(self.shown - self.began, self.seconds)
         if self.bar is None:
-            self._line(f"{passed:.0f} of {self.seconds:g} s, {rounds} rounds")
+            self._line(f"{passed:.0f} of {self.seconds:.3g} s, {rounds} rounds")
             return
         self.bar.set_description_str("measuring", refresh=False)
         self.bar.set_postfix_str(f"{rounds} rounds", refresh=False)

@@ -13,7 +13,7 @@ from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.shell.progress import Progress
 from tinybench.table import Table
 
-__all__ = ["comparison_table", "measure_for", "measure_one", "rounds_table", "tail_table"]
+__all__ = ["comparison_table", "measure_for", "measure_one", "tail_table"]
 
 MOST_ROUNDS = 20_000  # more would only fill memory: the interval is far narrower than what the machine does to it
 SHORTEST = 10e-6  # s; no measurement is shorter
@@ -91,25 +91,15 @@ def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0
     return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals{_cautions(baseline)}")
 
 
-def rounds_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0, what: str = "model") -> Table:
-    """Return the `comparison_table`, or of rounds too few to compare only the medians."""
-    first = next(iter(results.values()))
-    if first.count > 1 or len(results) == 1:
-        return comparison_table(results, margin, what)
-    factor, unit = scale_unit(first.median, "s")
-    rows = [{what: name, f"one call ({unit})": f"{result.median / factor:.4g}"} for name, result in results.items()]
-    return Table(rows, f"latency per call, one round: too few to compare{_cautions(first)}")
-
-
 def _cautions(result: BenchmarkResult) -> str:
     """Return what a reader of these rounds must know."""
     notes, words = result.metadata, []
     if "interrupted" in notes:
         words.append(f"interrupted by {notes['interrupted']}")
-    for pause in notes.get("pauses", [])[:3]:
-        words.append(
-            f"round {pause['round']:.0f} took {pause['seconds']:.3g} s: was the machine suspended? (medians hold)"
-        )
+    words += [
+        f"round {pause['round']} took {pause['seconds']:.3g} s: was the machine suspended? (medians hold)"
+        for pause in notes.get("pauses", [])[:3]
+    ]
     if step := notes.get("clock_step"):
         words.append(f"the clock moves in steps of {step * 1e3:.3g} ms, {notes['loops']} calls a measurement")
     return "".join(f"; {word}" for word in words)

@@ -1,0 +1,59 @@
+"""Results on the screen and in a file, also when the measuring or the writing fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tinybench.result import BenchmarkResult
+from tinybench.shell.files import keep
+from tinybench.shell.quick import comparison_table
+from tinybench.table import Table
+
+
+@contextmanager
+def rescued(save: Path | None, form: str) -> Iterator[None]:
+    """Print and write the complete rounds that an error or Ctrl-C carries, then let it go on."""
+    try:
+        yield
+    except BaseException as error:
+        if results := getattr(error, "results", None):
+            finish(results, comparison_table(results), form, save, rescue=True)
+        raise
+
+
+def finish(
+    results: dict[str, BenchmarkResult], table: Table, form: str, save: Path | None, rescue: bool = False
+) -> str:
+    """Write and print results; return what stood in the way of the file, where they then lie elsewhere."""
+    file, problem = keep(results, save, rescue)
+    print_results(results, table, form)
+    if problem and file is None and form != "json":
+        print_results(results, table, "json")
+    if problem or rescue:
+        where = f"in {file}" if file else "above, as JSON"
+        said = f"{problem}; " if problem else ""
+        print(f"tinybench: {said}{_rounds(results)} are {where}", file=sys.stderr)
+    return problem
+
+
+def _rounds(results: dict[str, BenchmarkResult]) -> str:
+    return f"the {next(iter(results.values())).count} complete rounds"
+
+
+def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) -> None:
+    match form:
+        case "json":
+            print(json.dumps({name: result.to_dict() for name, result in results.items()}))
+        case "markdown":
+            print(table.markdown())
+        case "csv":
+            print(table.csv())
+        case _:
+            system = next(iter(results.values())).metadata["system"]
+            load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
+            table.caption += f"; {system['cpu']}, {system['cores']} cores{load}"
+            print(table)
