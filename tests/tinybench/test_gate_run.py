@@ -341,6 +341,9 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_no_worktree(
     assert "the measurements are in found.json" in err
     assert git("worktree", "list").count("\n") == 1
     assert (repository / "found.json").is_file()
+    assert gate("HEAD~1", "HEAD", "--call", "task:once") == 130
+    [rescued] = repository.glob("tinybench-*.json")
+    assert f"the measurements are in {rescued.name}" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that can be caught")
