@@ -214,7 +214,8 @@ def made_ready(
     limit = math.inf if max_seconds is None else max_seconds
     if not (limit > 0 and (max_seconds is None or math.isfinite(limit))):
         raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
-    import_module("scipy.special")  # results need it; its import may take longer than measuring
+    for needed in ("numpy.random", "scipy.special"):  # their import may take longer than measuring
+        import_module(needed)
     until = clock() + limit if max_seconds else math.inf
     step = clock_step(clock)
     subjects = {}

@@ -251,6 +251,7 @@ class Subject:
             answers: list[Any] = []
             first = self.timed(lambda x: answers.append(call(x)), x, 1, clock)[0]
             refuse_later_answer(answers.pop(), model)
+            self.check_input()
             warmup_runs = 0 if 4 * first > seconds else int(min(seconds / max(first, 1e-9), warmup_runs))
         _, self.loops, notes = prepare(call, x, warmup_runs, clock, min(10.0, seconds))
         if first is not None:
@@ -316,17 +317,20 @@ def _call_in_turn(job: tuple[Call, list[Any]]) -> None:
 
 def clock_step(clock: Clock, seconds: float = 0.02) -> float:
     """Return the step in s of a clock that moves in coarse ones; 0.0 for a fine one, and for one that stands still."""
-    began, until = clock(), time.perf_counter() + seconds
-    if any(clock() != began for _ in range(100)):
-        return 0.0
+    readings = [clock() for _ in range(200)]
+    steps = {after - before for before, after in pairwise(readings)}
+    if steps != {0.0}:  # a fine clock moves between any two readings
+        return min(steps - {0.0}) if 0.0 in steps and min(steps - {0.0}) > 5e-7 else 0.0
+    began, until = readings[-1], time.perf_counter() + seconds
     while clock() == began and time.perf_counter() < until:
         pass
-    first = now = clock()
-    if first == began:
+    if clock() == began:
         return 0.0
-    while now == first:  # the first step was seen from somewhere within it
-        now = clock()
-    return now - first
+    moments = [clock()]
+    while len(moments) < 5:  # the first lies somewhere within a step
+        if (now := clock()) != moments[-1]:
+            moments.append(now)
+    return min(after - before for before, after in pairwise(moments[1:]))
 
 
 def share_calibration(subjects: Sequence[Subject], step: float = 0.0) -> None:
@@ -409,17 +413,21 @@ class Record:
         return self
 
     def in_time(self, orders: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-        """Yield orders, one at least, as long as a round of the mean length still fits into the time."""
+        """Yield orders, one at least, as long as a round like the shortest so far fits into the time."""
         subject = next(iter(self.subjects.values()))
-        clock, until, limited = subject.clock, subject.until, subject.until < math.inf
-        began, before = clock() if limited else 0.0, time.monotonic()
+        clock, until, shortest = subject.clock, subject.until, math.inf
+        limited = until < math.inf
+        now, real = clock() if limited else 0.0, time.monotonic()
         for rounds, order in enumerate(orders, 1):
             yield order
-            if limited and (now := clock()) + (now - began) / rounds > until:
-                return
-            if (real := time.monotonic()) - before > 1:
+            began, before, real = now, real, time.monotonic()
+            if real - before > 1:
                 self.pauses[rounds] = real - before
-            before = real
+            if limited:
+                now = clock()
+                shortest = min(shortest, now - began)
+                if now + shortest > until:
+                    return
 
     def add(self, name: str, seconds: float) -> None:
         """Keep a measurement in s per call."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import re
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -18,7 +23,26 @@ from tinybench.benchmark import system_info
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 
-BRIEF = ["--seconds", "0.2", "--seed", "1"]
+BRIEF = ["--seconds", "0.5", "--seed", "1"]
+
+
+ZOO = """import asyncio, time
+def snail(): return lambda x: time.sleep(0.4)
+def fails():
+    calls = iter(range(10**9))
+    def model(x):
+        time.sleep(1e-3)
+        if next(calls) > 400: raise ZeroDivisionError("weights")
+    return model
+def stopped():
+    calls = iter(range(10**9))
+    def model(x):
+        time.sleep(1e-3)
+        if next(calls) > 400: raise KeyboardInterrupt
+    return model
+async def answer(x): ...
+def later(): return answer
+"""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +68,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "broken.onnx": "no model",
         "other.json": '{"a": 1}',
         "broken.npz": "PK\x03\x04 no archive",
-        "zoo.py": "import time\nslow = lambda: lambda x: time.sleep(2e-4)\nquick = lambda: lambda x: time.sleep(1e-4)\n",
+        "zoo.py": ZOO + "slow = lambda: lambda x: time.sleep(2e-4)\nquick = lambda: lambda x: time.sleep(1e-4)\n",
         "typo.yaml": "latency_p59_ms: 1\n",
         "requirements.yaml": "latency_p95_ms: 1000\naccuracy_min: 0.93\n",
     }.items():
@@ -59,7 +83,8 @@ def _in_folder(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compare_as_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--batch", "64", *BRIEF]) == OK
+    command = ["compare", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--batch", "64", "--seconds", "3"]
+    assert main(command) == OK
     caption, _, head, first, second = capsys.readouterr().out.splitlines()
     assert "shuffled rounds" in caption
     assert f"{system_info()['cpu']}, " in caption  # on which machine
@@ -82,16 +107,89 @@ def test_compare_in_other_forms(form: str, capsys: pytest.CaptureFixture[str]) -
         assert len(text.splitlines()) == 4
 
 
+def test_the_time_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", "zoo:snail", "zoo:slow", "--data", "rows.npy", "--seconds", "2", "--format", "json"]
+    began = time.perf_counter()
+    assert main(command) == OK
+    results = {name: BenchmarkResult.from_dict(data) for name, data in json.loads(capsys.readouterr().out).items()}
+    measured = sum(sum(result.values) + result.metadata["warmup"]["seconds"] for result in results.values())
+    assert measured < 2.4 + 0.4
+    assert time.perf_counter() - began < 60
+    assert 1 <= results["zoo:snail"].count <= 4
+
+
+@pytest.mark.parametrize(("model", "code"), [("zoo:fails", WRONG), ("zoo:stopped", 130)])
+@pytest.mark.parametrize("command", ["compare zoo:slow", "measure"])
+def test_what_was_measured_before_an_error_is_kept(
+    command: str, model: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], files: Path
+) -> None:
+    file = tmp_path / "rounds.json"
+    arguments = [*command.split(), model, "--data", str(files / "rows.npy"), "--seconds", "60"]
+    assert main([*arguments, "--save", str(file)]) == code
+    shown = capsys.readouterr()
+    assert "interrupted by" in shown.out
+    assert f"complete rounds are in {file}" in shown.err
+    results = json.loads(file.read_text())["results"]
+    assert all("interrupted" in result["metadata"] for result in results.values())
+    assert len({len(result["values"]) for result in results.values()}) == 1
+
+
+def test_rounds_without_a_file_go_to_the_folder(
+    tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(files)
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "zoo:slow", "zoo:fails", "--data", str(files / "rows.npy"), "--seconds", "60"]) == WRONG
+    [file] = tmp_path.iterdir()
+    assert f"complete rounds are in {file.name}" in capsys.readouterr().err
+
+
+def test_a_full_disk_loses_nothing(
+    tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old.json"
+    old.write_text("{}")
+    command = ["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--save", str(old), *BRIEF]
+    written = Path.write_text
+
+    def full(room: Path | None) -> None:
+        def write(path: Path, text: str, **how: Any) -> int:
+            if room is None or path.parent != room:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return written(path, text, **how)
+
+        monkeypatch.setattr(Path, "write_text", write)
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(elsewhere))
+    full(elsewhere)
+    assert main(command) == WRONG
+    shown = capsys.readouterr()
+    assert "times as fast" in shown.out
+    assert f"cannot write {old} (No space left on device); " in shown.err
+    [file] = elsewhere.iterdir()
+    assert str(file) in shown.err
+    assert list(json.loads(file.read_text())["results"]) == ["zoo:slow", "zoo:quick"]
+    full(None)
+    assert main(command) == WRONG
+    shown = capsys.readouterr()
+    assert "above, as JSON" in shown.err
+    assert list(json.loads(shown.out.splitlines()[-1])) == ["zoo:slow", "zoo:quick"]
+    assert old.read_text() == "{}", "what stood there before is still there"
+
+
 def test_compare_functions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--margin", "2%", *BRIEF]) == OK
+    assert main(["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--margin", "2%", "--seconds", "2"]) == OK
     assert "faster" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_measure_saves_for_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "baseline.json"
-    assert main(["measure", "logistic.onnx", "--data", "rows.npy", "--save", str(file), *BRIEF]) == OK
+    command = ["measure", "logistic.onnx", "--data", "rows.npy", "--save", str(file), "--seconds", "2", "--seed", "1"]
+    assert main(command) == OK
     lines = capsys.readouterr().out.splitlines()
-    assert "median of 30 rounds over" in lines[0]
+    assert re.search(r"median of \d+ rounds over", lines[0])
     assert [line.split()[0] for line in lines[3:]] == ["median", "p90", "p95", "p99"]
     assert main(["gate", str(file), str(file), "--max-slowdown", "90%"]) == UNDECIDED
     assert "several sessions" in capsys.readouterr().out
@@ -185,6 +283,7 @@ def test_system(capsys: pytest.CaptureFixture[str]) -> None:
         ("measure logistic.onnx --data empty.npy", "holds no rows"),
         ("measure logistic.onnx --data rows.npy --batch 0", "--batch is 0"),
         ("measure logistic.onnx --data rows.npy --seconds -1", "seconds is"),
+        ("compare zoo:later zoo:slow --data rows.npy", "measure lambda x: asyncio.run(model(x))"),
         ("measure logistic.onnx --data wide.npy", "Got: 65 Expected: 64"),
         ("run logistic.onnx --data rows.npy", "has no labels"),
         ("run logistic.onnx --data digits.npz --requirements typo.yaml", "did you mean 'latency_p95_ms'"),
