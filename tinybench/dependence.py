@@ -67,34 +67,33 @@ def is_dependent(values: Sequence[float]) -> bool:
     return bool(excess > 1.7 * math.sqrt(weights**2 @ (n - lags) / (n * (n + 2))))
 
 
-def batch_length(values: Sequence[float]) -> int:
-    """Return how many values in a row make a batch: 1 unless they depend on one another, odd, and at least 6 batches.
+def batch_length(values: Sequence[float], least: int = 6) -> int:
+    """Return how many values in a row make a batch: 1 unless they depend on one another, odd, for `least` batches.
 
-    Three correlation times, where there are enough values for 6 batches: then batches hardly depend on one another.
+    Three correlation times, where there are values enough: then batches hardly depend on one another.
     """
     if not is_dependent(values):
         return 1
-    length = max(1, min(math.ceil(3 * correlation_time(values)), len(values) // 6))
+    length = max(1, min(math.ceil(3 * correlation_time(values)), len(values) // least))
     return length - 1 + length % 2  # the median of an odd number is as often above as below the truth
 
 
-def _batches(values: Sequence[float]) -> np.ndarray:
+def batch_means(values: Sequence[float], length: int) -> list[float]:
+    """Return the means of batches of so many values in a row. Schmeiser, Operations Research 30 (1982)."""
+    return [float(mean) for mean in np.mean(_batches(values, length), axis=1)]
+
+
+def batch_medians(values: Sequence[float], least: int = 6) -> list[float]:
+    """Return medians of batches that hardly depend on one another; the values themselves where they do not either."""
+    return [float(median) for median in np.median(_batches(values, batch_length(values, least)), axis=1)]
+
+
+def _batches(values: Sequence[float], length: int) -> np.ndarray:
     """Return one row for each batch; those values at the start that fill none are left out."""
-    length = batch_length(values)
     return np.asarray(values, dtype=float)[len(values) % length :].reshape(-1, length)
 
 
-def batch_medians(values: Sequence[float]) -> list[float]:
-    """Return medians of batches that hardly depend on one another; the values themselves where they do not either."""
-    return [float(median) for median in np.median(_batches(values), axis=1)]
-
-
-def batch_means(values: Sequence[float]) -> list[float]:
-    """Return the same of means. Schmeiser, Operations Research 30 (1982)."""
-    return [float(mean) for mean in np.mean(_batches(values), axis=1)]
-
-
-def caution(values: Sequence[float]) -> str:
+def caution(values: Sequence[float], least: int = 6) -> str:
     """Return a sentence on what dependence does to intervals of these values; "" where nothing is to be said."""
     n = len(values)
     if n < 2 or min(values) == max(values):
@@ -102,9 +101,9 @@ def caution(values: Sequence[float]) -> str:
     if not is_dependent(values):
         few = f"{n} values are too few to see whether they depend on one another"
         return few if n < FEW else ""
-    number, counts = n // batch_length(values), effective_count(values)
+    number, counts = n // batch_length(values, least), effective_count(values)
     found = f"values depend on one another (autocorrelation {autocorrelation(values):.1f}: {n} count as {counts:.0f})"
     if number == n:
         return f"{found}, too few for batches: intervals are too narrow; measure for longer"
     short = "" if number >= 10 else ", which are few: measure for longer"
-    return f"{found}: interval from {number} batches{short}"
+    return f"{found}: only intervals from batches hold, here {number}{short}"

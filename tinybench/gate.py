@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tinybench.comparison import Comparison
 
 HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
-MANY = 10**5  # more runs are no advice
+MANY = 10**8  # more runs are no advice
 # differ from one measurement to the next, or describe what was measured and not how
 _NO_CONDITION = re.compile(
-    r"(model|name|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|.*_shape|shape|stage|"
+    r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|.*_shape|shape|stage|"
     r"measured|processes|load_average|frequency|pools)"
 )
 # times under these do not compare: another clock, other work, or another pace of the processor
@@ -163,9 +163,13 @@ def gate_samples(
 
     Results of the same rounds compare round by round, others by the medians of their sessions.
     """
-    if same_rounds(worse, better) if paired is None else paired:
+    paired = same_rounds(worse, better) if paired is None else paired
+    marked = "sessions" in worse.metadata and worse.metadata["sessions"] == better.metadata.get("sessions")
+    if paired and not marked:
         return worse, better, True, "rounds"
     (first, some), (second, others) = by_session(worse), by_session(better)
+    if paired:
+        return first, second, True, "sessions" if some else "rounds"
     if not (some and others):
         return worse, better, False, "one session"
     return first, second, False, "runs" if first is worse and second is better else "sessions"
@@ -189,5 +193,5 @@ def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str],
         verdict = f"cannot tell: {names} differ{'s' if len(blocking) == 1 else ''}, and so may times; {cure}"
         return replace(gate, verdict=verdict, needs=None)
     if gate.needs is not None and gate.needs > MANY:
-        return replace(gate, verdict="cannot tell in reasonable time: the slowdown is close to the limit", needs=None)
+        return replace(gate, verdict="cannot tell: the slowdown is too close to the limit", needs=None)
     return gate

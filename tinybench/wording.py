@@ -64,9 +64,10 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
     None where percent are fine.
     """
     (low, high), ratio, verdict = comparison.ratio_ci, comparison.ratio, comparison.verdict
-    if not (low > 0 and math.isfinite(high)):
-        return None
     a, b, timed = comparison.name_a, comparison.name_b, comparison.unit == "s"
+    if not (low > 0 and math.isfinite(high)):
+        told = f"(ratio {times_text(ratio)}, no finite interval, {details})" if ratio > 10 else None
+        return told and f"{a} against {b} is {verdict} {told}"
     less, more = words_for("", comparison.unit) if comparison.metric != "throughput" else ("slower", "faster")
     if verdict == less and (ratio <= 0.1 or low < 0.01):
         value, ends = 1 / ratio, (1 / high, 1 / low)
