@@ -143,7 +143,8 @@ def markdown(runs: Sequence[Record], cases: Sequence[Case] = tuple(CASES)) -> st
     parts = [
         "# How often is a gate right?",
         f"`tinybench gate` with a limit of {LIMIT} %, on a machine shared with other busy programs. Every trial is a fresh\n"
-        "command on work in exactly this proportion; shares with their 95 % Wilson intervals.",
+        "command on work in exactly this proportion; shares with their 95 % Wilson intervals. `--run` measures both sides\n"
+        "in turn and stops once it knows; files are measured one after the other, and the machine changes in between.",
         Table(rows).markdown() if rows else "No trials.",
     ]
     for gate in (RUN, FILES):
