@@ -14,11 +14,13 @@ from tinybench.shell.options import (
     BATCH,
     DATA,
     FILE,
+    GATING,
     MEASURING,
     MODELS,
     REQUIREMENTS,
     THREADS,
     Group,
+    check_gating,
     share,
     with_options,
 )
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 OK, REGRESSION, UNDECIDED, WRONG = 0, 1, 2, 3
+GATE_CODES = {"passes": OK, "fails": REGRESSION}
 
 EXAMPLES = """\b
 examples:
@@ -36,6 +39,7 @@ examples:
   tinybench compare app.models:small app.models:large --data rows.npy --seconds 10 --format markdown
   tinybench measure model.onnx --data digits.npz --save baseline.json
   tinybench gate baseline.json candidate.json --max-slowdown 5%
+  tinybench gate --run v1.2 HEAD --call app.models:predict_once
   tinybench run a.onnx b.onnx --data digits.npz --out study
   tinybench study app.models:classifier --data digits.npz --out hardware
 
@@ -108,15 +112,30 @@ def compare(
 
 @commands.command()
 @click.argument("model")
+@click.option("--sessions", type=int, help="spread the time over so many fresh processes, as a gate on files needs it")
 @with_options(MEASURING)
 def measure(
-    model: str, data: Path, batch: int, threads: int, seconds: float, save: Path | None, form: str, **how: Any
+    model: str,
+    sessions: int | None,
+    data: Path,
+    batch: int,
+    threads: int,
+    seconds: float,
+    save: Path | None,
+    form: str,
+    **how: Any,
 ) -> int:
     """Measure the latency of one model.
 
     The median comes from 30 rounds spread over the time, the tail from single calls. The rounds are what --save writes,
     for a later `tinybench gate`.
     """
+    if sessions is not None:
+        from tinybench.shell.gate_run import measure_in_sessions
+
+        about = {"data": data, "batch": batch, "threads": threads}
+        problem = measure_in_sessions(model, sessions, seconds, form, how["seed"], save, **about)
+        return WRONG if problem else OK
     from tinybench.shell.files import load_data, load_models
     from tinybench.shell.output import finish, rescued
     from tinybench.shell.quick import measure_one, tail_table
@@ -129,30 +148,37 @@ def measure(
 
 
 @commands.command()
-@click.argument("baseline", type=FILE)
-@click.argument("candidate", type=FILE)
-@click.option("--max-slowdown", type=share, default="5%", help="such as 5% or 0.05")
-@click.option("--model", help="which model, where a file holds several")
-@click.option("--allow", multiple=True, metavar="NAME...", help="conditions that may differ, as the refusal names them")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@click.argument("old")
+@click.argument("new")
+@with_options(GATING)
 def gate(
-    baseline: Path, candidate: Path, max_slowdown: float, model: str | None, allow: Sequence[str], form: str
+    old: str, new: str, max_slowdown: float, model: str | None, allow: Sequence[str], run: bool, form: str, **how: Any
 ) -> int:
     """Has the candidate become slower than allowed.
 
-    Both are files written by --save, or by BenchmarkResult.to_dict(). Exit code 0: no; 1: yes; 2: these measurements
-    cannot tell, and how many would. For continuous integration.
+    Two files written by --save, or by BenchmarkResult.to_dict(); best of `measure --sessions 10`. Or measured now, with
+    --run, in fresh processes that take turns: commands in quotes, .onnx or .joblib files with --data, functions as
+    module:function, or with --call two commits ("." is the working tree). It stops as soon as it knows; a wrong verdict
+    has a probability of 2 % at most.
+
+    Exit code 0: no; 1: yes; 2: these measurements cannot tell, and how many would. For continuous integration.
     """
+    check_gating(run)
+    if run:
+        from tinybench.shell.gate_run import run_gate
+
+        return GATE_CODES.get(run_gate(old, new, max_slowdown, form=form, **how), UNDECIDED)
     from tinybench.comparison import regression_gate
     from tinybench.shell.files import load_result
 
-    found = regression_gate(load_result(baseline, model), load_result(candidate, model), max_slowdown, allow=allow)
+    baseline, candidate = load_result(Path(old), model), load_result(Path(new), model)
+    found = regression_gate(baseline, candidate, max_slowdown, allow=allow)
     if form == "json":
         fields = {"verdict": found.verdict, "slowdown": found.slowdown, "interval": found.interval}
         print(json.dumps(fields | {"needs": found.needs, "max_slowdown": found.max_slowdown}))
     else:
         print(found)
-    return {"passes": OK, "fails": REGRESSION}.get(found.verdict, UNDECIDED)
+    return GATE_CODES.get(found.verdict, UNDECIDED)
 
 
 def _requirements(file: Path | None) -> Requirements | None:

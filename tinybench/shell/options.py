@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 
 class Command(click.Command):
@@ -67,6 +68,31 @@ MEASURING = [
     click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
     click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
 ]
+
+GATING = [
+    click.option("--max-slowdown", type=share, default="5%", help="such as 5% or 0.05"),
+    click.option("--model", help="which model, where a file holds several"),
+    click.option("--allow", multiple=True, metavar="NAME...", help="conditions that may differ"),
+    click.option("--run", is_flag=True, help="measure now; OLD and NEW are commands, models, functions or commits"),
+    click.option("--call", metavar="TARGET", help="what to run in two commits: function, model or command"),
+    click.option("--data", type=FILE, metavar="FILE", help="input of models; a function then returns a model"),
+    BATCH,
+    THREADS,
+    click.option("--seconds", default=60.0, help="time to measure at most"),
+    click.option("--seed", type=int, help="seed of the order of the rounds"),
+    click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
+    click.option("--format", "form", type=click.Choice(["table", "json"]), default="table"),
+]
+
+
+def check_gating(run: bool) -> None:
+    """Refuse options of `gate --run` without it, and options for files with it."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    wrong = given & ({"model", "allow"} if run else {"call", "data", "batch", "threads", "seconds", "seed", "save"})
+    if wrong:
+        options = ", ".join(f"--{name}" for name in sorted(wrong))
+        raise click.UsageError(f"{options}: only {'without' if run else 'with'} --run")
 
 
 def with_options(options: Sequence[Any]) -> Callable[[Any], Any]:

@@ -1,0 +1,251 @@
+"""`tinybench gate --run`: measure old and new in sessions of fresh processes until the gate knows."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tinybench.comparison import anytime_interval, sign_e_value
+from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.shell.files import keep
+from tinybench.shell.output import finish
+from tinybench.shell.running import run_sessions, stopping_on_term
+from tinybench.shell.sessions import Measured
+from tinybench.shell.targets import Target, read_target, read_targets
+from tinybench.shell.worker import ProcessorWait
+from tinybench.table import Table
+from tinybench.wording import finite, short_number, span
+
+# Evidence in both directions at which an interval gives up a median. In one direction it is twice that, less what is
+# left for the other (below 3 %): 50, so that each end is wrong with 2 % at most, however often one looks.
+STOP_AT = 26.0
+LEAST, MOST = 8, 10_000  # sessions that can decide if all agree; more are not worth a forecast
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the sessions say so far; ``str`` gives it as lines to read.
+
+    The verdict is ``passes``, ``fails``, or ``cannot tell`` with what it would take; `ratio` is new / old, the median
+    over sessions, None before the first. Each end of `interval` is wrong with a probability of at most 2 %, whenever
+    one looks.
+    """
+
+    verdict: str
+    old: str
+    new: str
+    ratio: float | None
+    interval: tuple[float, float]
+    limit: float
+    sessions: int
+    seconds: float
+    needs: int | None
+    medians: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the verdict, what was measured and how, and the notes."""
+        lines = [f"{self.verdict} (limit {100 * self.limit:.3g} % slower): {self._change()}"]
+        if self.medians:
+            factor, unit = scale_unit(min(self.medians.values()), "s")
+            times = ", ".join(f"{name} {seconds / factor:.4g} {unit}" for name, seconds in self.medians.items())
+            lines.append(f"medians: {times}; {self.sessions} sessions in fresh processes, {self.seconds:.1f} s")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _change(self) -> str:
+        if self.ratio is None:
+            return f"{self.new} against {self.old}: nothing measured yet"
+        low, high = self.interval
+        if self.ratio >= 2:
+            times = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else "no interval yet"
+            return f"{self.new} takes {self.ratio:.3g} times as long as {self.old} ({times})"
+        change, ends = 100 * (self.ratio - 1), (100 * (low - 1), 100 * (high - 1))
+        interval = span(ends, "%") if math.isfinite(high) else "no interval yet"
+        sign = "+" if change > 0 else ""
+        return f"{self.new} against {self.old}: time {sign}{short_number(change, ends)} % ({interval})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that is known as plain data for ``json.dumps``."""
+        interval = None if not math.isfinite(self.interval[1]) else (self.interval[0] - 1, self.interval[1] - 1)
+        slowdown = None if self.ratio is None else self.ratio - 1
+        fields = asdict(self) | {"slowdown": slowdown, "interval": interval, "max_slowdown": self.limit}
+        return finite(fields | {"notes": list(self.notes)})  # type: ignore[no-any-return]
+
+
+def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
+    """Return about how many more sessions decide, if they fall on the sides of a limit as so far; None: too many."""
+    n = len(logs)
+    above = sum(value > limit for value in logs)
+    share = max(above, n - above) / n if n else 1.0
+    size = max(LEAST, n + 1)
+    while size <= MOST:
+        if sign_e_value(round(share * size), size) >= STOP_AT:
+            return size - n
+        size += max(1, size // 50)
+    return None
+
+
+def judged(logs: Sequence[float], limit: float) -> tuple[str, tuple[float, float]]:
+    """Return ``passes``, ``fails`` or nothing yet, and the interval of new / old that says so."""
+    low, high = (math.exp(end) for end in anytime_interval(logs, STOP_AT))
+    return "passes" if high <= 1 + limit else "fails" if low > 1 + limit else "", (low, high)
+
+
+def log_ratios(measured: Measured) -> list[float]:
+    """Return the logarithm of new / old of each session."""
+    return measured.medians(lambda row: math.log(row["new"] / row["old"]))
+
+
+def answer_so_far(
+    targets: Mapping[str, Target], measured: Measured, limit: float, seconds: float, notes: Sequence[str] = ()
+) -> Answer:
+    """Return what the sessions so far say about the ratio of new to old."""
+    logs = log_ratios(measured)
+    verdict, interval = judged(logs, limit)
+    needs = None if verdict else sessions_needed(logs, math.log1p(limit))
+    if not verdict:
+        verdict = undecided(needs, seconds / max(1, len(logs)))
+    return Answer(
+        verdict,
+        targets["old"].label,
+        targets["new"].label,
+        math.exp(median(logs)) if logs else None,
+        interval,
+        limit,
+        len(logs),
+        seconds,
+        needs,
+        {name: median(values) for name, values in measured.values.items() if values},
+        (*notes, *remarks(targets, measured)),
+    )
+
+
+def undecided(needs: int | None, each: float) -> str:
+    """Return that the gate cannot tell, and what it would take at so many seconds a session."""
+    if needs is None:
+        return f"cannot tell: would need over {MOST:,} sessions, so close is the ratio to the limit"
+    more = f"{needs} more session{'s' * (needs > 1)}"
+    return f"cannot tell: needs about {more} (about {max(1.0, needs * each):.0f} s more)"
+
+
+def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
+    """Yield what a reader must know besides the number."""
+    if same_code(targets["old"], targets["new"], measured):
+        yield "old and new run the same bytes"
+    for name in targets:
+        if measured.busy.get(name, 1.0) < 0.05:
+            yield f"{name} waits most of its time (sleep, disk, network), and that wait is in what was measured"
+
+
+def same_code(old: Target, new: Target, measured: Measured) -> bool:
+    """Whether both sides are known to run the same files; of commands in two commits nothing is known."""
+    if not old.commit or old.is_file:
+        return old.digests() == new.digests()
+    files = measured.files.get("old")
+    return bool(files) and files == measured.files.get("new")
+
+
+def run_gate(
+    old: str,
+    new: str,
+    limit: float,
+    *,
+    call: str | None = None,
+    seconds: float = 60.0,
+    seed: int | None = None,
+    save: Path | None = None,
+    form: str = "table",
+    **how: Any,
+) -> str:
+    """Measure old and new until it is decided, print and save the answer, and return the verdict.
+
+    Whatever ends it early, an exception or Ctrl-C, comes after what was measured is printed and saved.
+    """
+    if save and not save.absolute().parent.is_dir():
+        raise FileNotFoundError(f"--save {save}: there is no folder {save.absolute().parent}")
+    measured, began = Measured({"old": [], "new": []}), time.monotonic()
+    with stopping_on_term(), read_targets(old, new, call, **how) as (targets, notes):
+        interrupted = True
+        try:
+            run_sessions(targets, measured, seconds, seed=seed, decided=lambda: judged(log_ratios(measured), limit)[0])
+            interrupted = False
+        finally:
+            answer = answer_so_far(targets, measured, limit, time.monotonic() - began, notes)
+            if measured.count or not interrupted:
+                show_answer(answer, form)
+            problem = keep_rounds(measured.results(targets), save, interrupted) if measured.count else ""
+        if problem:
+            raise OSError(problem)
+        return answer.verdict
+
+
+def show_answer(answer: Answer, form: str) -> None:
+    """Print the answer with its conditions."""
+    from tinybench.benchmark import system_info
+
+    system = system_info()
+    load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
+    if form == "json":
+        print(json.dumps(answer.to_dict() | {"system": system}), flush=True)
+    else:
+        wait = "without" if can_tell_waits() else "with"
+        where = f"on {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}"
+        print(f"{answer}\n{where}; {wait} the wait for a busy processor", flush=True)
+
+
+def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:
+    """Write all rounds where asked to, or after an interruption; say where, and return what stood in the way."""
+    file, problem = keep(results, save, interrupted)
+    if file:
+        print(f"the measurements are in {file}", file=sys.stderr)
+    return problem
+
+
+def can_tell_waits() -> bool:
+    """Whether this system tells how long a process waits for a processor."""
+    wait = ProcessorWait()
+    wait.close()
+    return wait.file >= 0
+
+
+def measure_in_sessions(
+    model: str, sessions: int, seconds: float, form: str, seed: int | None = None, save: Path | None = None, **how: Any
+) -> str:
+    """Measure one model in so many fresh processes, print and save it; return what stood in the way of the file."""
+    if sessions < 1:
+        raise ValueError(f"--sessions is {sessions}; it takes at least 1")
+    target = read_target(model, Path.cwd(), **how)
+    name = Path(target.label).stem if target.is_file else target.label
+    measured, problem, interrupted = Measured({name: []}), "", True
+    with stopping_on_term():
+        try:
+            run_sessions({name: target}, measured, seconds, seed=seed, sessions=sessions)
+            interrupted = False
+        finally:  # what was measured, whatever ended it
+            if measured.count:
+                results = measured.results({name: target})
+                problem = finish(results, sessions_table(name, measured, sessions), form, save, interrupted)
+    return problem
+
+
+def sessions_table(name: str, measured: Measured, sessions: int) -> Table:
+    """Return the median of each session."""
+    medians = measured.medians(lambda row: row[name])
+    factor, unit = scale_unit(median(medians), "s")
+    rounds = list(Counter(measured.sessions).values())
+    rows = [
+        {"session": str(number), f"median ({unit})": f"{value / factor:.4g}", "rounds": str(count)}
+        for number, (value, count) in enumerate(zip(medians, rounds, strict=True), 1)
+    ]
+    fewer = "" if len(medians) == sessions else f" of {sessions}; for all of them give more --seconds"
+    spread = f"{min(medians) / factor:.4g} to {max(medians) / factor:.4g} {unit}"
+    caption = f"{name}: {median(medians) / factor:.4g} {unit} ({spread}), medians of {len(medians)} sessions{fewer}"
+    return Table(rows, caption)
