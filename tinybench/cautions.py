@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,8 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
     seconds = rounds * round_seconds if round_seconds else None
     if rounds > MANY_ROUNDS if seconds is None else seconds > LONG:
         within = 100 * max(1 - ratio_ci[0], ratio_ci[1] - 1)
-        return f"undecided: not decidable in reasonable time, within ± {within:.2g} %"
+        known = f", within ± {within:.2g} %" if within < 100 else ""
+        return f"undecided: not decidable in reasonable time{known}"
     if seconds is None or seconds < 10:
         return verdict
     return f"{verdict} ({f'{seconds:.0f} s' if seconds < 120 else f'{seconds / 60:.0f} min'})"
@@ -126,9 +127,20 @@ def last_start(subjects: Mapping[str, Subject]) -> float:
 
 
 def judged(
-    verdict: str, a: BenchmarkResult, b: BenchmarkResult, paired: bool, margin: float, difference: float, *ends: float
+    verdict: str,
+    a: BenchmarkResult,
+    b: BenchmarkResult,
+    paired: bool,
+    margin: float,
+    difference: float,
+    ratio: float,
+    ratio_ci: tuple[float, float],
+    decide_again: Callable[[float, tuple[float, float]], str],
 ) -> tuple[str, str]:
     """Return the verdict in words, as far as clock and machine allow one, with advice, and what to keep in mind."""
+    low, high = ratio_ci
+    if verdict.startswith("undecided") and 2 * low < high < math.inf:  # far ends count as logarithms
+        verdict = decide_again(math.log(ratio), (math.log(low), math.log(high)))
     said = cautions_on(a.values, b.values, paired, a.unit)
     if (
         not paired
@@ -144,4 +156,4 @@ def judged(
     if timed and not open_ and verdict != "equivalent" and abs(difference) < LAYOUT:
         return "undecided: less than 1 ns a call, by which two copies of one function differ", "; ".join(said)
     verdict = in_words(verdict, a.metric_name, a.unit)
-    return advised(verdict, (ends[0], ends[1]), seconds_a_round(a, b)), "; ".join(said)
+    return advised(verdict, ratio_ci, seconds_a_round(a, b)), "; ".join(said)

@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -402,9 +403,8 @@ def compare(
         verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), n, margin, confidence)
     else:
         verdict = decide(difference, difference_ci, n, 0.0, confidence)
-    if verdict.startswith("undecided") and 2 * ratio_ci[0] < ratio_ci[1] < math.inf:  # far ends count as logarithms
-        verdict = decide(math.log(ratio), (math.log(ratio_ci[0]), math.log(ratio_ci[1])), n, 0.0, confidence)
-    verdict, caution = judged(verdict, a, b, paired, margin, difference, *ratio_ci)
+    again = partial(decide, n=n, confidence=confidence)
+    verdict, caution = judged(verdict, a, b, paired, margin, difference, ratio, ratio_ci, again)
     found = ratio, ratio_ci, difference, difference_ci, p, effect, verdict
     about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": {**checks, **dependence}, "caution": caution}
     method += ", of medians of batches" if min(len(x), len(y)) < n else ""
@@ -532,7 +532,8 @@ def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: 
     ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))
     effect, confidence = cohens_d_paired(a.values, b.values) if a.count > 1 else 0.0, 1 - 1 / stop_at
     verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), a.count, margin, confidence)
-    verdict, caution = judged(verdict, a, b, True, margin, difference, *ratio_ci)
+    again = partial(decide, n=a.count, confidence=confidence)
+    verdict, caution = judged(verdict, a, b, True, margin, difference, ratio, ratio_ci, again)
     checks = {"e_value": highest, **independent_values(a.values, b.values, True)[2]}
     found = ratio, ratio_ci, difference, anytime_interval(differences, stop_at), min(1.0, 1 / highest), effect, verdict
     about: Any = {"metric": "latency", "unit": "s", "checks": checks, "caution": caution}

@@ -82,7 +82,8 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
         return None
     if ends[1] < 1000 and ends[1] < 3 * ends[0]:
         return f"{kind.format(short_number(value, ends))} ({level} {span(ends, '')}, {details})"
-    return f"{kind.format(times_text(value))} ({level} {times_text(ends[0])}–{times_text(ends[1])}, {details})"
+    reach = "–".join(dict.fromkeys(map(times_text, ends)))
+    return f"{kind.format(times_text(value))} ({level} {reach}, {details})"
 
 
 def p_and_n(comparison: Comparison) -> tuple[str, str]:
