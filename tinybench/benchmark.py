@@ -233,13 +233,13 @@ def _name_of(model: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def confidence_of_choice(rates: Mapping[int, Sequence[float]], best: int, confidence: float = 0.95) -> float:
+def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence: float = 0.95) -> float:
     """Return at which level the interval of the best of several rates holds, though the same rounds chose it.
 
     Where other rates reach up to its interval any of them might have been chosen: Bonferroni's level over so many.
     """
 
-    def ends(values: Sequence[float]) -> tuple[float, float]:
+    def ends(values: list[float]) -> tuple[float, float]:
         try:
             return percentile_interval(values, 50, confidence)
         except ValueError:  # too few for an interval
@@ -253,9 +253,9 @@ def confidence_of_choice(rates: Mapping[int, Sequence[float]], best: int, confid
 def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
     """Return the throughput in ``rows/s`` at the batch size of the highest median, from seconds per call by batch size.
 
-    One value for each measurement; ``confidence`` is what `confidence_of_choice` says. The metadata is that of the latencies of this size; ``batch_size`` has the size,
-    ``by_batch`` for each size (as text, for JSON) the medians of ``throughput`` in rows per second and of ``latency``
-    in s. Raises ValueError if there is no batch size, or one is not a positive whole number.
+    One value for each measurement; ``confidence`` is what `confidence_of_choice` says. The metadata is that of the
+    latencies of this size; ``batch_size`` has the size, ``by_batch`` for each size (as text, for JSON) the medians of
+    ``throughput`` in rows per second and of ``latency`` in s. Raises ValueError if there is no batch size, or one is not a positive whole number.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
