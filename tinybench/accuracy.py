@@ -176,10 +176,20 @@ def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tupl
     return truth, said
 
 
-def counted(correct: int, total: int, confidence: float) -> dict[str, Any]:
-    """Return counts, accuracy and Wilson interval as metadata."""
+def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
+    """Return counts, accuracy, Wilson interval, and which rows are right (bits in hexadecimal digits) as metadata."""
+    correct, total = int(np.sum(right)), len(right)
     interval = list(wilson_interval(correct, total, confidence))
-    return {"correct": correct, "total": total, "accuracy": correct / total, "wilson_interval": interval}
+    found = {"correct": correct, "total": total, "accuracy": correct / total, "wilson_interval": interval}
+    return found | {"right": np.packbits(right).tobytes().hex()}
+
+
+def rows_right(metadata: Mapping[str, Any]) -> np.ndarray | None:
+    """Return for each row whether it was right, from the metadata that `counted` made; None where it is not known."""
+    if "right" not in metadata:
+        return None
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(metadata["right"]), np.uint8))
+    return bits[: metadata["total"]].astype(bool)
 
 
 def measure_accuracy(
@@ -211,9 +221,9 @@ def measure_accuracy(
     Returns
     -------
     BenchmarkResult
-        One fraction for each dataset. The metadata holds ``correct``, ``total``, ``accuracy`` and
-        ``wilson_interval`` of all rows together, the same for each dataset under ``datasets``, and what the
-        ``outputs`` were taken for.
+        One fraction for each dataset. The metadata holds ``correct``, ``total``, ``accuracy``,
+        ``wilson_interval`` and ``right`` (a bit for each row) of all rows together, the same for each dataset under
+        ``datasets``, and what the ``outputs`` were taken for.
 
     Raises
     ------
@@ -230,15 +240,14 @@ def measure_accuracy(
     kind = output_kind(everything) if outputs == "auto" else outputs
     if classes is None:
         classes = known_classes(model, kind, everything, named)
-    per_dataset = {}
+    right = {}
     for name, (_, y) in named.items():
         predicted = predicted_labels(answers[name], kind, classes, threshold)
         y, predicted = checked_labels(y, predicted, f"{name}: the prediction")
-        per_dataset[name] = counted(int(np.sum(predicted == y)), len(y), confidence)
-    correct = sum(counts["correct"] for counts in per_dataset.values())
-    total = sum(counts["total"] for counts in per_dataset.values())
+        right[name] = predicted == y
+    per_dataset = {name: counted(rows, confidence) for name, rows in right.items()}
     metadata = {
-        **counted(correct, total, confidence),
+        **counted(np.concatenate(list(right.values())), confidence),
         "datasets": per_dataset,
         "confidence": confidence,
         "outputs": kind,
@@ -362,21 +371,40 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
     return McNemarResult(p_value, only_a, only_b, len(truth), exact)
 
 
+def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the exact interval of a mean of which so many events were counted; none of them may be likely.
+
+    Garwood, Biometrika 28 (1936).
+    """
+    from scipy.special import gammaincinv
+
+    tail = (1 - confidence) / 2
+    return float(gammaincinv(count, tail)) if count else 0.0, float(gammaincinv(count + 1, 1 - tail))
+
+
+def exact_p(only_a: int, only_b: int) -> float:
+    """Return the two-sided p value of an exact McNemar test."""
+    from scipy.special import bdtr
+
+    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+
+
 def difference_interval(only_a: int, only_b: int, rows: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the interval of the difference of two accuracies on the same rows, within −1 and 1.
 
-    `only_a` and `only_b` are the rows that only the first or the second model gets right. Raises ValueError if a count
-    is negative, or they are more than `rows`. Agresti, Min, Statistics in Medicine 24 (2005).
+    `only_a` and `only_b` are the rows that only the first or the second model gets right. Each side misses by at most
+    half of 1 − `confidence`, and 0 lies outside only where `exact_p` is below 1 − `confidence`. Raises ValueError if a
+    count is negative, or they are more than `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
-    from scipy.special import ndtri
-
     if only_a < 0 or only_b < 0 or rows < 1 or only_a + only_b > rows:
         raise ValueError(f"{only_a} and {only_b} discordant of {rows} rows cannot be")
-    n = rows + 2
-    difference = (only_a - only_b) / n
-    spread = math.sqrt(only_a + only_b + 1 - (only_a - only_b) ** 2 / n) / n
-    reach = float(ndtri(0.5 + confidence / 2)) * spread
-    return max(-1.0, difference - reach), min(1.0, difference + reach)
+    low_a, high_a = count_interval(only_a, confidence)
+    low_b, high_b = count_interval(only_b, confidence)
+    lower = only_a - only_b - math.hypot(only_a - low_a, high_b - only_b)
+    upper = only_a - only_b + math.hypot(high_a - only_a, only_b - low_b)
+    if exact_p(only_a, only_b) >= 1 - confidence:
+        lower, upper = min(lower, 0.0), max(upper, 0.0)
+    return max(-1.0, lower / rows), min(1.0, upper / rows)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise, repeat
 from statistics import fmean, median
 from typing import Any
@@ -16,41 +18,27 @@ import numpy as np
 
 from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
+from tinybench.rounds import ONNX_DTYPES, Record, Subject, clock_step, fed_by_name, share_calibration
 from tinybench.timer import calibrate_loops, timer_overhead
 
 Clock = Callable[[], float]
 Call = Callable[[Any], Any]
-_ONNX_DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-    "tensor(float16)": "float16",
-    "tensor(int64)": "int64",
-    "tensor(int32)": "int32",
-    "tensor(int8)": "int8",
-    "tensor(uint8)": "uint8",
-    "tensor(bool)": "bool",
-    "tensor(string)": "str",
-}
 
 
 def session_call(session: Any) -> Call:
-    """Return a function of one array that runs an ONNX Runtime session with one input, and returns its last output.
+    """Return a function of one array that runs an ONNX Runtime session, and returns its last output.
 
     The array is cast to the input's dtype, without a copy where it has it already. The last output of a classifier
-    converted by skl2onnx holds the probabilities, which follow the labels. Raises TypeError if the session takes more
-    than one input, or one of a type without NumPy counterpart.
+    converted by skl2onnx holds the probabilities, which follow the labels. A session of several inputs is fed by name.
+    Raises TypeError if an input is of a type without NumPy counterpart.
     """
     inputs = session.get_inputs()
+    for node in inputs:
+        if node.type not in ONNX_DTYPES:
+            raise TypeError(f"the session's input {node.name!r} is a {node.type}; known are {', '.join(ONNX_DTYPES)}")
     if len(inputs) != 1:
-        names = ", ".join(node.name for node in inputs)
-        raise TypeError(
-            f"the session takes {len(inputs)} inputs ({names}); pass a function of one argument that feeds them"
-        )
-    if inputs[0].type not in _ONNX_DTYPES:
-        raise TypeError(
-            f"the session's input {inputs[0].name!r} is a {inputs[0].type}; known are {', '.join(_ONNX_DTYPES)}"
-        )
-    name, dtype = inputs[0].name, np.dtype(_ONNX_DTYPES[inputs[0].type])
+        return fed_by_name(session)
+    name, dtype = inputs[0].name, np.dtype(ONNX_DTYPES[inputs[0].type])
     outputs = [node.name for node in session.get_outputs()]
 
     def call(x: Any) -> Any:
@@ -149,7 +137,7 @@ def warm_up(
     began = clock()
     first = timed_calls(lambda _: call(*inputs), None, 1, clock)[0]
     calls, seconds, falling, medians = 1, first, True, [first]
-    while calls < max(3, min_calls) or seconds < min_seconds or (falling and seconds < max_seconds):
+    while calls < max(3, min_calls) or (seconds < max_seconds and (seconds < min_seconds or falling)):
         block = timed_calls(lambda _: call(*inputs), None, runs_within(min_seconds / 5, medians[-1]), clock)
         falling = median(block) < 0.98 * min(medians)
         medians.append(median(block))
@@ -160,31 +148,40 @@ def warm_up(
 
 
 def as_input(inputs: Any) -> Any:
-    """Return lists and tuples as an array, anything else as it is; ValueError with the shape if it is empty."""
-    x = np.asarray(inputs) if isinstance(inputs, list | tuple) else inputs
-    if 0 in np.shape(x):
-        raise ValueError(f"the input is empty: its shape is {tuple(np.shape(x))}")
-    return x
+    """Return an input as it was given; ValueError with its shape if it is empty."""
+    if 0 in shape_of(inputs):
+        raise ValueError(f"the input is empty: its shape is {shape_of(inputs)}")
+    return inputs
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """Return the shape of an array, table, or list of equal rows; of other lists their length, of the rest ``()``."""
+    try:
+        return tuple(int(size) for size in getattr(x, "shape", None) or np.shape(x))
+    except (TypeError, ValueError):  # rows of different length
+        return (len(x),)
 
 
 def describe_input(x: Any) -> dict[str, Any]:
     """Return shape, dtype and batch size of an input: the first axis counts the batch if there is a second one."""
-    shape = [int(size) for size in np.shape(x)]
+    shape = list(shape_of(x))
     dtype = str(getattr(x, "dtype", type(x).__name__))
     return {"input_shape": shape, "input_dtype": dtype, "batch_size": shape[0] if len(shape) > 1 else 1}
 
 
-def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, int, dict[str, Any]]:
+def prepare(
+    model: Any, x: Any, warmup_runs: int, clock: Clock, max_seconds: float = 10.0
+) -> tuple[Call, int, dict[str, Any]]:
     """Get a model ready for the timed line: return it as a warm function of one array, loops per measurement, and
     metadata.
 
-    At least `warmup_runs` untimed calls (see `warm_up`), 0 for none. Loops are 1, but below 10 µs a call as many as
-    `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input` says,
-    ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in s,
-    ``clock``, ``gc_enabled``.
+    At least `warmup_runs` untimed calls, 0 for none, and `max_seconds`: see `warm_up`. Loops are 1, but below 10 µs a
+    call as many as `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input`
+    says, ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in
+    s, ``clock``, ``gc_enabled``.
     """
     call = as_callable(model)
-    warmup = warm_up(call, x, min_calls=warmup_runs, clock=clock) if warmup_runs else None
+    warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
     too_short = warmup is not None and warmup["median"] < 10e-6
     loops = calibrate_loops(lambda: call(x), 10e-6, clock=clock) if too_short else 1
     metadata = {
@@ -200,8 +197,45 @@ def prepare(model: Any, x: Any, warmup_runs: int, clock: Clock) -> tuple[Call, i
     return call, loops, metadata
 
 
+def made_ready(
+    models: Mapping[str, Any],
+    given: Mapping[str, Any],
+    warmup_runs: int,
+    clock: Clock,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
+    max_seconds: float | None = None,
+) -> dict[str, Subject]:
+    """Return models as warm subjects, each with the input of its name; see `ready`."""
+    check_runs("warmup_runs", warmup_runs, 0)
+    limit = math.inf if max_seconds is None else max_seconds
+    if not (limit > 0 and (max_seconds is None or math.isfinite(limit))):
+        raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
+    import_module("scipy.special")  # results need it; its import may take longer than measuring
+    until = clock() + limit if max_seconds else math.inf
+    step = clock_step(clock)
+    subjects = {}
+    for name, model in models.items():
+        by_name = isinstance(given[name], dict) and callable(getattr(model, "get_inputs", None))
+        call = fed_by_name(model) if by_name else as_callable(model)
+        subject = Subject(name, call, given[name], timed_calls, clock, setup, sync, until=until)
+        subject.make_ready(prepare, warmup_runs, limit / 4 / len(models), step)
+        subject.metadata |= {"model": getattr(model, "__name__", type(model).__name__), "warmup_runs": warmup_runs}
+        subject.metadata |= describe_input(given[name])
+        subjects[name] = subject
+    share_calibration(list(subjects.values()), step)
+    return subjects
+
+
 def measure_latency(
-    model: Any, inputs: Any, warmup_runs: int = 5, measurement_runs: int = 10, clock: Clock = time.perf_counter
+    model: Any,
+    inputs: Any,
+    warmup_runs: int = 5,
+    measurement_runs: int = 10,
+    clock: Clock = time.perf_counter,
+    *,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
     """Measure the steady latency of one model.
 
@@ -210,13 +244,19 @@ def measure_latency(
     model
         See `as_callable`.
     inputs
-        The array to call it with. An ONNX session whose dtype differs casts it within the measured time.
+        What to call it with, as it is; ``arguments(...)`` of `tinybench.rounds` for several arguments, a dictionary by
+        name for an ONNX session of several inputs. A session whose dtype differs casts within the measured time.
     warmup_runs
         At least so many untimed calls, more as long as the latency falls (see `warm_up`); 0 for none.
     measurement_runs
         Number of measurements.
     clock
         Returns seconds.
+    setup
+        Called before each call, outside the time: takes the input and returns what to call with, as `copy.deepcopy`
+        does for a model that changes its input.
+    sync
+        Waits for a device that answers later, such as ``torch.cuda.synchronize``; within the time, after each call.
 
     Returns
     -------
@@ -226,9 +266,10 @@ def measure_latency(
     Raises
     ------
     TypeError
-        If `model` cannot be called.
+        If `model` cannot be called, or its call returns before the work is done: a coroutine, a generator, a future.
     ValueError
-        If a number of runs is negative or not a whole number, `measurement_runs` is 0, or the input is empty.
+        If a number of runs is negative or not a whole number, `measurement_runs` is 0, the input is empty, or the model
+        changes its input.
     RuntimeError
         If the clock stands still or runs backwards.
 
@@ -237,12 +278,11 @@ def measure_latency(
     Contiguous measurements know only the moment: see `measure_session_latency` for a latency that holds for longer,
     `measure_latencies` to compare models.
     """
-    check_runs("warmup_runs", warmup_runs, 0)
     check_runs("measurement_runs", measurement_runs, 1)
-    x = as_input(inputs)
-    call, loops, metadata = prepare(model, x, warmup_runs, clock)
-    values = timed_calls(call, x, measurement_runs, clock, loops, metadata["timer_overhead"])
-    return BenchmarkResult("latency", values, {**metadata, "order": "one model alone"}, unit="s")
+    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
+    values = subject.times(measurement_runs)
+    subject.check_input()
+    return BenchmarkResult("latency", values, {**subject.metadata, "order": "one model alone"}, unit="s")
 
 
 def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
@@ -290,17 +330,33 @@ def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
     """
     if not models:
         raise ValueError("models is empty; pass a dictionary such as {'fp32': session}")
-    if not isinstance(inputs, dict):
-        x = as_input(inputs)
-        return dict.fromkeys(models, x)
+    if not (isinstance(inputs, dict) and set(inputs) & set(models)):
+        return dict.fromkeys(models, as_input(inputs))
     if set(inputs) != set(models):
         raise ValueError(f"inputs are for {sorted(inputs)}, models are {sorted(models)}; the names must agree")
     arrays = {name: as_input(inputs[name]) for name in models}
-    shapes = {name: tuple(np.shape(x)) for name, x in arrays.items()}
+    shapes = {name: shape_of(x) for name, x in arrays.items()}
     if len(set(shapes.values())) > 1:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"input shapes differ: {listed}; compare models on inputs of one shape")
     return arrays
+
+
+def ready(
+    models: Mapping[str, Any],
+    inputs: Any,
+    warmup_runs: int = 5,
+    clock: Clock = time.perf_counter,
+    *,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
+    max_seconds: float | None = None,
+) -> dict[str, Subject]:
+    """Return models ready for rounds, all warm, models of like length with the same loops, all with one overhead.
+
+    For the arguments see `measure_latencies`. ``subject.measure()`` is one measurement in s per call.
+    """
+    return made_ready(models, inputs_by_model(models, inputs), warmup_runs, clock, setup, sync, max_seconds)
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
@@ -311,16 +367,13 @@ def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> 
     return [[names[i] for i in rng.permutation(len(names))] for _ in range(rounds)]
 
 
-def hot_median(
-    call: Call, x: Any, clock: Clock = time.perf_counter, loops: int = 1, seconds: float = 5e-3, overhead: float = 0.0
-) -> float:
+def hot_median(subject: Subject, seconds: float = 5e-3) -> float:
     """Return the median latency in s of a block of calls with hot caches, which lasts about `seconds`.
 
-    Two measurements before it are not counted; they tell how many fit in, at least one. `loops` and `overhead` as in
-    `timed_calls`.
+    Two measurements before it are not counted; they tell how many fit in, at least one.
     """
-    lead = timed_calls(call, x, 2, clock, loops)
-    return median(timed_calls(call, x, runs_within(seconds, min(lead) * loops), clock, loops, overhead))
+    lead = subject.times(2)
+    return median(subject.times(runs_within(seconds, min(lead) * subject.loops)))
 
 
 def measure_latencies(
@@ -332,6 +385,10 @@ def measure_latencies(
     mode: str = "as_served",
     seed: int | None = None,
     progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    *,
+    max_seconds: float | None = None,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> dict[str, BenchmarkResult]:
     """Measure models in rounds: each round times every model once, in an order shuffled anew.
 
@@ -340,11 +397,12 @@ def measure_latencies(
     models
         Models by name, see `as_callable`.
     inputs
-        One input for all, or a dictionary with one for each name; all of one shape.
+        One input for all, or a dictionary with one for each name; all of one shape. Any other dictionary is itself an
+        input; for several arguments see `measure_latency`.
     warmup_runs
         At least so many untimed calls of each model before the first round, see `warm_up`; 0 for none.
     measurement_runs
-        Number of rounds.
+        Number of rounds, or the most of them where `max_seconds` is given.
     clock
         Returns seconds.
     mode
@@ -355,6 +413,10 @@ def measure_latencies(
     progress
         Wraps the list of rounds that is iterated over, to show how far it is, such as ``tqdm``; what it does happens
         between the timed lines.
+    max_seconds
+        Time for everything, warm-up included, which takes a quarter of it at most; at least one round is measured.
+    setup, sync
+        See `measure_latency`.
 
     Returns
     -------
@@ -370,33 +432,23 @@ def measure_latencies(
         If shapes differ or names do not match (see `inputs_by_model`), the mode is unknown, or as in `measure_latency`.
     RuntimeError
         If the clock stands still or runs backwards.
+
+    Notes
+    -----
+    Whatever ends the rounds early, a model's error or Ctrl-C, carries the complete ones as its attribute ``results``.
     """
     if mode not in ("as_served", "hot"):
         raise ValueError(f"mode is {mode!r}; it must be 'as_served' or 'hot'")
-    check_runs("warmup_runs", warmup_runs, 0)
     check_runs("measurement_runs", measurement_runs, 1)
-    arrays = inputs_by_model(models, inputs)
-    ready = {name: prepare(model, arrays[name], warmup_runs, clock) for name, model in models.items()}
+    subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
     orders = round_orders(list(models), measurement_runs, seed)
-    values: dict[str, list[float]] = {name: [] for name in models}
-    for order in progress(orders):
-        for name in order:
-            call, loops, notes = ready[name]
-            if mode == "hot":
-                values[name].append(hot_median(call, arrays[name], clock, loops, overhead=notes["timer_overhead"]))
-            else:
-                values[name] += timed_calls(call, arrays[name], 1, clock, loops, notes["timer_overhead"])
-    shared = {
-        "order": "shuffled rounds",
-        "mode": mode,
-        "seed": seed,
-        "round_orders": orders,
-        "pairing": uuid.uuid4().hex,
-    }
-    return {
-        name: BenchmarkResult("latency", values[name], {**ready[name][2], "model": name, **shared}, unit="s")
-        for name in models
-    }
+    notes = {"order": "shuffled rounds", "mode": mode, "seed": seed, "pairing": uuid.uuid4().hex}
+    with Record(subjects, notes, round_orders=orders) as record:
+        for order in record.in_time(progress(orders)):
+            for name in order:
+                subject = subjects[name]
+                record.add(name, hot_median(subject) if mode == "hot" else subject.measure())
+    return record.results()
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
@@ -416,12 +468,16 @@ def measure_session_latency(
     clock: Clock = time.perf_counter,
     sleep: Callable[[float], Any] = time.sleep,
     seed: int | None = None,
+    *,
+    max_seconds: float | None = None,
+    setup: Call | None = None,
+    sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
     """Measure a latency that holds for a whole session: medians of short rounds spread over it.
 
     Parameters
     ----------
-    model, inputs, warmup_runs, clock
+    model, inputs, warmup_runs, clock, setup, sync
         See `measure_latency`.
     rounds
         Number of rounds, at least 10; 10 to 30 is usual.
@@ -431,6 +487,8 @@ def measure_session_latency(
         Waits the given seconds between rounds.
     seed
         Seed of the starting points, see `session_starts`.
+    max_seconds
+        Time for everything, warm-up included, where it must not become longer: then there may be fewer rounds.
 
     Returns
     -------
@@ -444,20 +502,23 @@ def measure_session_latency(
         As in `measure_latency`; also if there are fewer than 10 rounds, or `seconds` is not positive.
     """
     check_runs("rounds", rounds, 10)
-    check_runs("warmup_runs", warmup_runs, 0)
     if not 0 < seconds < float("inf"):
         raise ValueError(f"seconds is {seconds}; a session has a positive length")
-    x = as_input(inputs)
-    call, loops, metadata = prepare(model, x, warmup_runs, clock)
-    began, medians, started = clock(), [], []
-    for start in session_starts(rounds, seconds, seed):
-        wait = began + start - clock()
-        if wait > 0:
-            sleep(wait)
-        started.append(clock() - began)
-        medians.append(hot_median(call, x, clock, loops, overhead=metadata["timer_overhead"]))
-    notes = {"order": "rounds spread over a session", "round_starts": started, "session_seconds": clock() - began}
-    return BenchmarkResult("latency", medians, {**metadata, **notes}, unit="s")
+    given = {"": as_input(inputs)}
+    [subject] = made_ready({"": model}, given, warmup_runs, clock, setup, sync, max_seconds).values()
+    began, started = clock(), list[float]()
+    notes: dict[str, Any] = {"order": "rounds spread over a session"}
+    with Record({"": subject}, notes, round_starts=started) as record:
+        for start in session_starts(rounds, min(seconds, subject.until - began), seed):
+            wait = began + start - clock()
+            if wait > 0:
+                sleep(wait)
+            started.append(clock() - began)
+            record.add("", hot_median(subject))
+            notes["session_seconds"] = clock() - began
+            if clock() + notes["session_seconds"] - started[-1] > subject.until:
+                break
+    return record.results()[""]
 
 
 def measure_cold_start(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.accuracy import wilson_interval
+from tinybench.accuracy import rows_right, wilson_interval
+from tinybench.dependence import batch_length
 from tinybench.result import BenchmarkResult
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
@@ -36,13 +38,24 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
     return bool(gains) and all(gain > 0 for gain in gains)
 
 
+def seen(value: Any) -> bool:
+    """Whether a result lies above what its meter can see: 0 bytes or joules are no value, nobody needs that little."""
+    if not isinstance(value, BenchmarkResult):
+        return True
+    nothing = value.metric_name in ("memory", "energy", "cpu_time") and value.median <= 0
+    return value.metadata.get("seen") is not False and not nothing
+
+
 def central(value: Any) -> float:
-    """Return the number by which a value ranks: of a result ``correct / total`` if it holds these, else its median."""
+    """Return the number by which a value ranks: of a result ``correct / total`` if it holds these, else its median.
+
+    NaN for a result that was not `seen`: it ranks nowhere.
+    """
     if not isinstance(value, BenchmarkResult):
         return float(value)
     if {"correct", "total"} <= value.metadata.keys():
         return float(value.metadata["correct"] / value.metadata["total"])
-    return value.median
+    return value.median if seen(value) else math.nan
 
 
 def as_rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -101,9 +114,10 @@ def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATE
     matrix = np.array([_coordinates(point, index, objectives) for index, point in enumerate(points)], dtype=float)
     if np.isnan(matrix).any():
         row, column = np.argwhere(np.isnan(matrix))[0]
-        raise ValueError(
-            f"{list(objectives)[column]} of {row_name(points[row], row)} is NaN; measure it or drop the row"
-        )
+        metric = list(objectives)[column]
+        known = not isinstance(points[row], Mapping) or seen(points[row][metric])
+        what = "is NaN" if known else "was not seen, it is below what its meter resolves"
+        raise ValueError(f"{metric} of {row_name(points[row], row)} {what}; measure it or drop the row")
     for metric in objectives:
         values = {row_name(p, i): p[metric] for i, p in enumerate(points) if isinstance(p, Mapping)}
         refuse_mixing(metric, values)
@@ -387,7 +401,8 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
     """Return what a row has to show for a field of `Requirements`, in its unit.
 
     A row holds results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``. Raises
-    ValueError with `name` if the metric is missing, or a percentile is asked of a single number.
+    ValueError with `name` if the metric is missing, a percentile is asked of a single number, or a result was
+    not `seen`, and nothing says how much it is at most.
     """
     metric = requirement.partition("_")[0]
     value = row.get("latency_p95", row.get("latency")) if metric == "latency" else row.get(metric)
@@ -396,27 +411,82 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
     check_units(metric, [row])
     if metric == "latency" and not isinstance(value, BenchmarkResult) and "latency_p95" not in row:
         raise ValueError(f"{name}: one number has no 95th percentile; give all latencies as a result, or 'latency_p95'")
+    if not seen(value):
+        value = value.metadata.get("at_most")
+        if value is None:
+            raise ValueError(
+                f"{name}: {metric} was not seen, it is below what its meter resolves; {requirement} is open"
+            )
     if isinstance(value, BenchmarkResult):
         of_result = {"latency": value.percentile(95), "memory": value.max_val, "energy": value.mean}
         value = of_result.get(metric, central(value))
     return float(value) / _SCORE_UNITS.get(metric, ("", 1.0))[1]
 
 
-def replicate(value: Any, resamples: int, seed: Sequence[int]) -> np.ndarray:
-    """Return values that a repeated measurement could have given, shape (resamples,), as `central` sees them.
+def shared(values: Sequence[Any]) -> list[list[int]]:
+    """Return which values of one metric are drawn together, by their places: numbers, same rows, or same rounds."""
+    groups: dict[Any, list[int]] = {}
+    for place, value in enumerate(values):
+        key: Any = place  # alone
+        if not isinstance(value, BenchmarkResult):
+            key = "numbers"
+        elif "total" in value.metadata:
+            key = ("rows", value.metadata["total"]) if "right" in value.metadata else place
+        elif "pairing" in value.metadata:
+            key = (value.metadata["pairing"], value.count)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
 
-    A number stays; of a result with ``correct`` of ``total`` the share is drawn from the Jeffreys posterior; of any
-    other the measurements are resampled. Results of equal length and seed resample the same rounds. Brown, Cai,
-    DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16 (2001).
+
+def draw_rows(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return accuracies on as many rows, drawn again with replacement for all models at once: (resamples, models)."""
+    right = np.array([rows_right(value.metadata) for value in values]).T
+    patterns, counts = np.unique(right, axis=0, return_counts=True)  # rows on which the same models are right are alike
+    drawn = rng.multinomial(len(right), counts / len(right), size=resamples)
+    return np.asarray(drawn @ patterns / len(right))
+
+
+def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return places of rounds, drawn with replacement for all models at once: (resamples, rounds).
+
+    Rounds that depend on one another are drawn in blocks. Politis, Romano, "A circular block-resampling procedure for
+    stationary data", in Exploring the Limits of Bootstrap (1992).
+    """
+    rounds, length = values[0].count, max(batch_length(value.values) for value in values)
+    starts = rng.integers(rounds, size=(resamples, -(-rounds // length), 1))
+    return np.asarray((starts + np.arange(length)) % rounds).reshape(resamples, -1)[:, :rounds]
+
+
+def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str]) -> str:
+    """Return a sentence if it is not known which rows some models are right on, else ""."""
+    results = {row_name(p, i): p[m] for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")}
+    names = [name for name, value in results.items() if "total" in value.metadata and "right" not in value.metadata]
+    if len(points) < 2 or not names:
+        return ""
+    return (
+        f"which rows {', '.join(names)} got right is not known: their accuracies are drawn apart, which leaves more "
+        "models in doubt than there are; measure them with measure_accuracy on the same rows"
+    )
+
+
+def replicate(values: Sequence[Any], resamples: int, seed: Sequence[int]) -> np.ndarray:
+    """Return what the values of some models could have been in a repetition, shape (resamples, models).
+
+    The values are `shared` ones: plain numbers, which stay; results on the same rows (see `draw_rows`); one result
+    with ``correct`` of ``total`` alone, from the Jeffreys posterior; or results of the same rounds, whose medians are
+    taken over the rounds of `draw_rounds`. Brown, Cai, DasGupta, "Interval estimation for a binomial proportion",
+    Statistical Science 16 (2001).
     """
     rng = np.random.default_rng(seed)
-    if not isinstance(value, BenchmarkResult):
-        return np.full(resamples, float(value))
-    if {"correct", "total"} <= value.metadata.keys():
-        correct, total = value.metadata["correct"], value.metadata["total"]
-        return rng.beta(correct + 0.5, total - correct + 0.5, resamples)
-    rounds = rng.integers(value.count, size=(resamples, value.count))
-    return np.asarray(np.median(np.array(value.values)[rounds], axis=1))
+    if not isinstance(values[0], BenchmarkResult):
+        return np.tile(np.asarray(values, dtype=float), (resamples, 1))
+    if "right" in values[0].metadata:
+        return draw_rows(values, resamples, rng)
+    if "total" in values[0].metadata:
+        correct, total = values[0].metadata["correct"], values[0].metadata["total"]
+        return rng.beta(correct + 0.5, total - correct + 0.5, (resamples, 1))
+    rounds = draw_rounds(values, resamples, rng)
+    return np.stack([np.median(np.array(value.values)[rounds], axis=1) for value in values], axis=1)
 
 
 def membership_probability(
@@ -424,30 +494,37 @@ def membership_probability(
     objectives: Mapping[str, str] = LATENCY_ACCURACY,
     resamples: int = 1000,
     seed: int = 0,
-    paired: bool = False,
 ) -> list[float]:
-    """Return for each row of results how probable it is that it lies on the frontier, given the scatter of its
-    measurements.
+    """Return for each row of results how probable it is that it lies on the frontier, by one bootstrap of rows and
+    rounds for all models.
 
-    Plain numbers and single values without counts are exact. `paired` says that the values of a metric come from common
-    rounds, as `measure_latencies` yields them. The same seed gives the same answer. Raises ValueError as
-    `objective_values`.
+    Plain numbers and single values without counts are exact. The same seed gives the same answer. A UserWarning says
+    where it is not known which rows were right. Raises ValueError as `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)
+    if told := rows_unknown(points, objectives):
+        warnings.warn(told, stacklevel=2)
     costs = np.empty((resamples, len(points), len(objectives)))
     for column, (metric, direction) in enumerate(objectives.items()):
-        for row, point in enumerate(points):
-            drawn = replicate(point[metric], resamples, [seed, column, 0 if paired else row])
-            costs[:, row, column] = drawn if direction == "min" else -drawn
+        values = [point[metric] for point in points]
+        for number, places in enumerate(shared(values)):
+            drawn = replicate([values[place] for place in places], resamples, [seed, column, number])
+            costs[:, places, column] = drawn if direction == "min" else -drawn
     on_frontier = [frontier_nd(sample) for sample in costs]
     return [float(share) for share in np.mean(on_frontier, axis=0)]
 
 
 def interval(value: Any) -> tuple[float, float]:
-    """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range."""
+    """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range.
+
+    NaN where it is not known, as for what was not `seen`.
+    """
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)
+    if not seen(value):
+        most = value.metadata.get("at_most")
+        return math.nan, math.nan if most is None else float(most)
     if {"correct", "total"} <= value.metadata.keys():
         return wilson_interval(value.metadata["correct"], value.metadata["total"], value.confidence)
     try:

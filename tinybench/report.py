@@ -116,25 +116,62 @@ def metric_label(metric: str, result: BenchmarkResult) -> str:
     return f"{result.metric_name.replace('_', ' ')}{'' if result.measured else ' (estimate)'}"
 
 
+def shortcomings(row: Mapping[str, Any], requirements: Requirements) -> tuple[str, list[str]]:
+    """Return whether a row meets requirements ("yes", "no", "cannot tell"), and what speaks against it."""
+    try:
+        broken = requirements.violations(row)
+    except ValueError as error:
+        return "cannot tell", [str(error)]
+    return ("no" if broken else "yes"), broken
+
+
 def requirements_section(rows: Sequence[Mapping[str, Any]], requirements: Requirements) -> Section:
     """Return which models meet the user's requirements, and why others do not."""
     limits = ", ".join(f"{name} {limit:g}" for name, limit in requirements.limits().items())
-    table, meeting = [], []
-    for row in rows:
-        try:
-            broken = requirements.violations(row)
-            verdict = "no" if broken else "yes"
-        except ValueError as error:
-            broken, verdict = [str(error)], "cannot tell"
-        meeting += [row["model"]] if verdict == "yes" else []
-        table.append({"model": row["model"], "meets them": verdict, "why not": "; ".join(broken) or "–"})
+    found = {str(row["model"]): shortcomings(row, requirements) for row in rows}
+    table = [
+        {"model": name, "meets them": verdict, "why not": "; ".join(against) or "–"}
+        for name, (verdict, against) in found.items()
+    ]
+    meeting = [name for name, (verdict, _) in found.items() if verdict == "yes"]
     text = f"Required: {limits or 'nothing'}. Met by {'; '.join(meeting) or 'no model'}."
     return Section("Requirements", text, table, [])
 
 
+def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], of: int) -> str:
+    """Return which of the models in the results to take, from who is best in each dimension (see `best_by_dimension`).
+
+    `of` is how many models there were before those that miss the requirements were left out.
+    """
+    names = list(dict.fromkeys(name for by_model in results.values() for name in by_model))
+    if not names:
+        return f"Take none of the {of} models: none is known to meet the requirements."
+    meet = "it alone meets" if len(names) == 1 else f"{len(names)} meet"
+    among = "" if len(names) == of else f" Of {of} models {meet} the requirements."
+    if len(names) == 1:
+        return f"Take {names[0]}.{among}"
+    if not {"latency", "accuracy"} <= best.keys():
+        metric, row = next(iter(best.items()))
+        value = _shown(metric, row["value"], row["unit"])
+        return f"Take {row['model']} if {metric} decides ({value}): the rest is not measured yet.{among}"
+    fast, good = best["latency"]["model"], best["accuracy"]["model"]
+    told = {
+        name: ", ".join(_shown(m, central(results[m][name]), results[m][name].unit) for m in ("latency", "accuracy"))
+        for name in (fast, good)
+    }
+    quick, right = f"{fast} ({told[fast]})", f"{good} ({told[good]})"
+    if central(results["accuracy"][fast]) == central(results["accuracy"][good]):
+        return f"Take {quick}: no other is faster or more accurate.{among}"
+    if fast in best["accuracy"]["tied"]:
+        return f"Take {quick}: the fastest; these rows do not show that any is more accurate, not even {right}.{among}"
+    if good in best["latency"]["tied"]:
+        return f"Take {right}: the most accurate; these rounds do not show that any is faster, not even {quick}.{among}"
+    return f"Take {right} if accuracy decides, {quick} if latency does: no model is best in both.{among}"
+
+
 def models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
     """Return every model with all its metrics."""
-    text, chosen, pictures = "Medians; the accuracy is the share of all rows.", set(), []
+    text, chosen = "Medians; the accuracy is the share of all rows.", set()
     if {"latency", "accuracy"} <= set(results):
         objectives = {"latency": DIRECTIONS["latency"], "accuracy": DIRECTIONS["accuracy"]}
         both = [row for row in rows if set(objectives) <= set(row)]
@@ -142,7 +179,6 @@ def models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: 
         text += f" On the frontier of latency and accuracy: {'; '.join(sorted(chosen))}."
         if len(chosen) < len(both):
             text += " By these numbers every other model is beaten, or matched in one and beaten in the other."
-        pictures.append("benchmark_tradeoff.png")
     table = []
     for row in rows:
         cells = {"model": str(row["model"])} | (
@@ -155,7 +191,7 @@ def models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: 
                 cells["95th percentile"] = "–" if result is None else _shown(metric, result.percentile(95), result.unit)
         size = row["memory"].metadata.get("model_bytes") if "memory" in row else None
         table.append(cells | {"size on disk": "–" if size is None else _shown("memory", size, "B")})
-    return Section("The models", text, table, pictures)
+    return Section("The models", text, table, [])
 
 
 def best_section(best: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
@@ -229,16 +265,8 @@ def _shown(metric: str, value: float, unit: str) -> str:
     return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()
 
 
-def markdown_report(sections: Sequence[Section], results: Results) -> str:
-    """Return the report as Markdown, with figures in files next to it."""
-    parts = ["# Benchmark report"]
-    for section in sections:
-        parts += [f"## {section.title}", section.text, *([Table(section.rows).markdown()] if section.rows else [])]
-        parts += [f"![{_alt(name, results)}]({name})" for name in section.pictures]
-    return "\n\n".join(parts) + "\n"
-
-
-def _alt(picture: str, results: Results) -> str:
+def picture_text(picture: str, results: Results) -> str:
+    """Return what a picture of the suite shows, in words."""
     metric = picture.removeprefix("benchmark_").removesuffix(".png")
     if metric not in results:
         return "Accuracy against latency of every model, with the Pareto frontier as a staircase."
@@ -247,40 +275,113 @@ def _alt(picture: str, results: Results) -> str:
 
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #767676; --soft: #f2f2f2; --page: #fff; --ink: #1a1a1a; }
-@media (prefers-color-scheme: dark) { :root { --soft: #26282c; --page: #16181b; --ink: #e8e8e8; } }
-body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+:root { color-scheme: light dark; --line: #767676; --soft: #f2f2f2; --page: #fff; --ink: #1a1a1a; --act: #0b5394; }
+@media (prefers-color-scheme: dark) {
+  :root { --soft: #26282c; --page: #16181b; --ink: #e8e8e8; --act: #8fc1f5; }
+}
+body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 0; }
 main { margin: 0 auto; max-width: 62rem; padding: 1rem; }
-p { max-width: 46rem; }
+h1 { font-size: 1.5rem; margin: .5rem 0; }
+h2 { font-size: 1.2rem; margin: 2rem 0 .3rem; }
+p, li { max-width: 46rem; overflow-wrap: anywhere; }
+.act { border-left: .35rem solid var(--act); font-size: 1.2rem; margin: 1rem 0; padding-left: .8rem; }
+.warnings { background: var(--soft); border: 1px solid var(--line); margin: 1rem 0; padding: .1rem 1rem; }
+.warnings h2 { margin-top: .6rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem 1rem .3rem 0; text-align: left; vertical-align: top; }
 thead th { background: var(--soft); }
 tbody th { font-weight: 600; }
 figure { margin: 1rem 0 1.5rem; }
+figcaption { font-size: .9rem; max-width: 46rem; }
 img { background: #fff; height: auto; max-width: 100%; width: 720px; }
+@media print {
+  :root { color-scheme: light; --soft: #f2f2f2; --page: #fff; --ink: #000; --act: #0b5394; }
+  body { font-size: 10pt; }
+  main { max-width: none; padding: 0; }
+  .scroll { overflow: visible; }
+  th, td { padding-right: .5rem; }
+  figure, tr, .act, .warnings { break-inside: avoid; }
+  h2 { break-after: avoid; }
+  details::details-content { content-visibility: visible; height: auto; }
+}
 """
 
 
-def html_report(sections: Sequence[Section], figures: Mapping[str, Figure], results: Results) -> str:
-    """Return the report as one page that needs no other file."""
-    parts = []
+class Picture(NamedTuple):
+    """A figure of a report, with what it shows in words, for those who do not see it."""
+
+    figure: Figure
+    alt: str
+    caption: str = ""
+
+
+def page(
+    title: str,
+    sentence: str,
+    pictures: Mapping[str, Picture],
+    sections: Sequence[Section],
+    warnings: Sequence[str] = (),
+) -> str:
+    """Return a report as one HTML page that needs no other file: to act on, to hand on, to print.
+
+    Parameters
+    ----------
+    title, sentence
+        Its heading, and the one sentence to act on.
+    pictures
+        By the names by which `sections` call for them; one that no section calls for stands at the top.
+    sections
+        The rest, in order; a table of more than 30 rows is folded.
+    warnings
+        What to keep in mind before acting, a sentence each; these stand before everything that was measured.
+    """
+    placed = {name for section in sections for name in section.pictures}
+    parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="act"><strong>{html.escape(sentence)}</strong></p>']
+    if warnings:
+        items = "".join(f"<li>{html.escape(warning)}</li>" for warning in warnings)
+        parts.append(
+            f'<section class="warnings" aria-label="Warnings"><h2>Read with care</h2><ul>{items}</ul></section>'
+        )
+    parts += [_html_picture(picture) for name, picture in pictures.items() if name not in placed]
     for section in sections:
-        title = html.escape(section.title)
-        parts.append(f"<h2>{title}</h2>\n<p>{html.escape(section.text)}</p>")
+        heading = html.escape(section.title)
+        parts.append(f"<h2>{heading}</h2>\n<p>{html.escape(section.text)}</p>")
         if section.rows:
             table = Table(section.rows).html()
-            table = f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{table}</div>'
+            table = f'<div class="scroll" tabindex="0" role="region" aria-label="{heading}">{table}</div>'
             long = len(section.rows) > 30
             parts.append(f"<details><summary>{len(section.rows)} rows</summary>{table}</details>" if long else table)
-        for name in section.pictures:
-            stream = io.BytesIO()
-            figures[name].savefig(stream, format="png", dpi=130)
-            source = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
-            parts.append(f'<figure><img alt="{html.escape(_alt(name, results))}" src="{source}"></figure>')
+        parts += [_html_picture(pictures[name]) for name in section.pictures]
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Benchmark report</title>'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n<h1>Benchmark report</h1>\n"
-        f"{chr(10).join(parts)}\n</main></body>\n</html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{html.escape(title)}</title>'
+        f"<style>{_STYLE}</style></head>\n<body><main>\n{chr(10).join(parts)}\n</main></body>\n</html>\n"
     )
+
+
+def _html_picture(picture: Picture) -> str:
+    stream = io.BytesIO()
+    picture.figure.savefig(stream, format="png", dpi=130)
+    source = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
+    caption = f"<figcaption>{html.escape(picture.caption)}</figcaption>" if picture.caption else ""
+    return f'<figure><img alt="{html.escape(picture.alt)}" src="{source}">{caption}</figure>'
+
+
+def markdown_page(
+    title: str,
+    sentence: str,
+    pictures: Mapping[str, Picture],
+    sections: Sequence[Section],
+    warnings: Sequence[str] = (),
+) -> str:
+    """Return what `page` returns as Markdown, with the pictures in files of their names next to it."""
+    placed = {name for section in sections for name in section.pictures}
+    parts = [f"# {title}", f"**{sentence}**"]
+    if warnings:
+        parts += ["## Read with care", "\n".join(f"- {warning}" for warning in warnings)]
+    parts += [f"![{picture.alt}]({name})" for name, picture in pictures.items() if name not in placed]
+    for section in sections:
+        parts += [f"## {section.title}", section.text, *([Table(section.rows).markdown()] if section.rows else [])]
+        parts += [f"![{pictures[name].alt}]({name})" for name in section.pictures]
+    return "\n\n".join(parts) + "\n"

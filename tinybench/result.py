@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.dependence import autocorrelation, batch_means, batch_medians, caution, effective_count, is_dependent
 from tinybench.table import facts
 
 
@@ -103,10 +104,10 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
     """Return how many measurements a two-sided interval for the q-th percentile takes at least.
 
-    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. Raises ValueError unless 0 < `q` < 100.
+    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. Raises ValueError unless 1 ≤ `q` < 100.
     """
-    if not 0 < q < 100:
-        raise ValueError(f"q is {q}; a percentile with an interval lies between 0 and 100, such as 99")
+    if not 1 <= q < 100:
+        raise ValueError(f"q is {q}; a percentile with an interval lies from 1 to below 100 (p95 is 95, not 0.95)")
     # the extreme measurement must lie beyond the percentile, but for (1 - confidence) / 2
     return math.ceil(math.log((1 - confidence) / 2) / math.log(max(q, 100 - q) / 100))
 
@@ -137,7 +138,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
 
-    The same seed gives the same interval. With fewer than about 20 values it is too narrow. Efron, Tibshirani, "An
+    The same seed gives the same interval. On skewed values it is too narrow, see `bca_interval`. Efron, Tibshirani, "An
     Introduction to the Bootstrap" (1993), chapter 13.
     """
     rng = np.random.default_rng(seed)
@@ -145,6 +146,38 @@ def bootstrap_interval(
     replicas = [float(statistic(data[rng.integers(len(data), size=len(data))])) for _ in range(resamples)]
     tail = 100 * (1 - confidence) / 2
     lower, upper = np.percentile(replicas, [tail, 100 - tail])
+    return float(lower), float(upper)
+
+
+def bca_interval(
+    values: list[float],
+    statistic: Callable[[np.ndarray], float],
+    confidence: float = 0.95,
+    seed: int | None = 0,
+    resamples: int = 2000,
+) -> tuple[float, float]:
+    """Return the bias-corrected and accelerated bootstrap interval of any function of a one-dimensional array.
+
+    Efron, Journal of the American Statistical Association 82 (1987).
+    """
+    from scipy.special import ndtr, ndtri
+
+    rng = np.random.default_rng(seed)
+    data = np.asarray(values, dtype=float)
+    n, found = len(data), float(statistic(data))
+    replicas = np.array([float(statistic(data[rng.integers(n, size=n)])) for _ in range(resamples)])
+    if np.ptp(replicas) == 0:
+        return found, found
+    below = (np.mean(replicas < found) + np.mean(replicas <= found)) / 2
+    bias = ndtri(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
+    # many values are left out in groups, which give the same acceleration in less time
+    left_out = np.array_split(np.arange(n), min(n, 500))
+    pull = np.array([float(statistic(np.delete(data, group))) for group in left_out])
+    pull = pull.mean() - pull
+    squares = float(np.sum(pull**2))
+    acceleration = float(np.sum(pull**3)) / (6 * squares**1.5) if squares else 0.0
+    ends = bias + ndtri([(1 - confidence) / 2, (1 + confidence) / 2])
+    lower, upper = np.quantile(replicas, ndtr(bias + ends / (1 - acceleration * ends)))
     return float(lower), float(upper)
 
 
@@ -158,6 +191,10 @@ def tukey_outliers(values: list[float]) -> list[float]:
     return [value for value in values if value < first - reach or value > third + reach]
 
 
+WRITTEN = (  # what a file holds of a result
+    *("metric_name", "unit", "confidence", "metadata", "count", "mean", "std", "median", "min_val", "max_val"),
+    *("ci_lower", "ci_upper", "dependence", "cautions", "values"),
+)
 _PREFIXES = {"s": "nµm", "B": "kMGT", "J": "nµm", "W": "nµm", "Hz": "kMG"}
 _POWERS = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -224,6 +261,10 @@ class BenchmarkResult:
         Number of measurements.
     ci_lower, ci_upper : float
         Student t interval of the mean; both are the mean for one value.
+    dependence : dict
+        How alike neighbours are, and how many independent values they all count as.
+    cautions : list of str
+        Where the intervals may not hold, and why.
 
     Raises
     ------
@@ -269,41 +310,64 @@ class BenchmarkResult:
         return self.std / abs(self.mean) if self.mean else math.nan
 
     def percentile(self, q: float) -> float:
-        """Return the q-th percentile, interpolated linearly; ValueError unless `q` is between 0 and 100."""
-        if not 0 <= q <= 100:
-            raise ValueError(f"q is {q}; a percentile lies between 0 and 100 (p95 is 95, not 0.95)")
+        """Return the q-th percentile, interpolated linearly; ValueError unless `q` is 0 or from 1 to 100."""
+        if not (q == 0 or 1 <= q <= 100):
+            raise ValueError(f"q is {q}; a percentile is 0, or from 1 to 100 (p95 is 95, not 0.95)")
         return float(np.percentile(self.values, q))
 
+    @property
+    def dependence(self) -> dict[str, float]:
+        """How alike neighbours are, how many independent values all count as, and into how many batches they go."""
+        alike, count = autocorrelation(self.values), effective_count(self.values)
+        return {"autocorrelation": alike, "effective_count": count, "batches": len(self.independent_values)}
+
+    @property
+    def independent_values(self) -> list[float]:
+        """The values; where they depend on one another, medians of batches that hardly do."""
+        if "round_starts" in self.metadata:  # began at random times of a session, which makes any order do
+            return self.values
+        return batch_medians(self.values, runs_for_percentile(50, self.confidence))
+
+    def mean_ci(self) -> tuple[float, float]:
+        """Return the t interval of the mean; from means of batches where the values depend on one another."""
+        length = self.count // len(self.independent_values)
+        return t_interval(batch_means(self.values, length), self.confidence)
+
+    @property
+    def cautions(self) -> list[str]:
+        """Sentences on where the intervals may not hold, and why; none for values that are all equal."""
+        if self.std == 0:
+            return []
+        found = (
+            [] if "round_starts" in self.metadata else [caution(self.values, runs_for_percentile(50, self.confidence))]
+        )
+        skewness = sum(((value - self.mean) / self.std) ** 3 for value in self.values) / self.count
+        if skewness > max(1.0, 0.15 * math.sqrt(self.count)):
+            found.append("values are skewed: the t interval of their mean covers less than it says, use median_ci()")
+        elif any(found) and not is_dependent(self.values):
+            found[0] += " or are skewed"  # too few to see either
+        return [sentence for sentence in found if sentence]
+
     def median_ci(self) -> tuple[float, float]:
-        """Return the interval of the median, see `percentile_interval`; ValueError below 6 values (at 95 %)."""
-        return percentile_interval(self.values, 50, self.confidence)
+        """Return the interval of the median of `self.independent_values`, by `percentile_interval`.
+
+        Raises ValueError below 6 values (at 95 %).
+        """
+        return percentile_interval(self.independent_values, 50, self.confidence)
 
     def bootstrap_ci(
         self, statistic: Callable[[np.ndarray], float] = np.median, seed: int | None = 0, resamples: int = 2000
     ) -> tuple[float, float]:
-        """Return the percentile bootstrap interval of a statistic; see `bootstrap_interval`."""
-        return bootstrap_interval(self.values, statistic, self.confidence, seed, resamples)
+        """Return the bootstrap interval of a statistic, by `bca_interval`."""
+        return bca_interval(self.values, statistic, self.confidence, seed, resamples)
 
     def outliers(self) -> list[float]:
         """Return the outliers by Tukey's rule; see `tukey_outliers`."""
         return tukey_outliers(self.values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, values and summary, as plain data for ``json.dumps``."""
-        names = [
-            "metric_name",
-            "unit",
-            "confidence",
-            "metadata",
-            "count",
-            "mean",
-            "std",
-            "median",
-            "min_val",
-            "max_val",
-        ]
-        plain = {name: getattr(self, name) for name in [*names, "ci_lower", "ci_upper", "values"]}
-        return json_safe(plain, "result")  # type: ignore[no-any-return]
+        """Return what `WRITTEN` names, fields, summary and cautions, as plain data for ``json.dumps``."""
+        return json_safe({name: getattr(self, name) for name in WRITTEN}, "result")  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
@@ -329,10 +393,10 @@ class BenchmarkResult:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the result as an accessible HTML table and as text."""
         factor, unit = scale_unit(self.mean or self.std, self.unit)
-        interval = f"{self.ci_lower / factor:.4g} to {self.ci_upper / factor:.4g} {unit}"
+        low, high = self.mean_ci()
         rows = {
             "mean": f"{self.mean / factor:.4g} {unit}",
-            f"{self.confidence:.0%} interval of the mean": interval,
+            f"{self.confidence:.0%} interval of the mean": f"{low / factor:.4g} to {high / factor:.4g} {unit}",
             "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
             "median": f"{self.median / factor:.4g} {unit}",
             "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",
@@ -340,4 +404,6 @@ class BenchmarkResult:
         }
         if not self.measured:
             rows["measured"] = "no, an estimate"
+        if self.cautions:
+            rows["take care"] = "; ".join(self.cautions)
         return {"text/plain": str(self), "text/html": facts(rows, self.metric_name).html()}

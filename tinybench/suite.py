@@ -37,17 +37,21 @@ from tinybench.pareto import (
     pareto_frontier,
 )
 from tinybench.report import (
+    Picture,
     best_section,
     conditions_section,
+    decision_sentence,
     draw_frontier,
-    html_report,
-    markdown_report,
+    markdown_page,
     metric_label,
     metric_section,
     models_section,
+    page,
     pairs_section,
+    picture_text,
     plot_metric,
     requirements_section,
+    shortcomings,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.table import csv_text
@@ -563,10 +567,11 @@ class BenchmarkSuite:
         figures = {f"benchmark_{metric}.png": figure for metric, figure in self.plot_results().items()}
         if {"latency", "accuracy"} <= set(results):
             figures["benchmark_tradeoff.png"] = self.plot_pareto_frontier()
-        sections = report_sections(results, requirements)
-        markdown = markdown_report(sections, results)
+        pictures = {name: Picture(figure, picture_text(name, results)) for name, figure in figures.items()}
+        told = "Benchmark report", decision(results, requirements), pictures, report_sections(results, requirements)
+        markdown = markdown_page(*told)
         write_text(self.output_dir / "report.md", markdown)
-        write_text(self.output_dir / "report.html", html_report(sections, figures, results))
+        write_text(self.output_dir / "report.html", page(*told))
         return markdown
 
 
@@ -575,6 +580,15 @@ def _size_or_none(model: Any) -> int | None:
         return model_size(model)
     except (OSError, TypeError):  # a function of the notebook cannot be pickled
         return None
+
+
+def decision(results: Results, requirements: Requirements | None = None) -> str:
+    """Return the one sentence to act on: which model to take, of those that meet the requirements."""
+    rows = as_rows(results)
+    names = [str(row["model"]) for row in rows if not requirements or not shortcomings(row, requirements)[1]]
+    left = {m: {n: r for n, r in by_model.items() if n in names} for m, by_model in results.items()}
+    left = {metric: by_model for metric, by_model in left.items() if by_model}
+    return decision_sentence(left, best_by_dimension(left), len(rows))
 
 
 def report_sections(results: Results, requirements: Requirements | None = None) -> list[Section]:

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import agrees, draw, expect, holds, judges, number, refuses, same, words
-from tinybench.result import BenchmarkResult, bootstrap_interval, percentile_interval, tukey_outliers
+from tinybench.dependence import batch_medians
+from tinybench.result import BenchmarkResult, bca_interval, percentile_interval, tukey_outliers
 
 NAN, INF = float("nan"), float("inf")
 
@@ -93,7 +94,7 @@ def percentiles_need_enough_runs(student: Any) -> None:
     """The smallest n at which the extreme measurement bounds the percentile."""
     rng = draw()
     cases = [(50, 0.95), (90, 0.95), (99, 0.95), (99.9, 0.95), (5, 0.95), (75, 0.9), (95, 0.99)]
-    for low, high in ((0.5, 20), (20, 80), (80, 99.5)):
+    for low, high in ((1.1, 20), (20, 80), (80, 99.5)):
         drawn = zip(rng.uniform(low, high, 3).tolist(), rng.uniform(0.7, 0.99, 3).tolist(), strict=True)
         cases += [(round(q, 1), round(confidence, 2)) for q, confidence in drawn]
 
@@ -105,6 +106,7 @@ def percentiles_need_enough_runs(student: Any) -> None:
 
     agrees(student.runs_for_percentile, counted, cases, "both sides must miss by at most (1 − confidence) / 2")
     refuses(student.runs_for_percentile, 0, 100, -5)
+    refuses(student.runs_for_percentile, 0.95, 0.5, what="a fraction, p95 is 95")
 
 
 @judges("percentile_interval")
@@ -216,12 +218,17 @@ def methods_use_their_functions(student: Any) -> None:
     negative, zero = (student.BenchmarkResult("gain", pair).cv for pair in ([-2.0, -4.0], [0.0, 0.0]))
     same(negative, math.sqrt(2) / 3, "cv of negative values", "divide by |mean|")
     same(zero, NAN, "cv when the mean is 0")
-    agrees(result.percentile, partial(np.percentile, values), (0, 12.5, 95, 100))
+    agrees(result.percentile, partial(np.percentile, values), (0, 1, 12.5, 95, 100))
     refuses(result.percentile, -1, 101)
+    refuses(result.percentile, 0.95, 0.5, what="a fraction, p95 is 95")
     same(result.median_ci(), percentile_interval(values, 50, 0.8), "median_ci", "use the result's confidence")
-    truth = bootstrap_interval(values, np.mean, 0.8, 3, 300)
+    slow = np.cumsum(draw().normal(0, 1, 90)).tolist()
+    truth = percentile_interval(batch_medians(slow), 50)
+    got = student.BenchmarkResult("latency", slow).median_ci()
+    same(got, truth, "median_ci of values that depend on one another", "use self.independent_values")
+    truth = bca_interval(values, np.mean, 0.8, 3, 300)
     got = result.bootstrap_ci(np.mean, seed=3, resamples=300)
-    same(got, truth, "bootstrap_ci", "pass statistic, confidence and seed on")
+    same(got, truth, "bootstrap_ci", "call bca_interval with statistic, confidence and seed")
     same(result.outliers(), tukey_outliers(values), "outliers()")
 
 

@@ -282,22 +282,25 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
 
 @judges("difference_interval")
 def difference_is_paired(student: Any) -> None:
-    """The ends follow from the weighted mean and variance of +1, −1 and 0, and the coverage holds."""
+    """The ends join chi-squared quantiles of both counts, hold 0 unless the exact test says no, and stay in bounds."""
     rng = draw()
     counts, confidences = rng.integers((0, 0, 1), (30, 30, 300), (8, 3)).tolist(), rng.uniform(0.7, 0.99, 8).tolist()
     cases = [(a, b, a + b + rest, round(c, 2)) for (a, b, rest), c in zip(counts, confidences, strict=True)]
     cases += [(10, 2, 100, 0.95), (0, 0, 50, 0.95), (3, 30, 400, 0.9), (0, 5, 20, 0.99)]
-    cases += [(4, 4, 8, 0.95), (0, 3, 4, 0.95)]
+    cases += [(4, 4, 8, 0.95), (0, 3, 4, 0.95), (11, 3, 200, 0.95), (6, 16, 300, 0.95)]
 
-    def weighted(only_a: int, only_b: int, rows: int, confidence: float) -> list[float]:
-        points, weights = np.array([1.0, -1.0, 0.0]), np.array([only_a + 0.5, only_b + 0.5, rows - only_a - only_b + 1])
-        mean = float(np.average(points, weights=weights))
-        error = math.sqrt(np.average((points - mean) ** 2, weights=weights) / weights.sum())
-        reach = stats.norm.ppf(0.5 + confidence / 2) * error
-        return [max(-1.0, mean - reach), min(1.0, mean + reach)]
+    def joined(only_a: int, only_b: int, rows: int, confidence: float) -> list[float]:
+        def upper(more: int, fewer: int) -> float:
+            high = stats.chi2.ppf(0.5 + confidence / 2, 2 * more + 2) / 2
+            low = stats.chi2.isf(0.5 + confidence / 2, 2 * fewer) / 2 if fewer else 0.0
+            end = more - fewer + math.sqrt((high - more) ** 2 + (fewer - low) ** 2)
+            undecided = more + fewer == 0 or stats.binomtest(more, more + fewer).pvalue >= 1 - confidence
+            return min(1.0, (max(end, 0.0) if undecided else end) / rows)
 
-    cause = "half a row more of each kind; variance of +1, −1, 0"
-    agrees(student.difference_interval, weighted, cases, cause, rel=1e-7)
+        return [-upper(only_b, only_a), upper(only_a, only_b)]
+
+    cause = "the exact ends of both counts, joined by hypot; 0 inside unless exact_p is below 1 − confidence"
+    agrees(student.difference_interval, joined, cases, cause, rel=1e-7)
     many = int(rng.integers(2, 50))
     refuses(student.difference_interval, (-1, 0, 5), (0, -1, 5), (3, 3, 5), (0, 0, 0), (many, many, 2 * many - 1))
 

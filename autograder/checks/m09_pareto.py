@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -13,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import agrees, draw, expect, judges, refuses, same, words
+from tinybench.dependence import batch_length
 from tinybench.result import BenchmarkResult
 
 NAN = float("nan")
@@ -275,34 +277,48 @@ def filter_then_rank(student: Any) -> None:
 
 @judges("replicate")
 def replicates_have_the_right_spread(student: Any) -> None:
-    """Constant, Beta with Jeffreys' prior, bootstrap of the median; equal seeds pick equal rounds."""
-    same(student.replicate(2.5, 3, [1]), [2.5] * 3, "replicates of a number")
+    """Constants, Beta with Jeffreys' prior, bootstrap of the median; one draw of rounds for all models."""
+    same(np.asarray(student.replicate([2.5, 1.0], 3, [1])).tolist(), [[2.5, 1.0]] * 3, "replicates of two numbers")
     for correct, total in ((0, 50), (90, 100), (360, 360)):
-        got = sorted(float(x) for x in student.replicate(accuracy(correct, total), 4000, [3]))
+        got = sorted(float(x) for x in np.asarray(student.replicate([accuracy(correct, total)], 4000, [3]))[:, 0])
         truth = stats.beta(correct + 0.5, total - correct + 0.5)
         for q in (0.1, 0.5, 0.9):
             what, cause = f"P(Beta below the {q:.0%} quantile", "draw from Beta(correct + 1/2, total - correct + 1/2)"
             same(truth.cdf(got[int(q * 4000)]), q, f"{what} of {correct}/{total})", cause, rel=0, abs=0.04)
-    values = draw().lognormal(0, 1, 31)
-    got = sorted(float(x) for x in student.replicate(seconds(values), 4000, [5]))
+    values = independent(draw(), 31)
+    got = sorted(float(x) for x in np.asarray(student.replicate([seconds(values)], 4000, [5]))[:, 0])
     for rank in (12, 15, 18):
         # the bootstrap median is at most the k-th value when at least 16 of 31 picks are
         wanted = float(stats.binom.sf(15, 31, (rank + 1) / 31))
         what = f"the share of bootstrap medians that are at most the value of rank {rank + 1}"
         share = float(np.mean(np.array(got) <= np.sort(values)[rank]))
-        same(share, wanted, what, "resample all values with replacement and take the median", rel=0, abs=0.04)
+        same(share, wanted, what, "take the median of each resample of draw_rounds", rel=0, abs=0.04)
 
-    def drawn(values: np.ndarray, seed: int) -> np.ndarray:
-        return np.array(student.replicate(seconds(values), 50, [seed, 1]), float)
+    def drawn(seed: int, *offsets: float) -> np.ndarray:
+        notes = {"pairing": "one"}
+        return np.array(student.replicate([seconds(values + off, **notes) for off in offsets], 50, [seed, 1]), float)
 
-    what, cause = "replicates of the same rounds, 7 s later", "equal seeds pick equal rounds"
-    same(drawn(values + 7, 8), drawn(values, 8) + 7, what, cause)
-    expect(not np.array_equal(drawn(values, 9), drawn(values, 8)), "another seed should pick other rounds")
+    both = drawn(8, 0, 7)
+    same(both.shape, (50, 2), "the shape of 50 replicates of two models", "a row for each resample")
+    same(both[:, 1], both[:, 0] + 7, "replicates of the same rounds, 7 s later", "the same rounds for all models")
+    expect(not np.array_equal(drawn(9, 0), drawn(8, 0)), "another seed should pick other rounds")
+
+
+def independent(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Return values that do not look as if they depended on one another, so that no blocks are drawn."""
+    while batch_length((values := rng.lognormal(0, 0.6, size)).tolist()) > 1:
+        pass
+    return values
+
+
+def right_on(rows: np.ndarray) -> BenchmarkResult:
+    """Return an accuracy that knows its rows."""
+    return accuracy(int(rows.sum()), len(rows), right=np.packbits(rows).tobytes().hex())
 
 
 @judges("membership_probability")
 def membership_is_a_share_of_frontiers(student: Any) -> None:
-    """Certain cases, a case with a known probability, pairing, and seeds."""
+    """Certain cases, cases with a known probability, the same rows, the same rounds, and seeds."""
     rng, membership = draw(), student.membership_probability
     points = rng.integers(0, 4, (12, 3)).astype(float)
     objectives = {"latency": "min", "accuracy": "max", "memory": "min"}
@@ -311,21 +327,38 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     cause = "they are on every frontier or on none"
     same(membership(exact, objectives, resamples=20), truth, "membership of exact points", cause)
 
-    # at equal latency the frontier is the more accurate model: P(Beta > Beta)
-    rows = [{"latency": 1.0, "accuracy": accuracy(correct, 200)} for correct in (180, 186)]
+    # a slower model is on the frontier where more of its own rows are drawn than of the others'
+    rows, (own, others) = 200, rng.integers(2, 6, 2)
+    quick, slow = np.arange(rows) >= 20, np.arange(rows) >= 20
+    quick[rows - own :], slow[rows - own - others : rows - own] = False, False
+    order, x = rng.permutation(rows), np.arange(rows)
+    wins = stats.binom.pmf(x, rows, own / rows) @ stats.binom.cdf(x - 1, rows - x, others / (rows - own))
+    known = [{"latency": t, "accuracy": right_on(r[order])} for t, r in ((1.0, quick), (1.5, slow), (2.0, quick))]
+    what = f"membership of a quick model, a slow one ({own} rows it alone gets right, {others} it gets wrong), a copy"
+    cause = "one call of replicate for each group of shared values, each model in its place"
+    same(membership(known, resamples=2500, seed=4), [1.0, float(wins), 0.0], what, cause, rel=0, abs=0.05)
+
+    # rows unknown and at equal latency, the frontier is the more accurate model: P(Beta > Beta)
+    unknown = [{"latency": 1.0, "accuracy": accuracy(correct, 200)} for correct in (180, 186)]
     grid = np.linspace(0, 1, 20_001)
     a, b = (stats.beta(correct + 0.5, 200 - correct + 0.5) for correct in (180, 186))
     first = float(np.sum(a.pdf(grid) * b.cdf(grid)) * (grid[1] - grid[0]))
     what, cause = "membership of 180/200 and 186/200", "the share of resampled frontiers that hold the point"
-    same(membership(rows, resamples=2500, seed=4), [first, 1 - first], what, cause, rel=0, abs=0.05)  # 5 std errors
 
-    drift = rng.lognormal(0, 0.6, 30)
+    def doubtful(resamples: int, seed: int) -> list[float]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [float(x) for x in membership(unknown, resamples=resamples, seed=seed)]
+
+    same(doubtful(2500, 4), [first, 1 - first], what, cause, rel=0, abs=0.05)  # 5 std errors
+
+    drift, notes = independent(rng, 30), {"pairing": "one"}
+    pair = [{"latency": seconds(drift * factor, **notes), "accuracy": 0.9} for factor in (1.001, 1.0)]
+    same(membership(pair, resamples=200), [0.0, 1.0], "membership of paired rounds", "the same rounds for all models")
     pair = [{"latency": seconds(drift * factor), "accuracy": 0.9} for factor in (1.001, 1.0)]
-    cause = "paired: the same rounds for all models, so one seed for them"
-    same(membership(pair, paired=True, resamples=200), [0.0, 1.0], "membership of paired rounds", cause)
-    cause = "unpaired, each is on the frontier about half of the time: a seed for each model"
+    cause = "unpaired, each is on the frontier about half of the time: another seed for each group"
     same(membership(pair, resamples=400)[0], 0.5, "membership of the first", cause, rel=0, abs=0.2)
-    again, same_seed, other = ([float(x) for x in membership(rows, resamples=300, seed=seed)] for seed in (4, 4, 5))
+    again, same_seed, other = (doubtful(300, seed) for seed in (4, 4, 5))
     same(again, same_seed, "membership with the same seed")
     expect(again != other, "another seed should draw other frontiers")
 

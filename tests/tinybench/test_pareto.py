@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ from tinybench.result import BenchmarkResult
 ENERGY = {"energy": "min"}
 
 
-def latency(*values: float) -> BenchmarkResult:
-    return BenchmarkResult("latency", list(values), unit="s")
+def latency(*values: float, **notes: Any) -> BenchmarkResult:
+    return BenchmarkResult("latency", list(values), notes, unit="s")
 
 
-def accuracy(correct: int, total: int) -> BenchmarkResult:
-    return BenchmarkResult("accuracy", [correct / total], {"correct": correct, "total": total})
+def accuracy(correct: int, total: int, **notes: Any) -> BenchmarkResult:
+    return BenchmarkResult("accuracy", [correct / total], {"correct": correct, "total": total, **notes})
 
 
 def energy(value: float, measured: bool, unit: str = "J") -> BenchmarkResult:
@@ -236,24 +237,98 @@ def test_filter_then_rank() -> None:
 # --- uncertainty ------------------------------------------------------------------------------------------------------
 
 
+def right(*bits: bool, **notes: Any) -> BenchmarkResult:
+    """An accuracy that knows on which rows it is right."""
+    rows = np.array(bits, dtype=bool)
+    return accuracy(int(rows.sum()), len(rows), right=np.packbits(rows).tobytes().hex(), **notes)
+
+
 def test_replicates_scatter_as_a_repetition_would() -> None:
-    assert pareto.replicate(accuracy(90, 100), 20_000, [0]).std() == pytest.approx(0.03, rel=0.05)
-    assert pareto.replicate(accuracy(100, 100), 2000, [0]).min() < 0.99
+    assert pareto.replicate([accuracy(90, 100)], 20_000, [0]).std() == pytest.approx(0.03, rel=0.05)
+    assert pareto.replicate([right(*[True] * 90, *[False] * 10)], 20_000, [0]).std() == pytest.approx(0.03, rel=0.05)
+    assert pareto.replicate([accuracy(100, 100)], 2000, [0]).min() < 0.99
     values = np.random.default_rng(1).normal(10, 1, 101)
     asymptotic = math.sqrt(math.pi / 2 / 101)
-    assert pareto.replicate(latency(*values), 5000, [0]).std() == pytest.approx(asymptotic, rel=0.3)
+    assert pareto.replicate([latency(*values)], 5000, [0]).std() == pytest.approx(asymptotic, rel=0.3)
 
 
+def test_rounds_that_depend_on_one_another_are_drawn_in_blocks() -> None:
+    """An AR(1) of 0.8: the median of 200 rounds scatters about three times as much as of independent ones."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(20):
+        values = [0.0]
+        for step in rng.normal(0, 0.6, 219):
+            values.append(0.8 * values[-1] + step)
+        found.append(pareto.replicate([latency(*(10 + np.array(values[20:])))], 500, [0]).std())
+    assert 1.6 < np.median(found) / math.sqrt(math.pi / 2 / 200) < 4
+
+
+@pytest.mark.filterwarnings("ignore:which rows")
 def test_membership_of_equals_is_shared() -> None:
     rows = [{"latency": 1.0, "accuracy": accuracy(900, 1000)} for _ in range(4)]
     assert pareto.membership_probability(rows, resamples=4000) == pytest.approx([0.25] * 4, abs=0.03)
 
 
+def test_a_bootstrap_of_rows_by_hand() -> None:
+    """One row more of 800 is far from certain, and agrees with drawing 800 rows again and again."""
+    rng = np.random.default_rng(5)
+    slow = rng.uniform(size=800) < 0.9
+    quick = slow.copy()
+    quick[np.flatnonzero(slow)[:4]], quick[np.flatnonzero(~slow)[:3]] = False, True
+    picks = rng.integers(800, size=(4000, 800))
+    by_hand = float(np.mean(slow[picks].sum(axis=1) > quick[picks].sum(axis=1)))
+    rows = [{"latency": 1.0, "accuracy": right(*quick)}, {"latency": 2.0, "accuracy": right(*slow)}]
+    assert pareto.membership_probability(rows, resamples=4000) == pytest.approx([1.0, by_hand], abs=0.04)
+    assert 0.4 < by_hand < 0.8
+
+
+def test_a_model_that_is_right_on_the_same_rows_and_slower_is_dropped() -> None:
+    bits = np.random.default_rng(0).uniform(size=300) < 0.95
+    drift = np.random.default_rng(2).lognormal(0, 0.5, 30)
+    for shared in ({"pairing": "x"}, {}):
+        rows = [{"latency": latency(*(drift * f), **shared), "accuracy": right(*bits)} for f in (1.0, 160.0)]
+        assert pareto.membership_probability(rows) == [1.0, 0.0]
+
+
+def test_unknown_rows_are_said() -> None:
+    rows = [{"model": "a", "latency": 1.0, "accuracy": accuracy(90, 100)}, {"latency": 2.0, "accuracy": right(True)}]
+    with pytest.warns(UserWarning, match="which rows a got right is not known"):
+        pareto.membership_probability(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pareto.membership_probability(rows[1:])
+
+
 def test_paired_rounds_take_the_drift_out() -> None:
     drift = np.random.default_rng(2).lognormal(0, 0.5, 30)
+    rows = [{"latency": latency(*(drift * factor), pairing="x"), "accuracy": 0.9} for factor in (1.0, 1.01)]
+    assert pareto.membership_probability(rows) == [1.0, 0.0]
     rows = [{"latency": latency(*(drift * factor)), "accuracy": 0.9} for factor in (1.0, 1.01)]
-    assert pareto.membership_probability(rows, paired=True) == [1.0, 0.0]
     assert pareto.membership_probability(rows)[1] > 0.3
+
+
+def test_many_rows_are_quick() -> None:
+    bits = np.random.default_rng(3).uniform(size=(6, 100_000)) < 0.95
+    rows = [{"latency": float(k), "accuracy": right(*each)} for k, each in enumerate(bits)]
+    began = time.process_time()
+    pareto.membership_probability(rows)
+    assert time.process_time() - began < 20
+
+
+def test_what_was_not_seen_is_on_no_frontier() -> None:
+    """0 bytes that a meter could not resolve are no smallest memory; at most so many may still meet a limit."""
+    unseen = BenchmarkResult("memory", [0.0] * 6, {"seen": False, "at_most": 4096}, unit="B")
+    zero = BenchmarkResult("memory", [0.0] * 6, unit="B")
+    fine = BenchmarkResult("memory", [9e6] * 6, unit="B")
+    assert [pareto.seen(each) for each in (unseen, zero, fine)] == [False, False, True]
+    for bad in (unseen, zero):
+        rows = [{"model": "a", "memory": bad}, {"model": "b", "memory": fine}]
+        with pytest.raises(ValueError, match="memory of a was not seen"):
+            pareto.pareto_frontier(rows, {"memory": "min"})
+    assert Requirements(memory_max_mb=1).filter([{"memory": unseen}])
+    assert not Requirements(memory_max_mb=0.001).filter([{"memory": unseen}])
+    with pytest.raises(ValueError, match="memory was not seen"):
+        Requirements(memory_max_mb=1).filter([{"memory": zero}])
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

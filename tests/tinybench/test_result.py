@@ -163,6 +163,36 @@ class TestBootstrap:
         assert min(values) <= low <= high <= max(values)
 
 
+class TestBca:
+    @pytest.mark.parametrize("statistic", [np.mean, np.median, np.std, np.max])
+    @pytest.mark.parametrize("n", [3, 5, 30, 200])
+    def test_against_scipy(self, statistic: Callable[[Any], Any], n: int) -> None:
+        """With the same seed both draw the same resamples."""
+        values = np.random.default_rng(n).lognormal(0, 1, n)
+        settings = {"method": "BCa", "confidence_level": 0.9, "n_resamples": 500, "vectorized": False}
+        truth = stats.bootstrap((values,), statistic, **settings, rng=np.random.default_rng(3)).confidence_interval
+        got = tinybench.result.bca_interval(values.tolist(), statistic, 0.9, seed=3, resamples=500)
+        assert got == pytest.approx((truth.low, truth.high), rel=1e-12)
+
+    def test_values_left_out_in_groups(self) -> None:
+        """Leaving out groups of many values moves the ends by far less than the interval is wide."""
+        values = np.random.default_rng(1).lognormal(0, 1, 1200)
+        options = {"method": "BCa", "n_resamples": 500, "vectorized": True}
+        truth = stats.bootstrap((values,), np.mean, **options, rng=np.random.default_rng(3)).confidence_interval
+        got = tinybench.result.bca_interval(values.tolist(), np.mean, seed=3, resamples=500)
+        assert got == pytest.approx((truth.low, truth.high), abs=0.1 * (truth.high - truth.low))
+
+    @pytest.mark.parametrize("values", [[2.0], [2.0] * 5])
+    def test_without_scatter(self, values: list[float]) -> None:
+        assert tinybench.result.bca_interval(values, np.mean, resamples=20) == (2.0, 2.0)
+
+    @given(samples)
+    @settings(max_examples=25)
+    def test_stays_within_the_sample(self, values: list[float]) -> None:
+        low, high = tinybench.result.bca_interval(values, np.median, resamples=50)
+        assert min(values) <= low <= high <= max(values)
+
+
 @given(samples)
 def test_tukey_outliers(values: list[float]) -> None:
     first, third = np.percentile(values, [25, 75])
@@ -246,8 +276,52 @@ class TestBenchmarkResult:
         result = BenchmarkResult("latency", values, confidence=0.8)
         assert result.percentile(95) == pytest.approx(float(np.percentile(values, 95)))
         assert result.median_ci() == tinybench.result.percentile_interval(values, 50, 0.8)
-        assert result.bootstrap_ci(np.mean, seed=3) == bootstrap_interval(values, np.mean, 0.8, 3)
+        assert result.bootstrap_ci(np.mean, seed=3) == tinybench.result.bca_interval(values, np.mean, 0.8, 3)
         assert result.outliers() == tinybench.result.tukey_outliers(values)
+
+
+INDEPENDENT = np.random.default_rng(1).normal(10, 1, 100).tolist()
+DRIFT = [float(i // 10) for i in range(60)]
+
+
+class TestCautions:
+    def test_nothing_to_say(self) -> None:
+        result = BenchmarkResult("latency", INDEPENDENT)
+        assert result.cautions == []
+        assert result.independent_values == result.values
+        assert result.mean_ci() == (result.ci_lower, result.ci_upper)
+        assert "take care" not in result._repr_mimebundle_()["text/html"]
+
+    def test_dependent_values_go_into_batches(self) -> None:
+        result = BenchmarkResult("latency", DRIFT)
+        assert result.dependence["autocorrelation"] > 0.9
+        assert result.dependence["effective_count"] < 10
+        assert result.dependence["batches"] == len(result.independent_values) == 6
+        assert result.median_ci() == (1.0, 5.0)
+        low, high = result.mean_ci()
+        assert low < result.ci_lower < result.ci_upper < high
+        (sentence,) = result.cautions
+        assert sentence in result._repr_mimebundle_()["text/html"]
+        assert result.to_dict()["cautions"] == [sentence]
+
+    def test_the_level_decides_how_many_batches(self) -> None:
+        result = BenchmarkResult("latency", DRIFT, confidence=0.99)
+        assert result.dependence["batches"] == 8
+        assert result.median_ci() == (0.0, 5.0)
+
+    def test_rounds_at_random_times_may_drift(self) -> None:
+        """Where each round began at a random time of a session, their order says nothing about the interval."""
+        result = BenchmarkResult("latency", DRIFT, {"round_starts": list(range(60))})
+        assert result.cautions == []
+        assert result.median_ci() == tinybench.result.percentile_interval(DRIFT, 50)
+
+    def test_skewed_values(self) -> None:
+        values = np.random.default_rng(2).lognormal(0, 1, 50).tolist()
+        assert [text.split(":")[0] for text in BenchmarkResult("latency", values).cautions] == ["values are skewed"]
+
+    @pytest.mark.parametrize("values", [[1.0], [1.0] * 20, [1e-200, 2e-200]])
+    def test_values_without_scatter(self, values: list[float]) -> None:
+        assert BenchmarkResult("size", values).cautions == []
 
 
 class TestJson:
@@ -297,7 +371,8 @@ class TestDisplay:
         shown = result._repr_mimebundle_()
         assert shown["text/plain"] == str(result)
         table = shown["text/html"]
-        assert table.count('scope="row"') == 6
+        assert table.count('scope="row"') == 7
+        assert "4 values are too few to see whether they depend on one another or are skewed" in table
         assert "95% interval of the mean" in table
         assert "4, 1 of them outliers" in table
         assert "estimate" not in table
@@ -329,11 +404,14 @@ class TestDisplay:
         (lambda: required_runs(1.0, math.inf), "half_width is inf"),
         (lambda: required_runs(1.0, 0.5, 1.0), "confidence is 1.0; it must lie between 0 and 1"),
         (lambda: tinybench.result.runs_for_percentile(0), "q is 0; a percentile with an interval"),
+        (lambda: tinybench.result.runs_for_percentile(0.95), r"q is 0\.95; .* \(p95 is 95, not 0\.95\)"),
+        (lambda: tinybench.result.percentile_interval([1.0] * 50, 0.5), r"p95 is 95, not 0\.95"),
         (lambda: tinybench.result.runs_for_percentile(100), "q is 100; a percentile with an interval"),
         (lambda: tinybench.result.runs_for_percentile(-1), "q is -1; a percentile with an interval"),
         (lambda: tinybench.result.runs_for_percentile(101), "q is 101; a percentile with an interval"),
         (lambda: tinybench.result.json_safe([0, {1}], "here"), r"here\[1\] is \{1\}, which JSON cannot hold"),
         (lambda: BenchmarkResult("x", [1.0]).percentile(-1), r"p95 is 95, not 0\.95"),
+        (lambda: BenchmarkResult("x", [1.0]).percentile(0.95), r"p95 is 95, not 0\.95"),
         (lambda: BenchmarkResult("x", [1.0]).percentile(100.5), r"p95 is 95, not 0\.95"),
         (lambda: BenchmarkResult("x", [1.0] * 5).median_ci(), "at least 6 values, got 5"),
         (lambda: BenchmarkResult("x", []), "values is empty"),

@@ -3,33 +3,79 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from tinybench.comparison import Comparison, compare, holm
-from tinybench.latency import latency_summary, measure_latencies
+from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
 from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.shell.progress import Progress
 from tinybench.table import Table
 
-__all__ = ["comparison_table", "measure_for", "tail_table"]
+__all__ = ["comparison_table", "measure_for", "measure_one", "rounds_table", "tail_table"]
 
-LEAST_ROUNDS, MOST_ROUNDS = 10, 20_000
+MOST_ROUNDS = 20_000  # more would only fill memory: the interval is far narrower than what the machine does to it
+SHORTEST = 10e-6  # s; no measurement is shorter
 
 
 def measure_for(
     models: Mapping[str, Any], inputs: Any, seconds: float, *, mode: str = "as_served", seed: int | None = None
 ) -> dict[str, BenchmarkResult]:
-    """Return the seconds per call of models, measured in shuffled rounds for about so many seconds, at least 10 rounds.
+    """Return the seconds per call of models, measured in shuffled rounds until so many seconds are over.
 
-    The warm-up comes on top. For the other arguments see `tinybench.latency.measure_latencies`.
+    Warm-up and calibration are within the time; there is at least one round. Shows how far it is where that takes
+    longer than 2 s. For the other arguments see `tinybench.latency.measure_latencies`.
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 4")
-    pilot = measure_latencies(models, inputs, measurement_runs=5, mode=mode, seed=seed)
-    block = 5e-3 if mode == "hot" else 0.0
-    round_seconds = sum(max(block, r.median * r.metadata["loops"]) for r in pilot.values())
-    rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(seconds / max(round_seconds, 1e-9))))
-    return measure_latencies(models, inputs, measurement_runs=rounds, mode=mode, seed=seed)
+    fit = math.ceil(seconds / (SHORTEST * max(1, len(models))))
+    with Progress(seconds) as progress:
+        return measure_latencies(
+            models,
+            inputs,
+            measurement_runs=min(MOST_ROUNDS, fit),
+            mode=mode,
+            seed=seed,
+            progress=progress,
+            max_seconds=seconds,
+        )
+
+
+def measure_one(
+    name: str, model: Any, inputs: Any, seconds: float, *, mode: str = "as_served", seed: int | None = None
+) -> tuple[BenchmarkResult, BenchmarkResult]:
+    """Return the rounds of a session and the single calls of a model, measured within so many seconds.
+
+    A model so slow that no 10 rounds of three calls fit in gets single calls only: they stand for the rounds, too. An
+    error on the way carries what there is as its ``results``.
+    """
+    began = time.perf_counter()
+    calls = measure_for({name: model}, inputs, seconds / 3, mode=mode, seed=seed)[name]
+    try:
+        left = seconds - (time.perf_counter() - began)
+        if left < 33 * calls.median:
+            return _more_calls(calls, model, inputs, left, seed), calls
+        with Progress(left):
+            session = measure_session_latency(model, inputs, rounds=30, seconds=left, seed=seed, max_seconds=left)
+    except BaseException as error:
+        found = getattr(error, "results", None) or {"": calls}
+        vars(error)["results"] = {name: next(iter(found.values()))}
+        raise
+    return session, calls
+
+
+def _more_calls(
+    calls: BenchmarkResult, model: Any, inputs: Any, seconds: float, seed: int | None
+) -> BenchmarkResult:
+    """Return the calls and those that still fit in; the model is warm."""
+    values = list(calls.values)
+    if seconds > calls.median:
+        models, most = {"": model}, math.ceil(seconds / calls.median)
+        with Progress(seconds) as progress:
+            more = measure_latencies(models, inputs, 0, most, seed=seed, progress=progress, max_seconds=seconds)
+        values += more[""].values
+    return BenchmarkResult("latency", values, calls.metadata, unit="s")
 
 
 def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0, what: str = "model") -> Table:
@@ -44,7 +90,31 @@ def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0
     rows = [_row(baseline, factor, unit, None, 1.0)]
     rows += [_row(result, factor, unit, c, p) for (_, result), c, p in zip(others, found, corrected, strict=True)]
     named = [{what: name, **row} for name, row in zip(results, rows, strict=True)]
-    return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals")
+    return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals{_cautions(baseline)}")
+
+
+def rounds_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0, what: str = "model") -> Table:
+    """Return the `comparison_table`, or of rounds too few to compare only the medians."""
+    first = next(iter(results.values()))
+    if first.count > 1 or len(results) == 1:
+        return comparison_table(results, margin, what)
+    factor, unit = scale_unit(first.median, "s")
+    rows = [{what: name, f"one call ({unit})": f"{result.median / factor:.4g}"} for name, result in results.items()]
+    return Table(rows, f"latency per call, one round: too few to compare{_cautions(first)}")
+
+
+def _cautions(result: BenchmarkResult) -> str:
+    """Return what a reader of these rounds must know."""
+    notes, words = result.metadata, []
+    if "interrupted" in notes:
+        words.append(f"interrupted by {notes['interrupted']}")
+    for pause in notes.get("pauses", [])[:3]:
+        words.append(
+            f"round {pause['round']:.0f} took {pause['seconds']:.3g} s: was the machine suspended? (medians hold)"
+        )
+    if step := notes.get("clock_step"):
+        words.append(f"the clock moves in steps of {step * 1e3:.3g} ms, {notes['loops']} calls a measurement")
+    return "".join(f"; {word}" for word in words)
 
 
 def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> Table:
@@ -60,9 +130,14 @@ def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> T
         row(name, summary[name], summary["intervals"].get(name), summary["reasons"].get(name, ""))
         for name in ("p90", "p95", "p99")
     )
-    length = session.metadata["session_seconds"]  # where the rounds take longer, more than was asked for
-    caption = f"{name}: median of {session.count} rounds over {length:.3g} s, tail of {calls.count} calls"
-    return Table([row("median", session.median, session.median_ci(), ""), *tail], caption)
+    length = session.metadata.get("session_seconds")  # None where single calls stand for the rounds
+    rounds = f"{session.count} rounds over {length:.3g} s" if length else f"{session.count} calls"
+    caption = f"{name}: median of {rounds}, tail of {calls.count} calls{_cautions(session)}"
+    try:
+        middle = row("median", session.median, session.median_ci(), "")
+    except ValueError as too_few:
+        middle = row("median", session.median, None, str(too_few))
+    return Table([middle, *tail], caption)
 
 
 def _interval(interval: tuple[float, float], factor: float) -> str:
