@@ -58,6 +58,12 @@ def central(value: Any) -> float:
     return value.median if seen(value) else math.nan
 
 
+def visible(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return results by metric and model without those that were not `seen`: 0 bytes are no smallest memory."""
+    left = {m: {name: result for name, result in by_model.items() if seen(result)} for m, by_model in results.items()}
+    return {metric: by_model for metric, by_model in left.items() if by_model}
+
+
 def as_rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Turn ``{metric: {model: result}}`` into rows ``{"model": …, metric: result, …}``, one for each model."""
     models = dict.fromkeys(model for by_model in results.values() for model in by_model)

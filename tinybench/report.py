@@ -14,7 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tinybench.benchmark import system_info
-from tinybench.pareto import DIRECTIONS, Requirements, central, interval, pareto_frontier
+from tinybench.dependence import caution
+from tinybench.pareto import (
+    DIRECTIONS,
+    Requirements,
+    as_rows,
+    central,
+    dominates,
+    frontier_nd,
+    interval,
+    membership_probability,
+    objective_values,
+    pareto_frontier,
+    seen,
+    visible,
+)
 from tinybench.plots import plot_pareto_frontier as draw_points
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.table import Table
@@ -32,7 +46,7 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
 
     white = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     results = list(by_model.values())
-    factor, unit = scale_unit(float(np.median([abs(central(result)) for result in results])), results[0].unit)
+    factor, unit = scale_unit(float(np.median([abs(result.median) for result in results])), results[0].unit)
     if metric == "accuracy":
         factor, unit = 0.01, "%"
     figure = Figure(figsize=(7, 0.6 * len(results) + 1.5), layout="constrained")
@@ -41,14 +55,17 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
         if result.count > 1:
             height = row + np.linspace(-0.24, 0.24, result.count)
             axes.plot(np.array(result.values) / factor, height, ".", color="#0072B2", alpha=0.35, zorder=1)
-        lower, value, upper = (
-            number / factor for number in (interval(result)[0], central(result), interval(result)[1])
-        )
-        error = [[max(0.0, value - lower)], [max(0.0, upper - value)]]
-        axes.errorbar(
-            value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
-        )
-        text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        if seen(result):
+            lower, value, upper = (
+                number / factor for number in (interval(result)[0], central(result), interval(result)[1])
+            )
+            error = [[max(0.0, value - lower)], [max(0.0, upper - value)]]
+            axes.errorbar(
+                value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
+            )
+            text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        else:
+            value, text = result.median / factor, "not seen"
         axes.annotate(
             text, (value, row), (0, 15), textcoords="offset points", ha="center", va="center", fontsize=9, bbox=white
         )
@@ -75,6 +92,36 @@ def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str
     return draw_points(points, objectives, probabilities=shares if doubtful else None)
 
 
+def beaten_by(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> list[list[str]]:
+    """Return for each row which models of the frontier beat it, and where they are right on the same rows."""
+    costs = objective_values(points, objectives) * [1 if way == "min" else -1 for way in objectives.values()]
+    kept, found = frontier_nd(costs), []
+    for point, cost in zip(points, costs, strict=True):
+        better = [other for other, each, on in zip(points, costs, kept, strict=True) if on and dominates(each, cost)]
+        found.append([f"{other['model']}{', right on the same rows' * _same_rows(point, other)}" for other in better])
+    return found
+
+
+def _same_rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    rights = [point["accuracy"].metadata.get("right") for point in (a, b) if "accuracy" in point]
+    return len(rights) == 2 and rights[0] is not None and rights[0] == rights[1]
+
+
+def tradeoff(results: Results, x_metric: str, y_metric: str) -> list[dict[str, Any]]:
+    """Return the rows of `BenchmarkSuite.generate_pareto_frontier`."""
+    objectives = {metric: DIRECTIONS[metric] for metric in (x_metric, y_metric)}
+    points = as_rows({metric: visible(results).get(metric, {}) for metric in objectives})
+    points = [point for point in points if objectives.keys() <= point.keys()]
+    if not points:
+        raise ValueError(f"{x_metric} and {y_metric} were not both seen for any model; the meter resolves too little")
+    frontier = {row["model"] for row in pareto_frontier(points, objectives)}
+    shares = membership_probability(points, objectives)
+    return [
+        {**point, "on_frontier": point["model"] in frontier, "probability": share, "beaten_by": better}
+        for point, share, better in zip(points, shares, beaten_by(points, objectives), strict=True)
+    ]
+
+
 class Section(NamedTuple):
     """One part of a report: heading, what to know to read the table, its rows of text, and figures that follow."""
 
@@ -91,7 +138,7 @@ def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
         {
             "model": row["model"],
             "value": _shown(metric, row["value"], row["unit"]),
-            "interval": " to ".join(_shown(metric, row[end], row["unit"]) for end in ("lower", "upper")),
+            "interval": _shown_interval(row),
             "measurements": str(row["count"]),
         }
         for row in rows
@@ -107,6 +154,13 @@ def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
         f"{better}. Shown are {shown}{'; in the figure each dot is one measurement' if rows[0]['count'] > 1 else ''}."
     )
     return Section(label[0].upper() + label[1:], text, table, [f"benchmark_{metric}.png"])
+
+
+def _shown_interval(row: Mapping[str, Any]) -> str:
+    ends = [_shown(row["metric"], row[end], row["unit"]) for end in ("lower", "upper")]
+    if math.isnan(row["lower"]):
+        return "–" if math.isnan(row["upper"]) else f"at most {ends[1]}"
+    return " to ".join(ends)
 
 
 def metric_label(metric: str, result: BenchmarkResult) -> str:
@@ -145,7 +199,7 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     """
     names = list(dict.fromkeys(name for by_model in results.values() for name in by_model))
     if not names:
-        return f"Take none of the {of} models: none is known to meet the requirements."
+        return f"Take no model: of {of}, none is known to meet the requirements."
     meet = "it alone meets" if len(names) == 1 else f"{len(names)} meet"
     among = "" if len(names) == of else f" Of {of} models {meet} the requirements."
     if len(names) == 1:
@@ -169,21 +223,25 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     return f"Take {right} if accuracy decides, {quick} if latency does: no model is best in both.{among}"
 
 
-def models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
-    """Return every model with all its metrics."""
-    text, chosen = "Medians; the accuracy is the share of all rows.", set()
-    if {"latency", "accuracy"} <= set(results):
-        objectives = {"latency": DIRECTIONS["latency"], "accuracy": DIRECTIONS["accuracy"]}
-        both = [row for row in rows if set(objectives) <= set(row)]
-        chosen = {str(row["model"]) for row in pareto_frontier(both, objectives)}
-        text += f" On the frontier of latency and accuracy: {'; '.join(sorted(chosen))}."
-        if len(chosen) < len(both):
-            text += " By these numbers every other model is beaten, or matched in one and beaten in the other."
-    table = []
-    for row in rows:
-        cells = {"model": str(row["model"])} | (
-            {"frontier": "yes" if row["model"] in chosen else "no"} if chosen else {}
+def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
+    """Return every model with all its metrics, and what the points of the frontier say of it."""
+    text = "Medians; the accuracy is the share of all rows."
+    on = {str(point["model"]): point for point in points}
+    if points:
+        text += f" On the frontier of latency and accuracy: {'; '.join(n for n, p in on.items() if p['on_frontier'])}."
+    if doubted := [f"{name} ({p['probability']:.0%})" for name, p in on.items() if 0.01 < p["probability"] < 0.99]:
+        text += (
+            f" In doubt, with the share of repetitions (rows and rounds drawn again, the same for all models) in which "
+            f"they are on it: {'; '.join(doubted)}."
         )
+    table = []
+    for row in as_rows(results):
+        name = str(row["model"])
+        cells = {"model": name}
+        if point := on.get(name):
+            cells["frontier"] = "yes" if point["on_frontier"] else f"no: {'; '.join(point['beaten_by'])}"
+        elif points:
+            cells["frontier"] = "–"
         for metric in results:
             result = row.get(metric)
             cells[labels[metric]] = "–" if result is None else _shown(metric, central(result), result.unit)
@@ -192,6 +250,64 @@ def models_section(results: Results, rows: Sequence[Mapping[str, Any]], labels: 
         size = row["memory"].metadata.get("model_bytes") if "memory" in row else None
         table.append(cells | {"size on disk": "–" if size is None else _shown("memory", size, "B")})
     return Section("The models", text, table, [])
+
+
+def study_warnings(results: Results, pairs: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> list[str]:
+    """Return what to keep in mind before acting: a busy machine, unsteady rounds, what is missing or was not seen."""
+    told = []
+    missing = [metric for metric in wanted if metric not in results]
+    if missing:
+        told.append(f"The study is not complete: {', '.join(missing)} is not measured yet; resume=True goes on.")
+    told += busy_warnings([result for by_model in results.values() for result in by_model.values()])
+    told += unsteady(results.get("latency", {}))
+    for metric, by_model in results.items():
+        unseen = [name for name, result in by_model.items() if not seen(result)]
+        if unseen:
+            told.append(
+                f"The {metric} of {'; '.join(unseen)} was not seen: it is below what the meter resolves, not 0, and "
+                "it is not ranked."
+            )
+    for row in pairs:
+        a, b = (results[row["metric"]][row[model]] for model in ("model_a", "model_b"))
+        if (
+            row["metric"] == "latency"
+            and row["verdict"] != "undecided"
+            and (central(a) < central(b)) != (row["verdict"] == "faster")
+        ):
+            told.append(
+                f"{row['model_a']} is {row['verdict']} than {row['model_b']} in the same rounds, but the medians of "
+                "all rounds say the opposite: the machine was not the same all the time. Trust the comparison."
+            )
+    return told
+
+
+def busy_warnings(results: Sequence[BenchmarkResult]) -> list[str]:
+    """Return a sentence if the machine had more to do than cores while some of the results were measured."""
+    systems = [result.metadata["system"] for result in results if "system" in result.metadata]
+    loads = [(system["load_average"][0], system["cores"]) for system in systems if system.get("load_average")]
+    if not loads or max(load / cores for load, cores in loads) <= 1:
+        return []
+    load, cores = max(loads, key=lambda pair: pair[0] / pair[1])
+    return [
+        f"The machine was busy: a load of {load:.1f} on {cores} cores. Comparisons in the same rounds hold; the times "
+        "themselves may be shorter on an idle machine."
+    ]
+
+
+def unsteady(latency: Mapping[str, BenchmarkResult]) -> list[str]:
+    """Return sentences on rounds that vary a lot, or depend on one another."""
+    told, wide = [], []
+    for name, result in latency.items():
+        low, high = result.percentile(25), result.percentile(75)
+        if high - low > 0.3 * result.median:
+            wide.append(f"{name} {_shown('latency', low, result.unit)} to {_shown('latency', high, result.unit)}")
+    if wide:
+        told.append(f"Rounds vary a lot; the middle half of them took: {'; '.join(wide)}.")
+    said = {name: caution(result.values) for name, result in latency.items()}
+    return told + [
+        f"Latency of {'; '.join(name for name in said if said[name] == text)}: {text}."
+        for text in dict.fromkeys(filter(None, said.values()))
+    ]
 
 
 def best_section(best: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
@@ -258,8 +374,8 @@ def _shown(metric: str, value: float, unit: str) -> str:
     """Return a value for people."""
     if metric == "accuracy":
         return f"{100 * value:.1f} %"
-    if metric == "memory" and value == 0:
-        return "none added"  # it fitted into what was free already, which is not the same as needing nothing
+    if math.isnan(value):
+        return "not seen"  # it lies below what its meter resolves, which is not the same as needing nothing
     factor, name = scale_unit(value, unit)
     number = value / factor
     return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()

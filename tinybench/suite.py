@@ -7,35 +7,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.accuracy import (
-    checked_outputs,
-    difference_interval,
-    known_classes,
-    mcnemar,
-    named_datasets,
-    output_kind,
-    predicted_labels,
-)
+from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
-from tinybench.comparison import compare, holm
+from tinybench.comparison import holm
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
-from tinybench.pareto import (
-    DIRECTIONS,
-    Requirements,
-    as_rows,
-    central,
-    interval,
-    membership_probability,
-    pareto_frontier,
-)
+from tinybench.pairs import compare_pair
+from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
 from tinybench.report import (
     Picture,
     best_section,
@@ -52,6 +40,8 @@ from tinybench.report import (
     plot_metric,
     requirements_section,
     shortcomings,
+    study_warnings,
+    tradeoff,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.table import csv_text
@@ -85,6 +75,8 @@ def write_text(path: Path, text: str) -> None:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         raise OSError(f"cannot write {path} ({error.strerror}); choose another output_dir") from error
 
 
@@ -157,45 +149,6 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     return rows
 
 
-def rows_right(model: Any, datasets: Any) -> np.ndarray:
-    """Return for each row of all datasets whether a classifier labels it correctly, as `measure_accuracy` counts it."""
-    named, call = named_datasets(datasets), as_callable(model)
-    outputs = {name: checked_outputs(call(inputs), len(y), name) for name, (inputs, y) in named.items()}
-    everything = np.concatenate(list(outputs.values()))
-    kind = output_kind(everything)
-    classes = known_classes(model, kind, everything, named)
-    right = [predicted_labels(outputs[name], kind, classes) == y for name, (_, y) in named.items()]
-    return np.concatenate(right)
-
-
-def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: BenchmarkResult) -> dict[str, Any] | None:
-    """Compare two results of one metric by the test that fits them; None where there is none.
-
-    ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in ``unit``) with their
-    ``_lower`` and ``_upper``; ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, ``verdict`` (of a, seen from b).
-    Accuracies with ``metadata["right"]`` (the bits of `rows_right`, as hexadecimal text) are compared row by row.
-    """
-    row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
-    row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))
-    if "right" in a.metadata and "right" in b.metadata:
-        right = [np.frombuffer(bytes.fromhex(r.metadata["right"]), np.uint8) for r in (a, b)]
-        bits = [np.unpackbits(packed)[: a.metadata["total"]].astype(bool) for packed in right]
-        found = mcnemar(np.ones(len(bits[0]), bool), *bits)
-        lower, upper = difference_interval(found.only_a, found.only_b, found.rows)
-        verdict = "undecided" if found.p_value >= 0.05 else "higher" if found.difference > 0 else "lower"
-        row |= {"difference": found.difference, "difference_lower": lower, "difference_upper": upper}
-        return row | {"p": found.p_value, "cohens_d": None, "paired": True, "test": "McNemar", "verdict": verdict}
-    if "total" in a.metadata or a.measured != b.measured or a.unit != b.unit or min(a.count, b.count) < 2:
-        return None
-    same_input = a.metadata.get("input_shape") == b.metadata.get("input_shape")
-    comparison = compare(a, b, names=names, allow=() if same_input else ("shape",))
-    row |= {"ratio": comparison.ratio, "ratio_lower": comparison.ratio_ci[0], "ratio_upper": comparison.ratio_ci[1]}
-    row |= {"difference": comparison.difference, "p": comparison.p_value, "cohens_d": comparison.effect_size}
-    row["difference_lower"], row["difference_upper"] = comparison.difference_ci
-    test = "sign test" if comparison.paired else "Welch"
-    return row | {"paired": comparison.paired, "test": test, "verdict": comparison.verdict.partition(":")[0]}
-
-
 def comparison_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and pair of models that can be tested.
 
@@ -222,13 +175,15 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
 
     ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
     `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's.
-    Where some models are measured and others estimated, the measured ones alone compete.
+    Where some models are measured and others estimated, the measured ones alone compete; what was not
+    `tinybench.pareto.seen` never does.
 
     Parameters
     ----------
     results
         Results by metric and model; `tinybench.pareto.DIRECTIONS` says which way is better.
     """
+    results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
     best = {}
     for metric, by_model in results.items():
@@ -255,13 +210,14 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
     (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
-    None where there is no result.
+    None where there is no result, or it was not `tinybench.pareto.seen`.
 
     Parameters
     ----------
     results
         Results by metric and model, in SI units.
     """
+    results = visible(results)
 
     def value(metric: str, model: str, factor: float = 1.0, q: float = 50, unit: str = "") -> float | None:
         result = results.get(metric, {}).get(model)
@@ -285,6 +241,22 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def keeping(run: Callable[..., Results]) -> Callable[..., Results]:
+    """Let whatever ends a run early (a model's error, a full disk, Ctrl-C) carry a note on what is kept, and where."""
+
+    @wraps(run)
+    def told(suite: BenchmarkSuite, *args: Any, **options: Any) -> Results:
+        before = suite.piece
+        try:
+            return run(suite, *args, **options)
+        except BaseException as error:
+            if suite.piece != before:
+                error.add_note(suite.kept(getattr(error, "results", {})))
+            raise
+
+    return told
 
 
 class BenchmarkSuite:
@@ -348,6 +320,7 @@ class BenchmarkSuite:
         self.options: dict[str, Any] = {"warmup_runs": warmup_runs, "progress": progress}
         self.options |= {"clock": clock} if clock is not None else {}
         self.results: Results = {}
+        self.piece = ""  # the latest that was begun
 
     def plan(self) -> dict[str, Any]:
         """Return what makes this study this study: models and their answers, data, settings, processor."""
@@ -382,7 +355,20 @@ class BenchmarkSuite:
     def _each(self, pieces: Sequence[str]) -> Iterable[str]:
         return Benchmark(self.models, **self.options)._each(pieces, "study")
 
+    def kept(self, rounds: Mapping[str, BenchmarkResult] = MappingProxyType({})) -> str:
+        """Return a sentence on what is on the disk and how to go on; complete rounds of a broken piece are added."""
+        folder = self.output_dir / "measurements"
+        if rounds:
+            with suppress(OSError):
+                text = json.dumps({name: result.to_dict() for name, result in rounds.items()})
+                write_text(folder / f"{self.piece}.incomplete.json", text)
+        done = [piece for piece in self.pieces() if (folder / f"{piece}.json").is_file()]
+        broken = folder / f"{self.piece}.incomplete.json"
+        more = f"; the complete rounds of {self.piece} are in {broken.name}" if broken.is_file() else ""
+        return f"kept in {folder}: {', '.join(done) or 'nothing yet'}{more}; resume=True (--resume) goes on from there"
+
     def _measure(self, piece: str) -> dict[str, BenchmarkResult]:
+        self.piece = piece
         metric, _, part = piece.partition("-")
         if metric == "latency":
             parts = min(_LATENCY_PARTS, self.measurement_runs)
@@ -394,10 +380,7 @@ class BenchmarkSuite:
         options = {**self.options, "measurement_runs": few, "seed": self.seed}
         bench = Benchmark(self.models, self.datasets, **options)
         if metric == "accuracy":
-            found = bench.run_accuracy_benchmark()
-            for name, result in found.items():
-                result.metadata["right"] = np.packbits(rows_right(self.models[name], self.datasets)).tobytes().hex()
-            return found
+            return bench.run_accuracy_benchmark()
         if metric == "throughput":
             return bench.run_throughput_benchmark(self.batch_sizes, rows=self.rows)
         if metric == "memory":
@@ -407,6 +390,7 @@ class BenchmarkSuite:
             return found
         return bench.run_energy_benchmark(inputs=self.inputs, meter=self.meter)
 
+    @keeping
     def run_full_benchmark(self, resume: bool = False) -> Results:
         """Measure everything, piece by piece, and write each piece when it is done.
 
@@ -524,26 +508,20 @@ class BenchmarkSuite:
         Returns
         -------
         list of dict
-            ``model``, the two results by metric, ``on_frontier``, and ``probability`` of being on it given the
-            scatter.
+            ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
+            `tinybench.pareto.membership_probability`), and ``beaten_by``: who beats it. Models of which one of the
+            two was not `tinybench.pareto.seen` are left out.
 
         Raises
         ------
         ValueError
-            If a metric was not measured; the message has those that were.
+            If a metric was not measured (the message has those that were) or not seen for any model.
         """
         results = self._measured()
         for metric in (x_metric, y_metric):
             if metric not in results:
                 raise ValueError(f"{metric!r} was not measured; there are {', '.join(results)}")
-        points = as_rows({metric: results[metric] for metric in (x_metric, y_metric)})
-        objectives = {metric: DIRECTIONS[metric] for metric in (x_metric, y_metric)}
-        frontier = {row["model"] for row in pareto_frontier(points, objectives)}
-        shares = membership_probability(points, objectives)
-        return [
-            {**point, "on_frontier": point["model"] in frontier, "probability": share}
-            for point, share in zip(points, shares, strict=True)
-        ]
+        return tradeoff(results, x_metric, y_metric)
 
     def plot_pareto_frontier(
         self, x_metric: str = "latency", y_metric: str = "accuracy", save_plots: bool = True
@@ -565,10 +543,17 @@ class BenchmarkSuite:
         """
         results = self._measured()
         figures = {f"benchmark_{metric}.png": figure for metric, figure in self.plot_results().items()}
-        if {"latency", "accuracy"} <= set(results):
+        if {"latency", "accuracy"} <= set(visible(results)):
             figures["benchmark_tradeoff.png"] = self.plot_pareto_frontier()
         pictures = {name: Picture(figure, picture_text(name, results)) for name, figure in figures.items()}
-        told = "Benchmark report", decision(results, requirements), pictures, report_sections(results, requirements)
+        warnings = study_warnings(results, comparison_rows(results), _METRICS)
+        told = (
+            "Benchmark report",
+            decision(results, requirements),
+            pictures,
+            report_sections(results, requirements),
+            warnings,
+        )
         markdown = markdown_page(*told)
         write_text(self.output_dir / "report.md", markdown)
         write_text(self.output_dir / "report.html", page(*told))
@@ -594,10 +579,11 @@ def decision(results: Results, requirements: Requirements | None = None) -> str:
 def report_sections(results: Results, requirements: Requirements | None = None) -> list[Section]:
     """Return the report, part by part."""
     rows = as_rows(results)
+    points = tradeoff(results, "latency", "accuracy") if {"latency", "accuracy"} <= set(visible(results)) else []
     labels = {metric: metric_label(metric, next(iter(by_model.values()))) for metric, by_model in results.items()}
     return [
         *([] if requirements is None else [requirements_section(rows, requirements)]),
-        models_section(results, rows, labels),
+        models_section(results, points, labels),
         best_section(best_by_dimension(results), labels),
         *(metric_section(labels[metric], summary_rows({metric: results[metric]})) for metric in results),
         pairs_section(comparison_rows(results), labels),
