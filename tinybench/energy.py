@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.timer import calibrate_loops
 
 _POWERCAP = "/sys/class/powercap"
+MOST_WATTS = 1000.0  # more than any processor package draws; the largest of 2026 are built for 500 W
 
 
 def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Path]:
@@ -65,8 +67,9 @@ class RaplMeter:
     """Energy of all processor packages, from the kernel's RAPL counters below `root`; with `dram` the memory some count
     apart.
 
-    ``unit`` is ``"J"``, ``measured`` True, ``details`` names the domains added up. Raises FileNotFoundError if there is
-    no package, PermissionError if only root may read the counters.
+    ``unit`` is ``"J"``, ``measured`` True, ``details`` names the domains added up. No reading may be longer than
+    ``longest_reading`` seconds, or show more than ``most_watts``: see `check_reading`. Raises FileNotFoundError if
+    there is no package, PermissionError if only root may read the counters, OSError if their range is unknown.
     """
 
     unit = "J"
@@ -78,13 +81,36 @@ class RaplMeter:
             "meter": "RAPL",
             "domains": [(zone / "name").read_text().strip() for zone in self.domains],
         }
-        self._largest = [read_counter(zone / "max_energy_range_uj") for zone in self.domains]
-        self._last = [read_counter(zone / "energy_uj") for zone in self.domains]
+        self._largest = [self._range(zone / "max_energy_range_uj") for zone in self.domains]
+        self._root, self._zones = root, self._found(root)
+        self.most_watts = MOST_WATTS * len(self.domains)
+        # a counter that falls back a little looks like a wrap, and within this time like more than the most
+        self.longest_reading = min(self._largest) / 1e6 / self.most_watts
+        self._last = self.counters()
         self._microjoules = 0
+
+    @staticmethod
+    def _range(path: Path) -> int:
+        text = path.read_text().strip()
+        if not (text.isdecimal() and int(text) > 0):
+            raise OSError(f"{path} holds {text!r}: without its range, a counter that starts again cannot be followed")
+        return int(text)
+
+    @staticmethod
+    def _found(root: str | Path) -> list[str]:
+        return sorted(name for name in os.listdir(root) if "-rapl:" in name)
+
+    def counters(self) -> list[int]:
+        """Return what each domain's counter shows, in µJ; RuntimeError if domains have come or gone."""
+        found = self._found(self._root)
+        if found != self._zones:
+            changed = ", ".join(sorted({*found} ^ {*self._zones}))
+            raise RuntimeError(f"{changed} came or went below {self._root} while energy was read; make a new meter")
+        return [read_counter(zone / "energy_uj") for zone in self.domains]
 
     def read(self) -> float:
         """Return the joules since the meter was made; to see every wrap, read at least once per round of a counter."""
-        now = [read_counter(zone / "energy_uj") for zone in self.domains]
+        now = self.counters()
         for before, after, largest in zip(self._last, now, self._largest, strict=True):
             self._microjoules += counter_difference(before, after, largest)
         self._last = now
@@ -150,24 +176,62 @@ def best_meter(
         return CpuTimeMeter(watts_per_core, source, reason=str(error))
 
 
+def suspended() -> float:
+    """Return the seconds that this machine has slept since it started, where the system counts them (Linux), else 0."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return 0.0
+    awake = time.clock_gettime(time.CLOCK_MONOTONIC)
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - awake
+
+
+def check_reading(meter: Any, energy: float, seconds: float) -> None:
+    """Raise RuntimeError if a counter that measures cannot have counted so much energy in so many seconds."""
+    if not meter.measured:
+        return
+    longest, most = (getattr(meter, name, math.inf) for name in ("longest_reading", "most_watts"))
+    if seconds > longest:
+        raise RuntimeError(
+            f"a reading of {seconds:.3g} s: above {longest:.3g} s a counter of this machine may start again more than "
+            f"once (at {most:.0f} W), which nobody sees; give fewer inferences, or a smaller min_reading"
+        )
+    if not 0 <= energy <= most * (seconds + 0.01):  # what was counted just before, too
+        raise RuntimeError(
+            f"a reading of {energy:.3g} J in {seconds:.3g} s cannot be (at most {most:.0f} W): a counter went back, "
+            "or started again more than once; use CpuTimeMeter"
+        )
+
+
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
     """Return the power in W that a meter of joules shows while this process sleeps for so many seconds.
 
     The time by `clock` counts, because a sleep may last longer than asked.
     """
+    asleep = suspended()
     energy, start = meter.read(), clock()
     sleep(seconds)
-    return float((meter.read() - energy) / (clock() - start))
+    watts = float((meter.read() - energy) / (clock() - start))
+    if suspended() > asleep + 0.1:  # read again, with the machine awake
+        return idle_power(meter, seconds, clock, sleep)
+    check_reading(meter, watts * seconds, seconds)
+    return watts
 
 
 def energy_reading(
     call: Callable[[Any], Any], inputs: Any, loops: int, meter: Any, clock: Callable[[], float]
 ) -> tuple[float, float]:
-    """Return energy, in the meter's unit, and duration in s of `loops` inferences together."""
+    """Return energy, in the meter's unit, and duration in s of `loops` inferences together.
+
+    Raises RuntimeError for a reading that cannot be, see `check_reading`.
+    """
+    asleep = suspended()
     energy, start = meter.read(), clock()
     for _ in range(loops):
         call(inputs)
-    return meter.read() - energy, clock() - start
+    energy, seconds = meter.read() - energy, clock() - start
+    if suspended() > asleep + 0.1:
+        return energy_reading(call, inputs, loops, meter, clock)
+    check_reading(meter, energy, seconds)
+    return energy, seconds
 
 
 def _checked(
@@ -179,6 +243,23 @@ def _checked(
     if not min_reading > 0:
         raise ValueError(f"min_reading is {min_reading}; a reading lasts longer than 0 s, such as 0.1")
     return as_callable(model), as_input(inputs)
+
+
+def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
+    """Note in the metadata whether the energy of an inference was ``seen``: not if its interval reaches 0, nor, for an
+    estimate, if the processor was hardly `busy`.
+
+    ``caution`` says so in words, after the `notes` of others; ``at_most`` is the upper end of the interval, in the
+    result's unit, where that means something.
+    """
+    seen = result.ci_lower > 0 if result.measured else result.min_val > 0 and busy >= 0.05
+    if not seen and result.measured:
+        notes += "the interval reaches 0 J: an inference adds no more than the idle power scatters; "
+        result.metadata["at_most"] = result.ci_upper if result.ci_upper > 0 else None
+    elif not seen:
+        notes += f"the processor worked for {busy:.1%} of the time: the model waits, or works where no one counts; "
+        result.metadata["at_most"] = None
+    result.metadata |= {"seen": seen, **({"caution": notes.removesuffix("; ")} if notes else {})}
 
 
 def measure_energy(
@@ -214,16 +295,19 @@ def measure_energy(
     -------
     BenchmarkResult
         ``energy`` in J per inference, the idle power subtracted if the meter measures; or ``cpu_time`` in s if the
-        meter knows no watts. ``metadata["measured"]`` is False unless a counter measured energy.
+        meter knows no watts. ``metadata["measured"]`` is False unless a counter measured energy; ``metadata["seen"]``
+        is False where idle power, or a model that waits, hides it, and ``metadata["caution"]`` says so.
 
     Raises
     ------
     ValueError
         If `measurement_runs` is below 1 or `min_reading` not positive.
     RuntimeError
-        If a measuring meter never moved, as on virtual machines whose counters are dummies.
+        If a measuring meter did not move in a reading, as on virtual machines whose counters are dummies, or shows
+        what cannot be, see `check_reading`.
     """
     call, x = _checked(model, inputs, warmup_runs, measurement_runs, min_reading)
+    asleep, start, used = suspended(), clock(), meter.read() if meter else 0.0
     meter = best_meter() if meter is None else meter
     if warmup_runs:
         warm_up(call, x, min_calls=warmup_runs, clock=clock)
@@ -234,8 +318,8 @@ def measure_energy(
         energy, seconds = energy_reading(call, x, loops, meter, clock)
         busy.append(energy)
         values.append((energy - idle[-1] * seconds) / loops)
-    if meter.measured and not any(busy):
-        raise RuntimeError("the energy counter did not move in any reading: it is a dummy; use CpuTimeMeter")
+    if meter.measured and not all(busy):
+        raise RuntimeError("the energy counter did not move in a reading: it is a dummy; use CpuTimeMeter")
     metadata = {
         "measured": meter.measured,
         **meter.details,
@@ -245,7 +329,13 @@ def measure_energy(
         "min_reading": min_reading,
         "idle_watts": float(np.mean(idle)) if meter.measured else None,
     }
-    return BenchmarkResult("energy" if meter.unit == "J" else "cpu_time", values, metadata, unit=meter.unit)
+    result = BenchmarkResult("energy" if meter.unit == "J" else "cpu_time", values, metadata, unit=meter.unit)
+    notes = f"the machine was suspended for {suspended() - asleep:.0f} s; " if suspended() > asleep + 0.1 else ""
+    if meter.measured and not all(idle):
+        notes += "the counter stood still while the model did not run, so no idle power was taken off; "
+    watts = getattr(meter, "watts_per_core", None) or 1.0
+    note_energy_seen(result, notes, 1.0 if meter.measured else (meter.read() - used) / watts / (clock() - start))
+    return result
 
 
 def cpu_utilisation(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import math
+import mmap
 import pickle
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +18,10 @@ import cloudpickle
 import psutil
 
 from tinybench.fresh import fresh_task
-from tinybench.heap import free_heap, without_arena, young_heap
+from tinybench.heap import WithoutArenas, free_heap, young_heap
 from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
+from tinybench.sight import count_error, exact_memory, note_memory_seen, touched_memory
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 
@@ -89,7 +91,11 @@ def can_reset(proc: str | Path = "/proc") -> bool:
 
 
 def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
-    """Return what is resident now, in bytes, and by which method: Linux's own word, on other systems psutil's."""
+    """Return what is resident now, in bytes, and by which method: page by page, else Linux's count, else psutil's."""
+    try:
+        return exact_memory("Rss", proc), "Rss of smaps_rollup"
+    except OSError:
+        pass
     try:
         return read_status(proc)["VmRSS"], "VmRSS"
     except OSError:
@@ -137,6 +143,7 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
 
     stages = memory_stages(pickle.loads, x, runs, args=(packed.getvalue(),), steady_calls=1, launch=launch)
     result = stages["first_call"]
+    note_memory_seen(result, result.values[0])
     result.metadata |= {
         "first_call": result.values[0],
         "python_peak": python_peak(as_callable(model), x),
@@ -144,6 +151,25 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
         "heap_freed": False,
         "arena": "off in a twin session" if pickler.sessions else "none",
     }
+    return result
+
+
+def complete(result: BenchmarkResult, call: WithoutArenas, x: Any, proc: str | Path) -> BenchmarkResult:
+    """Measure again the runs in which a twin was built, and note what was done about arenas and what is seen."""
+    values, notes = list(result.values), {**result.metadata, "arena": call.arena}
+    for number in sorted(set(call.late)):
+        if number == 0:
+            call.renew()
+        free_heap()
+        peak, run = peak_added(call, x, proc), number - notes["warmup_runs"]
+        if number == 0:
+            notes["first_call"] = peak
+        if 0 <= run < len(values):
+            values[run] = float(peak)
+    result = BenchmarkResult(result.metric_name, values, notes, unit=result.unit)
+    note_memory_seen(result, notes["first_call"], *touched_memory(call, x, proc))
+    if psutil.Process().children():
+        result.metadata |= {"at_most": None, "not_counted": "child processes"}
     return result
 
 
@@ -155,8 +181,8 @@ def measure_memory(
     Parameters
     ----------
     model
-        Anything that `as_callable` takes. An ONNX Runtime session with an arena is measured by a twin without one,
-        see `without_arena`: a warm arena hides what an inference needs.
+        Anything that `as_callable` takes. ONNX Runtime sessions with an arena are measured by twins without one,
+        wherever the model holds them, see `WithoutArenas`: a warm arena hides what an inference needs.
     inputs
         The input of one call.
     warmup_runs
@@ -171,7 +197,10 @@ def measure_memory(
     BenchmarkResult
         Bytes above what was resident before, one value for each run. The metadata says by which ``method``, holds the
         peak of the very ``first_call``, the peak of Python's own allocations (``python_peak``), whether the
-        C heap was freed before each run (``heap_freed``), and what was done about an ``arena``.
+        C heap was freed before each run (``heap_freed``), what was done about an ``arena``, and whether the memory was
+        ``seen``: if not, some other allocator may keep it, and a value of 0 does not mean none; it is ``at_most`` so
+        many bytes, and ``caution`` says why. ``resolution`` is the error of the kernel's counts. Child
+        processes are ``not_counted``.
 
     Raises
     ------
@@ -185,8 +214,7 @@ def measure_memory(
     x = as_input(inputs)
     if not can_reset(proc):
         return in_fresh_processes(model, x, measurement_runs, proc)
-    subject, arena = without_arena(model)
-    call = as_callable(subject)
+    call = WithoutArenas(as_callable(model))
     warmups = [peak_added(call, x, proc) for _ in range(warmup_runs)]
     values, freed = [], False
     with young_heap():
@@ -201,9 +229,9 @@ def measure_memory(
         "python_peak": python_peak(call, x),
         "warmup_runs": warmup_runs,
         "heap_freed": freed,
-        "arena": arena,
     }
-    return BenchmarkResult("memory", values, metadata, unit="B")
+    result = BenchmarkResult("memory", values, metadata, unit="B")
+    return complete(result, call, x, proc)
 
 
 def memory_stages(
@@ -236,7 +264,9 @@ def memory_stages(
     dict of str to BenchmarkResult
         ``import``, ``load``, ``first_call``, ``second_call`` and ``steady``: peak bytes above what was resident when
         the stage began, one value for each process. The metadata holds ``retained`` (bytes not given back by the stage)
-        and ``resident`` (bytes of the whole process after it) of each process, and the ``method``.
+        and ``resident`` (bytes of the whole process after it) of each process, and the ``method``. Those of the calls
+        say whether the memory was ``seen``, as in `measure_memory`: what an arena kept from the first call is in
+        ``resident``, and no later call adds it again.
 
     Raises
     ------
@@ -265,6 +295,10 @@ def memory_stages(
             "resident": [numbers["resident"] for numbers in found],
         }
         results[stage] = BenchmarkResult("memory", [numbers["peak"] for numbers in found], metadata, unit="B")
+    note_memory_seen(results["import"], 0.0)
+    note_memory_seen(results["load"], 0.0)
+    for stage in ("first_call", "second_call", "steady"):
+        note_memory_seen(results[stage], results["first_call"].median, *answers[0].get("touched", ()))
     return results
 
 
@@ -368,8 +402,8 @@ def resident_growth(
         Bytes per call, one rate for each block: the mean is the slope, ``ci_lower`` and ``ci_upper`` its interval.
         ``metadata["growing"]`` says whether the whole interval lies above 0; ``metadata["resident"]`` holds what was
         resident before the first and after each block, ``metadata["calls_per_block"]`` how many calls a block has,
-        ``metadata["method"]`` by which method it was read.
-        Growth below one page (usually 4 KiB) in all runs is not seen.
+        ``metadata["method"]`` by which method it was read. Growth below ``metadata["resolution"]`` bytes per call is
+        not ``seen``: that is one page (usually 4 KiB) over all runs, or the error of the kernel's counts.
 
     Raises
     ------
@@ -396,7 +430,11 @@ def resident_growth(
     metadata = {**describe_input(x), "calls_per_block": calls, "warmup_runs": warmup_runs, "resident": resident}
     result = BenchmarkResult("resident growth", rates, metadata, unit="B")
     result.metadata["growing"] = result.ci_lower > 0
-    result.metadata["method"] = resident_memory(proc)[1]
+    method = resident_memory(proc)[1]
+    error = mmap.PAGESIZE if "smaps_rollup" in method else count_error()
+    result.metadata |= {"method": method, "resolution": error / runs, "seen": abs(result.mean) * runs >= error}
+    if not result.metadata["seen"]:
+        result.metadata["caution"] = f"no growth was seen: it is below {error / runs:.3g} B a call, in {runs} calls"
     return result
 
 
@@ -417,9 +455,11 @@ def memory_pressure(memory: float, throughput: float) -> float:
 
     Every byte that an inference adds is written at least once, so this is a lower bound of its memory traffic; weights
     and whatever is read again come on top. Both are of the same batch. Raises ValueError if one is negative or not
-    finite.
+    finite, or if `memory` is 0: that was not seen, see ``metadata["at_most"]`` of `measure_memory`.
     """
     for name, value in (("memory", memory), ("throughput", throughput)):
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(f"{name} is {value}; it must be a number of at least 0")
+        if not math.isfinite(value) or value < 0 or (name == "memory" and value == 0):
+            raise ValueError(
+                f"{name} is {value}; give at least 0, and bytes that were seen: 0 B are not seen, not none"
+            )
     return memory * throughput

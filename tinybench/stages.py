@@ -87,14 +87,15 @@ def run():
         for _ in range(calls):
             call(x)
         end()
+    from tinybench.sight import touched_memory
     method = task["method"] if resettable else "growth of " + source
-    return {"stages": stages, "method": method}
+    return {"stages": stages, "method": method, "touched": touched_memory(call, x, task["proc"])}
 """
 
 
 def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
     """Run a `fresh_task` in a fresh process; return ``method``, and in bytes ``peak``, ``retained``, ``resident`` by
-    stage.
+    stage; ``touched`` as by `touched_memory`.
     """
     # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
     small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"

@@ -329,9 +329,9 @@ def capacity_is_counted(student: Any) -> None:
     agrees(student.max_concurrent, counted, cases, "round down after subtracting what is shared; never negative")
     bad = (10, 0), (10, -1), (-1, 10), (NAN, 1), (INF, 1), (10, NAN), (10, 1, -5)
     refuses(student.max_concurrent, *bad)
-    cases = [(float(rng.uniform(1e6, 1e8)), float(rng.uniform(1, 1e4))), (0, 5)]
+    cases = [(float(rng.uniform(1e6, 1e8)), float(rng.uniform(1, 1e4))), (5, 0)]
     agrees(student.memory_pressure, mul, cases, "bytes an inference times inferences a second")
-    refuses(student.memory_pressure, (-1, 1), (1, -1), (NAN, 1), (1, INF))
+    refuses(student.memory_pressure, (0, 5), (-1, 1), (1, -1), (NAN, 1), (1, INF))
 
 
 def answer_understanding(student: Any) -> None:

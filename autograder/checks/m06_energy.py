@@ -318,6 +318,8 @@ def energy_is_per_inference(student: Any) -> None:
     same(estimate.mean, joules, "the estimate per inference", rel=1e-6)
 
     refuses(measured, (Machine(idle=0.0, joules=0.0), 2), error=RuntimeError, what="a counter that never moves")
+    stuck = Machine(update=1.6)  # s; readings of 0.1 s
+    refuses(measured, (stuck, 4), error=RuntimeError, what="a counter that does not move in one of the readings")
     runs, more = (5 * number for number in rng.integers((10, 4), (15, 10)).tolist())  # warm_up goes on by 5 such calls
     cold, warmer = Machine(), Machine()
     measured(cold, 1, warmup_runs=runs)

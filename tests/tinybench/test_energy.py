@@ -248,6 +248,150 @@ def test_a_dummy_counter_is_refused(tree: Tree) -> None:
         measure_energy(lambda x: x, np.zeros(2), RaplMeter(root), measurement_runs=2, min_reading=0.002)
 
 
+class Counter:
+    """A package on a fake tree: a call takes known seconds of its clock, and moves the counter as told."""
+
+    def __init__(self, root: Path, largest: int, joules: float, seconds: float, idle: float = 5.0) -> None:
+        self.root, self.largest, self.joules, self.seconds, self.idle = root, largest, joules, seconds, idle
+        self.now, self.microjoules = 0.0, 1000.0
+
+    def advance(self, seconds: float, joules: float) -> None:
+        self.now += seconds
+        self.microjoules += 1e6 * (joules + self.idle * seconds)
+        write(self.root, "intel-rapl:0", int(self.microjoules % self.largest))
+
+    def __call__(self, _: Any) -> None:
+        self.advance(self.seconds, self.joules)
+
+    def measure(self, **options: Any) -> Any:
+        clocks: dict[str, Any] = {"clock": lambda: self.now, "sleep": lambda seconds: self.advance(seconds, 0.0)}
+        return measure_energy(self, np.zeros(2), RaplMeter(self.root), measurement_runs=3, **clocks, **options)
+
+
+def one_package(tree: Tree, largest: int = AMD_RANGE) -> Path:
+    return tree({"intel-rapl:0": ("package-0", 1000, largest)})
+
+
+def test_one_wrap_in_a_reading_is_followed(tree: Tree) -> None:
+    counter = Counter(one_package(tree), AMD_RANGE, joules=20_000.0, seconds=40.0)  # 505 W: wraps in every third call
+    result = counter.measure(warmup_runs=0, min_reading=30.0)
+    assert result.mean == pytest.approx(20_000, rel=1e-6)
+    assert result.metadata["seen"] is True
+
+
+@pytest.mark.parametrize(("seconds", "joules"), [(200.0, 131_065.0), (66.0, 70_000.0)])
+def test_several_wraps_in_a_reading_are_refused(tree: Tree, seconds: float, joules: float) -> None:
+    counter = Counter(one_package(tree), AMD_RANGE, joules, seconds)
+    with pytest.raises(RuntimeError, match=r"above 65\.5 s a counter .* may start again more than once"):
+        counter.measure(warmup_runs=0)
+
+
+def test_a_small_range_wraps_within_any_reading(tree: Tree) -> None:
+    with pytest.raises(RuntimeError, match="more than once"):
+        Counter(one_package(tree, 1_000_000), 1_000_000, joules=2.5, seconds=0.01).measure()
+
+
+@pytest.mark.parametrize("seconds", [0.2, 30.0, 65.0])
+def test_a_counter_that_goes_back_is_refused(tree: Tree, seconds: float) -> None:
+    counter = Counter(one_package(tree), AMD_RANGE, joules=-(5.0 * seconds + 0.0005), seconds=seconds)
+    with pytest.raises(RuntimeError, match=r"cannot be .* went back"):
+        counter.measure(warmup_runs=0)
+
+
+def test_two_packages_share_the_limits(tree: Tree) -> None:
+    meter = RaplMeter(tree({f"intel-rapl:{n}": (f"package-{n}", 0, INTEL_RANGE) for n in range(2)}))
+    assert (meter.most_watts, meter.longest_reading) == (2000.0, pytest.approx(262_143.32885 / 2000))
+
+
+def test_negative_readings_of_any_meter_are_refused() -> None:
+    class Backwards(Machine):
+        def read(self) -> float:
+            return -super().read()
+
+    with pytest.raises(RuntimeError, match="cannot be"):
+        measured(Backwards())
+
+
+def test_a_counter_that_sticks_in_a_reading_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="did not move in a reading"):
+        measured(Machine(update=1.6), measurement_runs=4)
+
+
+@pytest.mark.parametrize("range_text", ["", "0", "-5", "much"])
+def test_a_counter_of_unknown_range_is_no_meter(tree: Tree, range_text: str) -> None:
+    root = one_package(tree)
+    path = root / "intel-rapl:0" / "max_energy_range_uj"
+    path.write_text(range_text)
+    for _ in range(2):
+        meter = best_meter(root)
+        assert isinstance(meter, CpuTimeMeter)
+        assert "max_energy_range_uj" in meter.details["not_measured_because"]
+        path.unlink(missing_ok=True)
+
+
+def test_domains_that_come_or_go_are_named(tree: Tree) -> None:
+    root = tree(INTEL_LAPTOP)
+    meter = RaplMeter(root)
+    (root / "intel-rapl:7").mkdir()
+    with pytest.raises(RuntimeError, match="intel-rapl:7 came or went"):
+        meter.read()
+    (root / "intel-rapl:7").rmdir()
+    meter.read()
+    (root / "intel-rapl:0").unlink()
+    with pytest.raises(RuntimeError, match="intel-rapl:0 came or went"):
+        meter.read()
+
+
+def test_energy_below_the_idle_power_is_not_seen() -> None:
+    class Waiting(Machine):
+        """Its power is a little lower when it is called, or a little higher, in turn."""
+
+        def __call__(self, x: Any) -> Any:
+            self.advance(self.seconds, self.joules * (-1) ** int(self.now / 0.11))
+            return x
+
+    notes = measured(Waiting(joules=1e-4), measurement_runs=8).metadata
+    assert notes["seen"] is False
+    assert "the interval reaches 0 J" in notes["caution"]
+    clear = measured(Machine(), measurement_runs=3).metadata
+    assert clear["seen"] is True
+    assert "caution" not in clear
+
+
+def test_an_idle_power_of_nothing_is_said() -> None:
+    notes = measured(Machine(idle=0.0), measurement_runs=3).metadata
+    assert (notes["seen"], notes["idle_watts"]) == (True, 0.0)
+    assert "no idle power was taken off" in notes["caution"]
+
+
+@pytest.mark.parametrize("watts", [None, 5.0])
+def test_a_model_that_waits_is_not_free(watts: float | None) -> None:
+    machine = Machine()
+    for busy, seen in ((0.0, False), (0.01, False), (0.5, True)):
+        meter = CpuTimeMeter(watts, clock=lambda busy=busy: busy * machine.now)  # type: ignore[misc]
+        result = measure_energy(machine, np.zeros(2), meter, measurement_runs=3, clock=machine.clock)
+        assert result.metadata["seen"] is seen
+        assert seen or f"worked for {busy:.1%} of the time" in result.metadata["caution"]
+
+
+def test_a_machine_that_slept_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert energy.suspended() >= 0.0
+    machine, slept = Machine(), [0.0]
+    calls = iter([False] * 2000 + [True] + [False] * 100_000)  # somewhere in a reading
+
+    def nap(x: Any) -> Any:
+        if next(calls):
+            slept[0] += 3600.0
+            machine.energy += 400.0
+        return machine(x)
+
+    monkeypatch.setattr(energy, "suspended", lambda: slept[0])
+    result = measure_energy(nap, np.zeros(2), machine, clock=machine.clock, sleep=machine.sleep, measurement_runs=60)
+    assert slept[0] == 3600.0
+    assert result.values == pytest.approx([0.01] * 60)
+    assert "suspended for 3600 s" in result.metadata["caution"]
+
+
 @pytest.mark.parametrize("measure", [measure_energy, cpu_utilisation])
 def test_bad_input(measure: Any) -> None:
     for name, value in {"measurement_runs": 0, "min_reading": 0, "warmup_runs": -1}.items():

@@ -1,0 +1,79 @@
+# Written by "autograder export" from modules/05_memory/05_memory.ipynb: edit the notebook, not this file.
+
+"""What a measurement of memory can see: the error of the kernel's counts, and the pages that one call touches."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tinybench.heap import ARENA_ON
+from tinybench.result import BenchmarkResult
+
+
+def count_error(cores: int = 1) -> int:
+    """Return by how many bytes the kernel's memory counts may be off after a call that keeps so many cores busy.
+
+    Each core (before Linux 6.2, each thread) collects pages in a batch of its own; see proc_pid_status(5).
+    """
+    return 2 * cores * max(32, 2 * (os.cpu_count() or 1)) * mmap.PAGESIZE
+
+
+def exact_memory(field: str, proc: str | Path = "/proc") -> int:
+    """Return a field of ``self/smaps_rollup`` in bytes, counted page by page; OSError where there is no such file."""
+    for line in Path(proc, "self", "smaps_rollup").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"{proc}/self/smaps_rollup shows no {field}")
+
+
+def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> tuple[int | None, int]:
+    """Return the bytes of all pages that one call reads or writes, resident before or not, and how many cores it keeps
+    busy.
+
+    Without ``self/smaps_rollup`` in `proc` that is None, there is no call, and one core is assumed.
+    """
+    try:
+        exact_memory("Referenced", proc)
+        Path(proc, "self", "clear_refs").write_text("1", encoding="utf-8")
+    except OSError:
+        return None, 1
+    start, used = time.perf_counter(), time.process_time()
+    call(x)
+    cores = (time.process_time() - used) / max(time.perf_counter() - start, 1e-9)
+    return exact_memory("Referenced", proc), max(1, min(math.ceil(cores), os.cpu_count() or 1))
+
+
+def note_memory_seen(result: BenchmarkResult, first: float, touched: int | None = None, cores: int = 1) -> None:
+    """Add to a result of added memory whether it was ``seen``, the ``resolution`` in B, and what a call ``touched``.
+
+    `first` is what the first call added. Memory that was not seen is ``at_most`` so large (None: nobody knows);
+    ``caution`` says in words what may be hidden.
+    """
+    error, added = count_error(cores), result.median
+    small = f"below {error / 1e3:.0f} kB, the error of the kernel's counts" if added <= error else _megabytes(added)
+    hidden = result.metadata.get("arena") == ARENA_ON
+    seen = added > error and not hidden
+    notes: dict[str, Any] = {"seen": seen, "resolution": error, "touched": touched}
+    if hidden:
+        notes["caution"] = f"added {small}, but an arena is on, and hides memory"
+    elif first > 2 * added + error:
+        notes["caution"] = (
+            f"the first call added {_megabytes(first)}, later ones {small}: the rest may be kept for reuse"
+        )
+    elif not seen:
+        notes["caution"] = f"added {small}; this is not 0, for an allocator that keeps memory hides it"
+    if not seen:
+        notes["at_most"] = None if touched is None else touched + max(error, int(added))
+        most = "unknown" if touched is None else f"at most {_megabytes(notes['at_most'])}, with its weights"
+        notes["caution"] += f"; what a call needs is {most}"
+    result.metadata |= notes
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.1f} MB"
