@@ -255,7 +255,8 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
 
     One value for each measurement; ``confidence`` is what `confidence_of_choice` says. The metadata is that of the
     latencies of this size; ``batch_size`` has the size, ``by_batch`` for each size (as text, for JSON) the medians of
-    ``throughput`` in rows per second and of ``latency`` in s. Raises ValueError if there is no batch size, or one is not a positive whole number.
+    ``throughput`` in rows per second and of ``latency`` in s. Raises ValueError if there is no batch size, or one is
+    not a positive whole number.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
