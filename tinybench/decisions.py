@@ -163,7 +163,7 @@ def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
         return f"At {decisions[0]['batch_size']} rows a call {decisions[0]['sentence']}."
     if not any(decision["ship"] for decision in decisions):
         first = decisions[0]
-        return f"Ship none of them: {first['sentence']} (batch {first['batch_size']}; the others are below)."
+        return f"Ship none: {first['sentence']} (at batch {first['batch_size']}; for the others see below)."
     told = [f"{what} at batch {', '.join(batches)}" for what, batches in groups.items()]
     return f"{told[0][0].upper()}{told[0][1:]}; {'; '.join(told[1:])}."
 

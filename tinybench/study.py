@@ -100,7 +100,7 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
     names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":
         none = dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])
-        return {**none, "memory_note": "not measured: its arrays are scikit-learn's, in this process"}
+        return {**none, "note_on_memory": "not measured: its arrays are scikit-learn's, in this process"}
     args = (str(variant.file), variant.optimization)
     stages = memory_stages(load_variant, x, repeats, args=args, steady_calls=5)
     found = {f"memory_{name}": stages[name].median for name in names}
@@ -109,7 +109,7 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
     kept = {name: value if value > 0 else None for name, value in found.items()}
     unseen = [name.removeprefix("memory_").replace("_", " ") for name, value in kept.items() if value is None]
     told = f"not seen: {', '.join(unseen)}; what the stages before left free was enough" if unseen else ""
-    return {**kept, "memory_note": told}
+    return {**kept, "note_on_memory": told}
 
 
 def study_batch(
@@ -219,12 +219,12 @@ class TradeoffStudy:
         return sentence_to_act_on(self.decisions)
 
     def frontier(self, batch: int) -> list[dict[str, Any]]:
-        """Return latency, accuracy and the probability to lie on their frontier, of each variant that is no fake."""
-        fakes = {row["variant"] for row in self.rows if row.get("fake")}
+        """Return latency, accuracy and the probability to lie on their frontier, of each file that is no fake."""
+        others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
         points = [
             {"model": name, "latency": latency, "accuracy": self.accuracies[name]}
             for name, latency in self.latencies[batch].items()
-            if name not in fakes
+            if name not in others
         ]
         shares = membership_probability(points)
         return [{**point, "probability": share} for point, share in zip(points, shares, strict=True)]
@@ -410,13 +410,14 @@ def tradeoff_study(
             for name, form in forms.items():
                 columns[name] = {**found[name], "file_size": model_size(form.file), "quantization": form.note}
                 columns[name] |= {"note": form.note, "fake": form.fake, "saturates": form.saturates}
+                columns[name]["optimization"] = form.optimization
             largest = np.resize(X, (max(batch_sizes), X.shape[1]))
             for name, form in forms.items() if memory_repeats else ():
                 say(f"memory of {name}, in fresh processes")
                 try:
                     columns[name] |= study_memory(form, largest, memory_repeats)
                 except RuntimeError as error:
-                    columns[name]["memory_note"] = f"not measured: {error}"
+                    columns[name]["note_on_memory"] = f"not measured: {error}"
             for batch in batch_sizes:
                 say(f"batch {batch}: {rounds} rounds of {len(forms)} variants")
                 rows, kept = np.resize(X, (batch, X.shape[1])), {}

@@ -125,32 +125,30 @@ def _one_against_rest(scores: np.ndarray) -> np.ndarray:
 
 
 def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
-    """Return one of scikit-learn's scalers in NumPy, with its numbers; None for any other step."""
-    parts = {
-        "StandardScaler": ("mean_", "scale_"),
-        "RobustScaler": ("center_", "scale_"),
-        "MaxAbsScaler": (None, "scale_"),
-        "MinMaxScaler": ("data_min_", None),
-    }.get(type(step).__name__)
-    if parts is None or getattr(step, "clip", False):
+    """Return one of scikit-learn's scalers in NumPy, in its order of operations, with its numbers; None for another
+    step.
+    """
+    first, second = {
+        "StandardScaler": ((np.subtract, "mean_"), (np.divide, "scale_")),
+        "RobustScaler": ((np.subtract, "center_"), (np.divide, "scale_")),
+        "MaxAbsScaler": ((np.subtract, ""), (np.divide, "scale_")),
+        "MinMaxScaler": ((np.multiply, "scale_"), (np.add, "min_")),
+    }.get(type(step).__name__, (None, None))
+    if first is None or second is None or getattr(step, "clip", False):
         return None
-    found = [None if name is None else getattr(step, name) for name in parts]
     centred = getattr(step, "with_mean", True) and getattr(step, "with_centering", True)
-    offset = np.asarray(found[0]) if centred and found[0] is not None else np.zeros(step.n_features_in_)
-    scale = np.ones(step.n_features_in_) if found[1] is None else np.asarray(found[1])
-    low = 0.0
-    if parts[1] is None:  # (x − smallest) · scale + low
-        scale, low = 1 / step.scale_, float(step.feature_range[0])
+    numbers = [getattr(step, first[1], None) if centred else None, getattr(step, second[1], None)]
+    offset, unit = (numbers[1], 1.0) if first[0] is np.multiply else numbers
     # far from 0 an offset rounded to float32 would move the rows by a share of their own spread
-    kind = np.float32 if np.all(np.abs(offset) <= 16 * np.abs(scale)) else np.float64
-    offset, factor = offset.astype(kind), (1 / scale).astype(np.float32)
+    near = offset is None or np.all(np.abs(offset) <= 16 * np.abs(1.0 if unit is None else unit))
+    kind = np.float32 if near else np.float64
+    found = [(first[0], numbers[0]), (second[0], numbers[1])]
+    known = [(operation, np.asarray(values, kind)) for operation, values in found if values is not None]
 
     def scaled(X: Any) -> np.ndarray:
-        difference = np.subtract(np.asarray(X, np.float32), offset, dtype=kind)
-        a: np.ndarray = difference.astype(np.float32, copy=False)
-        a *= factor
-        if low:
-            a += low
+        a: np.ndarray = np.asarray(X, np.float32)
+        for operation, values in known:
+            a = operation(a, values, dtype=kind).astype(np.float32, copy=False)
         return a
 
-    return scaled, [offset, factor]
+    return scaled, [values for _, values in known]
