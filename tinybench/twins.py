@@ -139,9 +139,10 @@ def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
     centred = getattr(step, "with_mean", True) and getattr(step, "with_centering", True)
     numbers = [getattr(step, first[1], None) if centred else None, getattr(step, second[1], None)]
     offset, unit = (numbers[1], 1.0) if first[0] is np.multiply else numbers
-    # far from 0 an offset rounded to float32 would move the rows by a share of their own spread
+    # far from 0 an offset rounded to float32 would move the rows by a share of their own spread; of these four
+    # scikit-learn rounds that of StandardScaler alone
     near = offset is None or np.all(np.abs(offset) <= 16 * np.abs(1.0 if unit is None else unit))
-    kind = np.float32 if near else np.float64
+    kind = np.float32 if near or type(step).__name__ == "StandardScaler" else np.float64
     found = [(first[0], numbers[0]), (second[0], numbers[1])]
     known = [(operation, np.asarray(values, kind)) for operation, values in found if values is not None]
 
