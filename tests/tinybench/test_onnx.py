@@ -138,7 +138,9 @@ def test_pipelines_have_a_numpy_twin(scaler: Any, model: Any, classes: int) -> N
     rows = rows.astype(np.float32)
     twin = numpy_twin(pipeline)
     before = rows.copy()
-    assert np.allclose(twin(rows), pipeline.predict_proba(rows), atol=2e-4 if isinstance(model, SGDClassifier) else 2e-5)
+    assert np.allclose(
+        twin(rows), pipeline.predict_proba(rows), atol=2e-4 if isinstance(model, SGDClassifier) else 2e-5
+    )
     assert np.array_equal(rows, before)
     assert twin.borrowed == (["PCA"] if isinstance(scaler, PCA) else [])
 
