@@ -160,7 +160,7 @@ def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
     if len(groups) == 1 and len(decisions) > 1 and decisions[0]["ship"]:
         return f"Ship {decisions[0]['ship']} at every batch size ({', '.join(groups.popitem()[1])} rows)."
     if len(decisions) == 1:
-        return f"At {decisions[0]['batch_size']} rows a call {decisions[0]['sentence']}."
+        return f"At batch {decisions[0]['batch_size']}: {decisions[0]['sentence']}."
     if not any(decision["ship"] for decision in decisions):
         first = decisions[0]
         return f"Ship none: {first['sentence']} (at batch {first['batch_size']}; for the others see below)."

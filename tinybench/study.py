@@ -279,7 +279,7 @@ class TradeoffStudy:
                 "with noise": number(row, "accuracy_with_noise", 1, ".4f"),
                 "largest difference": number(row, "largest_difference", 1, ".2g"),
                 "file (kB)": number(row, "file_size", 1e3, ".0f"),
-                "GB/s": number(row, "effective_bandwidth", 1e9, ".1f"),
+                "GB/s": number(row, "effective_bandwidth", 1e9, ".2g"),
                 "what it is": row.get("note") or "–",
             }
             for row in self.rows

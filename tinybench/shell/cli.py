@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -253,6 +254,8 @@ def study(
         if (broken_off := getattr(error, "study", None)) is not None:
             print(broken_off)
             print("tinybench:", *getattr(error, "__notes__", []), file=sys.stderr)
+            with suppress(OSError):  # the disk may be full
+                write_page(broken_off, out)
         raise
     print(found)
     print(f"the page is {write_page(found, out)}, the tables are beside it")
