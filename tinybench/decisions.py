@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tinybench.comparison import Comparison, compare
 from tinybench.dependence import caution, is_dependent
 from tinybench.pareto import Requirements, observed
@@ -69,6 +71,13 @@ def study_cautions(batch: int, latency: Mapping[str, BenchmarkResult], gains: Se
         found.append(
             f"batch {batch}: rounds of {len(dependent)} of {len(latency)} variants resemble those before them, such as "
             f"{dependent[0]}: {first}"
+        )
+    logs = {name: np.log(np.divide(r.values, latency[FP32].values)).tolist() for name, r in latency.items()}
+    drifting = [name for name, values in logs.items() if name != FP32 and is_dependent(values)]
+    if drifting:
+        names = "; ".join(drifting)
+        found.append(
+            f"batch {batch}: ratios to {FP32} resemble those before them ({names}): intervals may be too narrow"
         )
     apart = []
     for gain in gains:

@@ -35,7 +35,6 @@ from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
 from tinybench.quantize import throughput_and_bandwidth
 from tinybench.result import BenchmarkResult, json_safe
-from tinybench.samples import median_interval
 from tinybench.suite import write_text
 from tinybench.table import Table, csv_text
 from tinybench.variants import FP32, SKLEARN, load_variant, study_variants
@@ -149,7 +148,7 @@ def study_batch(
         rate, bandwidth = throughput_and_bandwidth(medians[name], len(x), variant.weight_bytes or 0, variant.row_bytes)
         columns[name] = {
             "latency": medians[name],
-            "latency_ci": list(median_interval(latency[name].values)),
+            "latency_ci": list(latency[name].median_ci()),
             "latency_p95": served[name].percentile(95),
             "throughput": rate,
             "effective_bandwidth": None if variant.weight_bytes is None else bandwidth,
