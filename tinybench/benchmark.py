@@ -24,7 +24,7 @@ from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
-from tinybench.result import BenchmarkResult
+from tinybench.result import BenchmarkResult, percentile_interval
 
 _TELLING_FLAGS = {
     "avx2": "AVX2",
@@ -45,7 +45,7 @@ _NUMPY_FLAGS = {
     "asimddp": {"ASIMDDP"},
     "sve": {"SVE"},
 }
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnx", "onnxruntime", "skl2onnx", "tinybench")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "onnx", "onnxruntime", "skl2onnx", "tinybench-ml")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -87,6 +87,9 @@ def thread_settings() -> dict[str, Any]:
     except ImportError:
         return settings
     pools = threadpool_info()
+    blas = [pool for pool in pools if pool["user_api"] == "blas"]
+    if blas:
+        settings |= {"blas": f"{blas[0]['internal_api']} {blas[0]['version']}", "blas_threads": blas[0]["num_threads"]}
     return settings | {"pools": [f"{pool['internal_api']} {pool['version']}: {pool['num_threads']}" for pool in pools]}
 
 
@@ -119,6 +122,15 @@ def clock_rate() -> dict[str, float] | None:
     return rate._asdict() if rate else None
 
 
+def turbo(root: Path) -> bool | None:
+    """Return whether the processor may exceed its nominal clock rate, None where Linux does not say."""
+    folder = root / "sys/devices/system/cpu"
+    for file, off in (("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")):
+        if said := _text(folder / file):
+            return said != off
+    return None
+
+
 def integer_kernels() -> dict[str, str] | None:
     """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), None where it is not installed."""
     try:
@@ -142,15 +154,17 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
     dict
         ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, of all
         ``cores_logical`` and ``cores_physical`` ones, ``frequency`` (see `clock_rate`), ``governor`` (None where
-        unknown), ``memory`` in bytes, ``python``, ``libraries``, ``integer_products`` of ONNX Runtime (exact or
-        saturating, None without it), ``blas``, ``threads``, ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and
-        15 minutes.
+        unknown), ``turbo`` and ``clock_source`` (None where unknown), ``memory`` in bytes, ``python``, ``libraries``,
+        ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``, ``time``
+        (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes; in ``conditions`` those that two measurements
+        must share to be compared, flat, by the names to tell people (see `shared_conditions`).
     """
     root = Path(root)
     text = _text(root / "proc" / "cpuinfo")
     cpu = cpu_info(text) if text else cpu_elsewhere()
     blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
-    return {
+    sources = root / "sys/devices/system/clocksource/clocksource0"
+    found = {
         "platform": platform.platform(),
         "cpu": cpu["model"] if cpu["model"] != "unknown" else platform.processor() or platform.machine(),
         "cpu_flags": cpu["flags"],
@@ -159,6 +173,8 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         "cores_physical": psutil.cpu_count(logical=False),
         "frequency": clock_rate(),
         "governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or None,
+        "turbo": turbo(root),
+        "clock_source": _text(sources / "current_clocksource") or None,
         "memory": psutil.virtual_memory().total,
         "python": platform.python_version(),
         "libraries": library_versions(),
@@ -168,6 +184,28 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": list(psutil.getloadavg()),
     }
+    return found | {"conditions": shared_conditions(found)}
+
+
+def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return what two measurements must share to be compared, as flat text; None where it is not known."""
+    threads = system["threads"]
+    found = {
+        "processor": system["cpu"],
+        "instruction sets": ", ".join(system["cpu_flags"]),
+        "cores": system["cores"],
+        "governor": system["governor"],
+        "turbo": None if system["turbo"] is None else "on" if system["turbo"] else "off",
+        "clock source": system["clock_source"],
+        "timer": time.get_clock_info("perf_counter").implementation,
+        "operating system": system["platform"],
+        "Python": system["python"],
+        "BLAS": threads.get("blas", system["blas"]),
+        "BLAS threads": threads.get("blas_threads"),
+        **{f"{name} (environment)": threads[name] for name in _THREAD_VARIABLES if name in threads},
+        **{f"{name} version": number for name, number in system["libraries"].items()},
+    }
+    return {name: None if value is None else str(value) for name, value in found.items()}
 
 
 def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
@@ -195,12 +233,30 @@ def _name_of(model: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
+def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence: float = 0.95) -> float:
+    """Return at which level the interval of the best of several rates holds, though the same rounds chose it.
+
+    Where other rates reach up to its interval any of them might have been chosen: Bonferroni's level over so many.
+    """
+
+    def ends(values: list[float]) -> tuple[float, float]:
+        try:
+            return percentile_interval(values, 50, confidence)
+        except ValueError:  # too few for an interval
+            return float("-inf"), float("inf")
+
+    lowest = ends(rates[best])[0]
+    rivals = sum(ends(values)[1] >= lowest for values in rates.values())
+    return 1 - (1 - confidence) / rivals
+
+
 def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
     """Return the throughput in ``rows/s`` at the batch size of the highest median, from seconds per call by batch size.
 
-    One value for each measurement. The metadata is that of the latencies of this size; ``batch_size`` has the size,
-    ``by_batch`` for each size (as text, for JSON) the medians of ``throughput`` in rows per second and of ``latency``
-    in s. Raises ValueError if there is no batch size, or one is not a positive whole number.
+    One value for each measurement; ``confidence`` is what `confidence_of_choice` says. The metadata is that of the
+    latencies of this size; ``batch_size`` has the size, ``by_batch`` for each size (as text, for JSON) the medians of
+    ``throughput`` in rows per second and of ``latency`` in s. Raises ValueError if there is no batch size, or one is
+    not a positive whole number.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
@@ -213,7 +269,8 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     best = max(medians, key=lambda size: medians[size])
     table = {str(size): {"throughput": medians[size], "latency": latencies[size].median} for size in rates}
     metadata = {**latencies[best].metadata, "batch_size": best, "by_batch": table}
-    return BenchmarkResult("throughput", rates[best], metadata, unit="rows/s")
+    sure = confidence_of_choice(rates, best)
+    return BenchmarkResult("throughput", rates[best], metadata, unit="rows/s", confidence=sure)
 
 
 class Benchmark:

@@ -206,13 +206,17 @@ def quantization_verdict(original: Any, quantized: Any) -> str:
 @contextmanager
 def quiet_log() -> Iterator[None]:
     """Keep the advice and reports of ONNX Runtime's tools out of log and output."""
+    import onnxruntime
+
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(3)  # errors only; warnings otherwise
     try:
         with redirect_stdout(io.StringIO()):
             yield
     finally:
         logging.disable(before)
+        onnxruntime.set_default_logger_severity(2)
 
 
 def quantize_file(

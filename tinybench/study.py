@@ -5,144 +5,58 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import textwrap
 import time
 import uuid
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, recall_per_class, wilson_interval
 from tinybench.benchmark import system_info
-from tinybench.comparison import Comparison, compare
+from tinybench.decisions import (
+    sentence_to_act_on,
+    study_cautions,
+    study_claims,
+    study_decision,
+    study_gains,
+    study_requirements,
+)
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
-from tinybench.onnx import OnnxModel, check_parity, integer_products, numpy_baseline, operator_profile, to_onnx
-from tinybench.pareto import Requirements
-from tinybench.quantize import (
-    claim_verdict,
-    int8_pays,
-    quantization_verdict,
-    quantize_dynamic_int8,
-    quantize_static_int8,
-    throughput_and_bandwidth,
-)
+from tinybench.onnx import OnnxModel, operator_profile
+from tinybench.pareto import Requirements, membership_probability
+from tinybench.quantize import throughput_and_bandwidth
 from tinybench.result import BenchmarkResult, json_safe
 from tinybench.suite import write_text
 from tinybench.table import Table, csv_text
+from tinybench.variants import FP32, SKLEARN, load_variant, study_variants
 
-SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"
-DYNAMIC, STATIC, PER_CHANNEL = "INT8 dynamic", "INT8 static", "INT8 dynamic, per channel"
-_FULL_RANGE = {DYNAMIC: "INT8 dynamic, full range", PER_CHANNEL: "INT8 dynamic, per channel, full range"}
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One form of a model in a study; its note says how many of its products are of integers."""
-
-    call: Call
-    file: Path
-    precision: str
-    note: str = ""
-    saturates: bool = False
-
-    @property
-    def fake(self) -> bool:
-        """Whether it is called INT8 and computes no product in integers."""
-        return self.note.startswith("no")
-
-
-def load_variant(path: str) -> Any:
-    """Return what a study saved: an ``.onnx`` file or a scikit-learn model."""
-    if path.endswith(".onnx"):
-        from tinybench.onnx import OnnxModel
-
-        return OnnxModel(path)
-    import joblib  # type: ignore[import-untyped]
-
-    return joblib.load(path)
-
-
-def study_variants(
-    model: Any, X: np.ndarray, calibration: np.ndarray, folder: Path, threads: int, notes: list[str]
-) -> dict[str, Variant]:
-    """Return all forms of a classifier; what cannot be made is left out, with a sentence in the notes."""
-    import joblib
-
-    if not hasattr(model, "predict_proba"):
-        raise TypeError(f"{type(model).__name__} has no predict_proba; the study takes a fitted classifier")
-    path = to_onnx(model, X, folder / "fp32.onnx", overwrite=True)
-    fp32 = OnnxModel(path, threads)
-    check_parity(model, fp32, X[:512])
-    joblib.dump(model, folder / "scikit-learn.joblib")
-    dtype = str(np.asarray(model.predict_proba(X[:1])).dtype)
-    variants = {SKLEARN: Variant(model.predict_proba, folder / "scikit-learn.joblib", dtype)}
-    if dtype != "float32":
-        notes.append(f"scikit-learn answers in {dtype}: part of ONNX's gain is the change of precision, not of engine")
-    try:
-        variants[NUMPY] = Variant(numpy_baseline(model), folder / "numpy.npz", "float32")
-        np.savez(folder / "numpy.npz", *[np.asarray(a, np.float32) for a in [*model.coefs_, *model.intercepts_]])
-    except TypeError:
-        notes.append("no NumPy baseline: it is written for multilayer perceptrons alone")
-    variants[FP32] = Variant(fp32.forward, path, "float32")
-    saturating = integer_products()["uint8 × int8"] == "saturating"
-
-    def dynamic(suffix: str = "", **choices: Any) -> Callable[[], Path]:
-        return partial(
-            quantize_dynamic_int8, path, folder / f"fp32-int8-dynamic{suffix}.onnx", overwrite=True, **choices
-        )
-
-    makers = {
-        DYNAMIC: dynamic(),
-        STATIC: lambda: quantize_static_int8(path, calibration, check=X, overwrite=True),
-        PER_CHANNEL: dynamic("-per-channel", per_channel=True),
-    }
-    if saturating:
-        makers[_FULL_RANGE[DYNAMIC]] = dynamic("-full-range", reduce_range=False)
-        makers[_FULL_RANGE[PER_CHANNEL]] = dynamic("-per-channel-full-range", per_channel=True, reduce_range=False)
-    for name, make in makers.items():
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                made = make()
-        except ValueError as error:
-            notes.append(f"{name} could not be made: {error}")
-            continue
-        notes += [f"{name}: {warning.message}" for warning in caught if warning.category is UserWarning]
-        verdict = quantization_verdict(path, made)
-        precision = "float32" if verdict.startswith("no") else "int8"
-        saturates = precision == "int8" and name in _FULL_RANGE.values()
-        variants[name] = Variant(OnnxModel(made, threads).forward, made, precision, verdict, saturates)
-    if any(variant.precision == "int8" for variant in variants.values()):
-        notes.append(
-            "on this processor ONNX Runtime's product of uint8 by int8 saturates (pairs of products are added in 16 "
-            "bits): the INT8 files keep 7 bits of each weight (reduce_range), those of full range are here to compare"
-            if saturating
-            else "on this processor ONNX Runtime's integer products are exact; on others (AVX2 without VNNI) those of "
-            "these files may saturate: for a file that goes there set reduce_range=True"
-        )
-    return variants
+if TYPE_CHECKING:
+    from tinybench.variants import Variant
 
 
 def study_accuracy(
     variants: Mapping[str, Variant], X: np.ndarray, y: np.ndarray, classes: np.ndarray, noise: float, seed: int
-) -> dict[str, dict[str, Any]]:
-    """Return each variant's accuracy, by class and under noise, and how its answers differ from those of FP32."""
+) -> tuple[dict[str, dict[str, Any]], dict[str, BenchmarkResult]]:
+    """Return each variant's accuracy, by class and under noise, and how its answers differ from those of FP32; and the
+    accuracies as results that know which rows were right.
+    """
     rng = np.random.default_rng(seed)
     noisy = X + rng.normal(0, noise, X.shape).astype(np.float32) * X.std(axis=0)
     outputs = {name: np.asarray(variant.call(X)) for name, variant in variants.items()}
     labels = {name: classes[scores.argmax(axis=1)] for name, scores in outputs.items()}
-    found = {}
+    found, results = {}, {}
     for name, variant in variants.items():
-        right = int(np.sum(labels[name] == y))
+        hits = labels[name] == y
+        right = int(np.sum(hits))
         pair = mcnemar(y, labels[FP32], labels[name])
         found[name] = {
             "accuracy": right / len(y),
@@ -154,7 +68,9 @@ def study_accuracy(
             "label_agreement": float(np.mean(labels[name] == labels[FP32])),
             "largest_difference": float(np.abs(outputs[name] - outputs[FP32]).max()),
         }
-    return found
+        notes = {"correct": right, "total": len(y), "right": np.packbits(hits).tobytes().hex()}
+        results[name] = BenchmarkResult("accuracy", [right / len(y)], notes)
+    return found, results
 
 
 def study_energy(
@@ -178,154 +94,83 @@ def study_energy(
     return results, {name: median(values) for name, values in busy.items()}
 
 
-def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, float | None]:
-    """Return bytes of each stage in a fresh process, of the process, and of the model in it; None where unseen."""
+def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
+    """Return bytes of each stage in a fresh process, of the process, and of the model in it; None where not seen."""
     names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":
-        return dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])
-    stages = memory_stages(load_variant, x, repeats, args=(str(variant.file),), steady_calls=5)
+        none = dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])
+        return {**none, "note_on_memory": "not measured: its arrays are scikit-learn's, in this process"}
+    args = (str(variant.file), variant.optimization)
+    stages = memory_stages(load_variant, x, repeats, args=args, steady_calls=5)
     found = {f"memory_{name}": stages[name].median for name in names}
     imported, whole = (median(stages[name].metadata["resident"]) for name in ("import", "steady"))
     found |= {"memory_process": whole, "memory_model": whole - imported}
-    return {name: value if value > 0 else None for name, value in found.items()}
+    kept = {name: value if value > 0 else None for name, value in found.items()}
+    unseen = [name.removeprefix("memory_").replace("_", " ") for name, value in kept.items() if value is None]
+    told = f"not seen: {', '.join(unseen)}; what the stages before left free was enough" if unseen else ""
+    return {**kept, "note_on_memory": told}
 
 
 def study_batch(
-    variants: Mapping[str, Variant], x: np.ndarray, rounds: int, threads: int, seed: int
-) -> tuple[dict[str, dict[str, Any]], dict[str, BenchmarkResult], dict[str, BenchmarkResult]]:
-    """Return the table's columns at one batch size, and latency and energy paired by round, each by variant."""
+    variants: Mapping[str, Variant],
+    x: np.ndarray,
+    rounds: int,
+    threads: int,
+    seed: int,
+    kept: dict[str, Any],
+    say: Callable[[str], Any],
+) -> dict[str, dict[str, Any]]:
+    """Return the table's columns at one batch size by variant; latency and energy by round go into `kept`."""
     calls = {name: variant.call for name, variant in variants.items()}
-    latency = measure_latencies(calls, x, measurement_runs=rounds, mode="hot", seed=seed)
+
+    def shown(orders: Iterable[Any]) -> Iterator[Any]:
+        told = time.monotonic()
+        for number, order in enumerate(orders, 1):
+            if time.monotonic() - told > 2:
+                told = time.monotonic()
+                say(f"batch {len(x)}: round {number} of {rounds}")
+            yield order
+
+    latency = measure_latencies(calls, x, measurement_runs=rounds, mode="hot", seed=seed, progress=shown)
+    kept["latency"] = latency
     whole_round = sum(result.median for result in latency.values())
+    say(f"batch {len(x)}: single calls, energy and operators")
     served = measure_latencies(calls, x, 0, max(20, min(100, round(2 / whole_round))), seed=seed)
     medians = {name: result.median for name, result in latency.items()}
     energy, busy = study_energy(calls, x, medians, max(6, rounds // 3), 0.02, seed)
+    kept["energy"] = energy
     columns = {}
     for name, variant in variants.items():
         shares = None
         if variant.file.suffix == ".onnx":
-            shares = operator_profile(OnnxModel(variant.file, threads), x, runs=20).shares
-        size = model_size(variant.file) if name != SKLEARN else model_size(variants[FP32].file)
-        rate, bandwidth = throughput_and_bandwidth(
-            medians[name], len(x), size, 4 * (x.shape[1] + np.asarray(variant.call(x[:1])).shape[1])
-        )
+            profiled = OnnxModel(variant.file, threads, variant.optimization)
+            shares = operator_profile(profiled, x, runs=20).shares
+        rate, bandwidth = throughput_and_bandwidth(medians[name], len(x), variant.weight_bytes or 0, variant.row_bytes)
         columns[name] = {
             "latency": medians[name],
             "latency_ci": list(latency[name].median_ci()),
             "latency_p95": served[name].percentile(95),
             "throughput": rate,
-            "effective_bandwidth": bandwidth,
+            "effective_bandwidth": None if variant.weight_bytes is None else bandwidth,
             "energy": energy[name].median if energy[name].unit == "J" else None,
             "cpu_time": energy[name].median if energy[name].unit == "s" else None,
             "energy_is_measured": energy[name].measured,
             "cpu_share": busy[name],
             "operator_shares": shares,
         }
-    return columns, latency, energy
+    return columns
 
 
-def study_gains(
-    batch: int, latency: Mapping[str, BenchmarkResult], energy: Mapping[str, BenchmarkResult]
-) -> list[dict[str, Any]]:
-    """Return how many times less time and energy a variant takes than each baseline, at one batch size."""
-    gains = []
-    for baseline in (SKLEARN, NUMPY, FP32):
-        for name in latency:
-            if baseline in latency and name != baseline and name not in (SKLEARN, NUMPY):
-                for metric, results in (("latency", latency), (energy[name].metric_name, energy)):
-                    positive = min(results[baseline].min_val, results[name].min_val) > 0
-                    found = compare(results[baseline], results[name], names=(baseline, name)) if positive else None
-                    gains.append(
-                        {
-                            "batch_size": batch,
-                            "variant": name,
-                            "baseline": baseline,
-                            "metric": metric,
-                            "gain": found.ratio if found else None,
-                            "gain_ci": list(found.ratio_ci) if found else None,
-                            "p_value": found.p_value if found else None,
-                            "rounds": results[name].count,
-                            "measured": results[name].measured,
-                        }
-                    )
-    return gains
-
-
-def study_decision(
-    batch: int,
-    variants: Mapping[str, Variant],
-    latency: Mapping[str, BenchmarkResult],
-    accuracy: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """Return what the rule says of each INT8 variant, and which to ship: the simplest that none is proven to beat."""
-    rule, ship = {}, SKLEARN
+def without_failing(variants: Mapping[str, Variant], x: Any, notes: list[str]) -> dict[str, Variant]:
+    """Return the variants that answer a batch; the notes say why others do not."""
+    found = {}
     for name, variant in variants.items():
-        if name not in (SKLEARN, NUMPY, FP32):
-            versus: Comparison = compare(latency[name], latency[FP32], names=(name, FP32))
-            low, high = accuracy[name]["loss_ci"]
-            verdict = "does not pay" if variant.fake else int8_pays((low, high), versus.ratio_ci)
-            why = (
-                f"{variant.note}; {versus}; accuracy lost {100 * low:.2f} to {100 * high:.2f} points; probabilities "
-                f"differ by up to {accuracy[name]['largest_difference']:.2g}"
-            )
-            if variant.saturates:
-                verdict, why = "saturates", f"its products can saturate on this processor; {why}"
-            rule[name] = {"verdict": verdict, "why": why}
-            if verdict != "pays":
-                continue
-        if compare(latency[name], latency[ship]).verdict == "faster":
-            ship = name
-    return {"batch_size": batch, "ship": ship, "rule": rule}
-
-
-# "28 %" is taken as 23 to 33 %, "75 % smaller" as 73 to 77 %
-_CLAIMS = (
-    ("ONNX FP32 is 2–3 times as fast as scikit-learn", FP32, SKLEARN, "latency", 2.0, 3.0),
-    ("INT8 is 3–5 times as fast as scikit-learn", DYNAMIC, SKLEARN, "latency", 3.0, 5.0),
-    ("INT8 takes 28 % less time than FP32", DYNAMIC, FP32, "latency", 1 / 0.77, 1 / 0.67),
-    ("INT8 takes 30–50 % less energy than FP32", DYNAMIC, FP32, "energy", 1 / 0.7, 1 / 0.5),
-)
-
-
-def study_claims(
-    gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Compare widely repeated claims with what was measured; processor time in place of energy decides nothing."""
-    table = []
-    for claim, name, baseline, metric, low, high in _CLAIMS:
-        for gain in gains:
-            kinds = (DYNAMIC, STATIC) if name == DYNAMIC else (name,)
-            same = gain["variant"] in kinds and gain["baseline"] == baseline
-            if same and gain["gain"] is not None and (gain["metric"] == "latency") == (metric == "latency"):
-                ends = (gain["gain_ci"][0], gain["gain_ci"][1])
-                measured = f"{gain['gain']:.2f} times ({ends[0]:.2f} to {ends[1]:.2f})"
-                if baseline == FP32:  # these claims say how much less, not how many times
-                    less = [f"{100 * (1 - 1 / times):.0f}" for times in (gain["gain"], *ends)]
-                    measured = f"{less[0]} % less ({less[1]} to {less[2]})".replace("-", "−")
-                condition = f"{gain['variant']}, batch {gain['batch_size']}"
-                verdict = claim_verdict(ends, low, high)
-                if gain["metric"] == "cpu_time":  # no joules: whatever it is, it says nothing on the claim
-                    measured, verdict = f"{measured} processor time", "energy not measured"
-                table.append({"claim": claim, "condition": condition, "measured": measured, "verdict": verdict})
-    for name in (DYNAMIC, STATIC):
-        if name in sizes:
-            saved = 1 - sizes[name] / sizes[FP32]
-            low, high = accuracy[name]["loss_ci"]
-            table += [
-                {
-                    "claim": "INT8 files are 75 % smaller",
-                    "condition": f"{name}, FP32 of {sizes[FP32] / 1e3:.0f} kB",
-                    "measured": f"{saved:.1%}",
-                    "verdict": claim_verdict((saved, saved), 0.73, 0.77),
-                },
-                {
-                    "claim": "INT8 loses less than 1 point of accuracy",
-                    "condition": name,
-                    "measured": f"{100 * low:.2f} to {100 * high:.2f} points lost",
-                    "verdict": "as claimed" if high < 0.01 else "more than claimed" if low >= 0.01 else "cannot tell",
-                },
-            ]
-    return table
+        try:
+            variant.call(x)
+            found[name] = variant
+        except Exception as error:
+            notes.append(f"{name} fails at batch {len(x)} and is left out there: {type(error).__name__}: {error}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -335,11 +180,11 @@ class TradeoffStudy:
     Attributes
     ----------
     rows : list of dict
-        One for each variant and batch size, in SI units.
+        One for each variant and batch size, in SI units; None where something was not seen.
     gains : list of dict
-        Times less latency and energy than each baseline, with intervals.
+        Times less latency and energy than each baseline, medians of paired ratios with intervals.
     decisions : list of dict
-        For each batch size what to ship by the rule, and why.
+        For each batch size what to ship, in a sentence, and what the rule says of each variant.
     claims : list of dict
         Widely repeated claims against what was measured.
     requirements : list of dict
@@ -347,7 +192,13 @@ class TradeoffStudy:
     notes : list of str
         What else to know.
     system : dict
-        The machine.
+        The machine, as the study began.
+    cautions : list of str
+        Why to read the numbers with care: a busy machine, rounds that depend on one another.
+    latencies : dict
+        The latency of each variant by batch size and name, round by round.
+    accuracies : dict
+        The accuracy of each variant, with the rows it gets right.
     """
 
     rows: list[dict[str, Any]]
@@ -357,16 +208,42 @@ class TradeoffStudy:
     requirements: list[dict[str, Any]]
     notes: list[str]
     system: dict[str, Any]
+    cautions: list[str] = field(default_factory=list)
+    latencies: dict[int, dict[str, BenchmarkResult]] = field(default_factory=dict)
+    accuracies: dict[str, BenchmarkResult] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """One sentence to act on."""
+        return sentence_to_act_on(self.decisions)
+
+    def frontier(self, batch: int) -> list[dict[str, Any]]:
+        """Return latency, accuracy and the probability to lie on their frontier, of each file that is no fake."""
+        others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
+        points = [
+            {"model": name, "latency": latency, "accuracy": self.accuracies[name]}
+            for name, latency in self.latencies[batch].items()
+            if name not in others
+        ]
+        shares = membership_probability(points)
+        return [{**point, "probability": share} for point, share in zip(points, shares, strict=True)]
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write ``hardware_tradeoffs.csv`` and ``hardware_tradeoffs_summary.json``, and return their paths."""
+        """Write ``hardware_tradeoffs.csv``, ``…_rounds.csv`` and ``…_summary.json``; return their paths."""
         folder = Path(folder)
         flat = [{k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()} for row in self.rows]
-        parts = ("gains", "decisions", "claims", "requirements", "notes", "system")
+        rounds = [
+            {"batch_size": batch, "variant": name, "round": number, "latency": value}
+            for batch, by_name in self.latencies.items()
+            for name, result in by_name.items()
+            for number, value in enumerate(result.values, 1)
+        ]
+        parts = ("sentence", "gains", "decisions", "claims", "requirements", "cautions", "notes", "system")
         rule = "INT8 pays if accuracy falls by less than 1 point and latency by more than 20 %, both by 95 % intervals"
         summary = json_safe({"rule": rule, **{name: getattr(self, name) for name in parts}}, "study")
         files = {
             folder / "hardware_tradeoffs.csv": csv_text(flat),
+            folder / "hardware_tradeoffs_rounds.csv": csv_text(rounds),
             folder / "hardware_tradeoffs_summary.json": json.dumps(summary, indent=1, ensure_ascii=False) + "\n",
         }
         for path, text in files.items():
@@ -379,43 +256,57 @@ class TradeoffStudy:
 
         def gain(row: Mapping[str, Any], baseline: str) -> str:
             found = speed.get((row["batch_size"], row["variant"], baseline))
-            return f"{found['gain']:.2f} ({found['gain_ci'][0]:.2f}–{found['gain_ci'][1]:.2f})" if found else "–"
+            if found is None or found["gain"] is None:
+                return "–"
+            return f"{found['gain']:.2f} ({found['gain_ci'][0]:.2f}–{found['gain_ci'][1]:.2f})"
+
+        def number(row: Mapping[str, Any], name: str, scale: float, form: str) -> str:
+            return "–" if row.get(name) is None else f"{row[name] / scale:{form}}"
+
+        def interval_of(row: Mapping[str, Any]) -> str:
+            low, high = row.get("latency_ci") or (-math.inf, math.inf)
+            return f" ({low * 1e6:.1f}–{high * 1e6:.1f})" if math.isfinite(high - low) else ""
 
         measured = [
             {
                 "batch": str(row["batch_size"]),
                 "variant": row["variant"],
-                "latency (µs)": f"{row['latency'] * 1e6:.1f}",
+                "latency (µs)": number(row, "latency", 1e-6, ".1f") + interval_of(row),
                 "× scikit-learn": gain(row, SKLEARN),
                 "× ONNX FP32": gain(row, FP32),
-                "accuracy": f"{row['accuracy']:.4f}",
-                "with noise": f"{row['accuracy_with_noise']:.4f}",
-                "largest difference": f"{row['largest_difference']:.2g}",
-                "file (kB)": f"{row['file_size'] / 1e3:.0f}",
-                "GB/s": f"{row['effective_bandwidth'] / 1e9:.1f}",
+                "accuracy": number(row, "accuracy", 1, ".4f"),
+                "with noise": number(row, "accuracy_with_noise", 1, ".4f"),
+                "largest difference": number(row, "largest_difference", 1, ".2g"),
+                "file (kB)": number(row, "file_size", 1e3, ".0f"),
+                "GB/s": number(row, "effective_bandwidth", 1e9, ".2g"),
+                "what it is": row.get("note") or "–",
             }
             for row in self.rows
         ]
+        judged = dict.fromkeys(name for d in self.decisions for name in d["rule"])
         decided = [
-            {"batch": str(d["batch_size"]), "ship": d["ship"], **{n: r["verdict"] for n, r in d["rule"].items()}}
+            {"batch": str(d["batch_size"]), "ship": d["ship"] or "none"}
+            | {name: d["rule"][name]["verdict"] if name in d["rule"] else "–" for name in judged}
             for d in self.decisions
         ]
         return {"measured": measured, "by the rule": decided, "claims": self.claims}
 
     def __str__(self) -> str:
-        """Return tables, requirements and notes."""
-        lines = []
+        """Return the sentence, tables, requirements, cautions and notes."""
+        lines = [self.sentence, ""]
         for caption, rows in self.tables().items():
             lines += [caption, textwrap.indent(Table(rows).text(), "  "), ""]
+        lines += [f"batch {decision['batch_size']}: {decision['sentence']}" for decision in self.decisions]
         for entry in self.requirements:
             lines.append(f"batch {entry['batch_size']}, requirements: {', '.join(entry['meet']) or 'none meets them'}")
             lines += [f"  {name}: {'; '.join(why)}" for name, why in entry["broken"].items()]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)]).rstrip()
+        told = [*(f"caution: {line}" for line in self.cautions), *(f"note: {note}" for note in self.notes)]
+        return "\n".join([*lines, *told]).rstrip()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         tables = [Table(rows, caption) for caption, rows in self.tables().items()]
-        notes = [Table({"note": note} for note in self.notes)] if self.notes else []
-        return {"text/plain": str(self), "text/html": "".join(table.html() for table in [*tables, *notes])}
+        told = [{"to know": text} for text in [self.sentence, *self.cautions, *self.notes]]
+        return {"text/plain": str(self), "text/html": "".join(t.html() for t in [*tables, Table(told)])}
 
 
 def tradeoff_study(
@@ -425,16 +316,17 @@ def tradeoff_study(
     *,
     calibration: Any = None,
     batch_sizes: Sequence[int] = (1, 32, 256),
-    rounds: int = 25,
+    rounds: int = 30,
     threads: int = 1,
     noise: float = 0.1,
     requirements: Requirements | None = None,
+    variants: Sequence[str] = ("*",),
     memory_repeats: int = 1,
     out: str | Path | None = None,
     seed: int = 0,
     progress: Callable[[str], Any] | None = None,
 ) -> TradeoffStudy:
-    """Compare a classifier in scikit-learn, NumPy, ONNX FP32 and INT8: dynamic, static, and per channel.
+    """Compare a classifier in scikit-learn, NumPy, ONNX FP32 (at each level of optimisation), FP16 and INT8.
 
     Parameters
     ----------
@@ -453,15 +345,17 @@ def tradeoff_study(
     noise
         For accuracy under noise: its standard deviation over that of each feature.
     requirements
-        What the user demands; see `Requirements`.
+        What the user demands; see `Requirements`. Only what meets them is shipped.
+    variants
+        Names or patterns of those to make, such as ``("NumPy", "INT8*")``; scikit-learn and ONNX FP32 always are.
     memory_repeats
         Fresh processes for the memory of each variant; 0 for no memory.
     out
-        Folder for the models and for what `TradeoffStudy.write` writes; None to write nothing.
+        Folder for the models and for what `TradeoffStudy.write` writes, after each batch size; None to write nothing.
     seed
         Of orders and noise.
     progress
-        Called with a line of text at each step.
+        Called with a line of text at each step, and every 2 s within one.
 
     Returns
     -------
@@ -473,6 +367,12 @@ def tradeoff_study(
         If the model is no classifier with probabilities, or cannot be converted.
     ValueError
         If the rows do not fit or are not finite, a weight is NaN, or the converted model answers otherwise.
+
+    Notes
+    -----
+    A variant that fails is left out, and the notes say so. Whatever ends the study early, Ctrl-C or a full disk,
+    carries what was measured as its attribute ``study``; it is written to `out`, else to a temporary folder that the
+    error's note names.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -487,68 +387,115 @@ def tradeoff_study(
     if calibration is None:
         held = min(512, len(X) // 4)
         calibration, X, y = X[:held], X[held:], y[held:]
-    notes: list[str] = []
-    rows: list[dict[str, Any]] = []
-    gains: list[dict[str, Any]] = []
-    decisions: list[dict[str, Any]] = []
-    met: list[dict[str, Any]] = []
+    system = system_info()
+    study = TradeoffStudy([], [], [], [], [], [], system)
+    load = system["load_average"][0]
+    if load > system["cores"] / 2:
+        study.cautions.append(
+            f"the load average was {load:.1f} on {system['cores']} cores as the study began: other programs ran"
+        )
     with tempfile.TemporaryDirectory() as temporary, threadpool_limits(limits=threads):
         folder = Path(temporary) if out is None else Path(out, "models")
         folder.mkdir(parents=True, exist_ok=True)
         say("converting and quantising")
-        variants = study_variants(model, X, np.asarray(calibration, np.float32), folder, threads, notes)
-        accuracy = study_accuracy(variants, X, y, np.asarray(model.classes_), noise, seed)
-        sizes = {name: model_size(variant.file) for name, variant in variants.items()}
-        largest = np.resize(X, (max(batch_sizes), X.shape[1]))
-        memory: dict[str, dict[str, Any]] = {name: {} for name in variants}
-        for name, variant in variants.items():
-            if memory_repeats:
+        rows_to_fit = np.asarray(calibration, np.float32)
+        forms = study_variants(model, X, rows_to_fit, folder, threads, study.notes, variants)
+        columns: dict[str, dict[str, Any]] = {name: {} for name in forms}
+        kept: dict[str, Any] = {}
+        batch = 0
+        try:
+            found, accuracies = study_accuracy(forms, X, y, np.asarray(model.classes_), noise, seed)
+            study.accuracies.update(accuracies)
+            for name, form in forms.items():
+                columns[name] = {**found[name], "file_size": model_size(form.file), "quantization": form.note}
+                columns[name] |= {"note": form.note, "fake": form.fake, "saturates": form.saturates}
+                columns[name]["optimization"] = form.optimization
+            largest = np.resize(X, (max(batch_sizes), X.shape[1]))
+            for name, form in forms.items() if memory_repeats else ():
                 say(f"memory of {name}, in fresh processes")
-                memory[name] = study_memory(variant, largest, memory_repeats)
-        for batch in batch_sizes:
-            say(f"batch {batch}: {rounds} rounds of {len(variants)} variants")
-            columns, latency, energy = study_batch(variants, np.resize(X, (batch, X.shape[1])), rounds, threads, seed)
-            for name, variant in variants.items():
-                row = {"variant": name, "batch_size": batch, "precision": variant.precision, **columns[name]}
-                row |= {**accuracy[name], "file_size": sizes[name], "quantization": variant.note, **memory[name]}
-                row["saturates"] = variant.saturates
-                working = row.get("memory_model") if batch == max(batch_sizes) else None
-                row["memory_pressure"] = (
-                    None if working is None else memory_pressure(working, row["throughput"] / batch)
-                )
-                rows.append(row)
-            gains += study_gains(batch, latency, energy)
-            decisions.append(study_decision(batch, variants, latency, accuracy))
-            if requirements is not None:
-                met.append(study_requirements(requirements, [row for row in rows if row["batch_size"] == batch]))
-    system = system_info()
-    study = TradeoffStudy(rows, gains, decisions, study_claims(gains, sizes, accuracy), met, notes, system)
-    if out is not None:
-        study.write(out)
+                try:
+                    columns[name] |= study_memory(form, largest, memory_repeats)
+                except RuntimeError as error:
+                    columns[name]["note_on_memory"] = f"not measured: {error}"
+            for batch in batch_sizes:
+                say(f"batch {batch}: {rounds} rounds of {len(forms)} variants")
+                rows, kept = np.resize(X, (batch, X.shape[1])), {}
+                sound = forms
+                try:
+                    measured = study_batch(sound, rows, rounds, threads, seed, kept, say)
+                except Exception:
+                    sound = without_failing(forms, rows, study.notes)
+                    if len(sound) == len(forms) or not {SKLEARN, FP32} <= sound.keys():
+                        raise
+                    measured = study_batch(sound, rows, rounds, threads, seed, kept, say)
+                _judge(study, batch, sound, columns, measured, kept, requirements, batch == max(batch_sizes))
+                batch, kept = 0, {}
+                if out is not None:
+                    study.write(out)
+        except BaseException as error:
+            _keep(study, error, out, batch, forms, columns, kept, say)
+            raise
     return study
 
 
-def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return which variants meet the user's requirements, the fastest first, and what the others break."""
-    known = ("latency", "latency_p95", "accuracy", "throughput", "energy")
-    candidates = []
-    for row in rows:
-        taken = [row[n] for n in ("memory_import", "memory_load", "memory_first_call") if row.get(n) is not None]
-        candidate = {name: row[name] for name in known if row[name] is not None}
-        candidates.append({"name": row["variant"], **candidate, **({"memory": sum(taken)} if taken else {})})
-    asked = {name.partition("_")[0] for name in requirements.limits()}
-    saturating = {row["variant"] for row in rows if row["saturates"]}
-    broken = {}
-    for candidate in list(candidates):
-        missing = [f"its {metric} was not measured" for metric in sorted(asked) if metric not in candidate]
-        why = missing or requirements.violations(candidate)
-        if candidate["name"] in saturating:
-            why = ["its products can saturate on this processor", *why]
-        if why:
-            broken[candidate["name"]] = why
-            candidates.remove(candidate)
-    return {
-        "batch_size": rows[0]["batch_size"],
-        "meet": [row["name"] for row in sorted(candidates, key=lambda row: float(row["latency"]))],
-        "broken": broken,
-    }
+def _judge(
+    study: TradeoffStudy,
+    batch: int,
+    forms: Mapping[str, Variant],
+    columns: Mapping[str, Mapping[str, Any]],
+    measured: Mapping[str, Mapping[str, Any]],
+    kept: Mapping[str, Any],
+    requirements: Requirements | None,
+    is_largest: bool,
+) -> None:
+    """Add rows, gains, decision and cautions of one batch size to a study."""
+    latency, real = kept["latency"], {name: form for name, form in forms.items() if not form.fake}
+    rows = []
+    for name, form in forms.items():
+        row = {"variant": name, "batch_size": batch, "precision": form.precision, **measured[name], **columns[name]}
+        working = row.get("memory_steady") if is_largest else None  # what a warm call adds, at the batch it was seen
+        row["memory_pressure"] = None if working is None else memory_pressure(working, row["throughput"] / batch)
+        rows.append(row)
+    gains = study_gains(batch, latency, kept["energy"], forms.keys() - real.keys())
+    met = None if requirements is None else study_requirements(requirements, rows)
+    study.latencies[batch] = latency
+    study.rows.extend(rows)
+    study.gains.extend(gains)
+    study.requirements.extend([] if met is None else [met])
+    study.decisions.append(study_decision(batch, forms, latency, columns, met))
+    study.cautions.extend(study_cautions(batch, latency, gains))
+    study.claims[:] = study_claims(study.gains, {name: columns[name]["file_size"] for name in real}, columns)
+
+
+def _keep(
+    study: TradeoffStudy,
+    error: BaseException,
+    out: str | Path | None,
+    batch: int,
+    forms: Mapping[str, Variant],
+    columns: Mapping[str, Mapping[str, Any]],
+    kept: Mapping[str, Any],
+    say: Callable[[str], Any],
+) -> None:
+    """Add the complete rounds of a study that ends early, attach it to the error, write it, and say where."""
+    latency = kept.get("latency") or getattr(error, "results", {})
+    if latency:
+        study.latencies[batch] = dict(latency)
+        study.cautions.append(f"batch {batch}: {next(iter(latency.values())).count} rounds, then the study was stopped")
+    if latency or not study.rows:
+        for name, form in forms.items():
+            row: dict[str, Any] = {"variant": name, "batch_size": batch or None, "precision": form.precision}
+            if name in latency:
+                row |= {"latency": latency[name].median}
+            study.rows.append({**row, **columns[name]})
+    vars(error)["study"] = study
+    for folder in [out, None] if out is not None else [None]:
+        try:
+            where = Path(folder or tempfile.mkdtemp(prefix="tinybench-study-"))
+            study.write(where)
+        except OSError:
+            continue
+        error.add_note(f"what was measured before is in {where} and in error.study")
+        say(f"stopped; what was measured before is in {where}")
+        return
+    error.add_note("what was measured before could not be written; it is in error.study")

@@ -119,6 +119,10 @@ def throughput_is_measured(student: Any) -> None:
     cause = "compare sizes by the median of their throughputs, and keep the metadata of the best one's latency"
     holds(found.metadata, {"batch_size": best, "note": best}, "metadata", cause)
     holds(found, {"values": rates[best], "unit": "rows/s"}, "the result", "rows over seconds, for every measurement")
+    for median, sure in ((1.0, 0.975), (3.0, 0.95)):  # two equal sizes, then one that is far better
+        tied = student.best_throughput({1: seconds([1.0, 1.1, 0.9] * 4), 2: seconds([2 * median] * 12)})
+        cause = "the same rounds chose the size: pass confidence=confidence_of_choice(rates, best) on"
+        same(tied.confidence, sure, "the confidence of the winner of two sizes", cause)
     table = json.loads(json.dumps(found.metadata["by_batch"]))
     for size, rate in medians.items():
         truth = {"throughput": rate, "latency": float(np.median(latencies[size].values))}

@@ -19,6 +19,7 @@ MUTANTS = {
                         ("throughput_lowest", "best = max(", "best = min("),
                         ("throughput_unit_seconds", 'unit="rows/s"', 'unit="s"'),
                         ("throughput_zero_batch", "or size < 1", ""),
+                        ("throughput_sure_of_the_winner", ", confidence=sure", ""),
                         ("throughput_loses_conditions", "**latencies[best].metadata, ", ""),
                         ("throughput_table_mean", "latencies[size].median}", "latencies[size].mean}")],
     "method_latency": [("latency_model_by_model", "measured = measure_latencies(\n        self.models,", "measured = {}\n    for each in self.models.items():\n      measured |= measure_latencies(\n        dict([each]),"),

@@ -123,6 +123,21 @@ def test_best_throughput_is_the_highest_median(latencies: dict[int, list[float]]
     assert {int(k): row["throughput"] for k, row in found.metadata["by_batch"].items()} == medians
 
 
+@pytest.mark.parametrize("sizes", [[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, 0.4, 0.3, 0.2, 0.1]], ids=["equal", "clear"])
+def test_the_winner_s_interval_holds_although_it_was_chosen(sizes: list[float]) -> None:
+    rng = np.random.default_rng(7)
+    held = {"chosen": 0, "naive": 0}
+    for _ in range(400):
+        rounds = {i + 1: (i + 1) / (rate * rng.lognormal(0, 0.05, 20)) for i, rate in enumerate(sizes)}
+        found = best_throughput({size: BenchmarkResult("latency", list(v), unit="s") for size, v in rounds.items()})
+        truth = sizes[found.metadata["batch_size"] - 1]
+        for name, result in {"chosen": found, "naive": BenchmarkResult("t", found.values)}.items():
+            low, high = result.median_ci()
+            held[name] += low <= truth <= high
+    assert held["chosen"] >= 0.93 * 400, held
+    assert (held["naive"] < held["chosen"]) == (sizes[1] == 1.0), held
+
+
 def test_cpu_info_of_known_files() -> None:
     x86 = "model name\t: AMD EPYC 9R14\nflags\t\t: fpu avx2 avx512f avx512_vnni\n"
     assert cpu_info(x86) == {"model": "AMD EPYC 9R14", "flags": ["AVX2", "AVX-512", "AVX-512 VNNI"]}
@@ -138,7 +153,27 @@ def test_system_info_of_another_root(tmp_path: Path) -> None:
     (frequencies / "scaling_governor").write_text("powersave\n")
     found = system_info(tmp_path)
     assert (found["cpu"], found["cpu_flags"], found["governor"]) == ("Some CPU", ["AVX2"], "powersave")
+    assert (found["turbo"], found["clock_source"]) == (None, None)
     json.dumps(system_info())
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "on"),
+    [("intel_pstate/no_turbo", "1", False), ("intel_pstate/no_turbo", "0", True), ("cpufreq/boost", "1", True)],
+)
+def test_what_two_measurements_must_share(tmp_path: Path, file: str, text: str, on: bool) -> None:
+    source = tmp_path / "sys/devices/system/clocksource/clocksource0/current_clocksource"
+    for path, content in ((tmp_path / "sys/devices/system/cpu" / file, text), (source, "tsc")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content + "\n")
+    found = system_info(tmp_path)["conditions"]
+    assert found["turbo"] == ("on" if on else "off")
+    assert found["clock source"] == "tsc"
+    assert found["governor"] is None
+    assert found["Python"] == platform.python_version()
+    assert found["numpy version"] == np.__version__
+    assert {"BLAS", "BLAS threads", "cores", "onnxruntime version", "timer"} <= found.keys()
+    assert all(value is None or isinstance(value, str) for value in found.values())
 
 
 def test_system_info_tells_how_integers_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:

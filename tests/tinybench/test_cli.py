@@ -244,14 +244,20 @@ def test_study(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (files / "linear.py").write_text(source)
     out = tmp_path / "hardware"
     command = ["study", "linear:model", "--data", "digits.npz", "--out", str(out), "--rounds", "6", "--batches", "8"]
-    assert main(command) == OK
-    assert "INT8 dynamic" in capsys.readouterr().out
+    assert main([*command, "--requirements", "accuracy_min: 0.999"]) == OK
+    text = capsys.readouterr().out
+    assert "none meets the requirements: nearest is" in text.splitlines()[0]
+    assert "INT8 dynamic" in text
     assert {"hardware_tradeoffs.csv", "hardware_tradeoffs_summary.json"} <= {path.name for path in out.iterdir()}
+    page = (out / "report.html").read_text(encoding="utf-8")
+    for part in ("short by", "<img alt=", "ONNX FP32, optimisation off", "clock source", "What to ship"):
+        assert part in page, part
 
 
 @pytest.mark.slow
 def test_study_without_a_model_takes_the_course_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "--out", str(tmp_path), "--rounds", "6", "--batches", "8"]) == OK
+    brief = ["--rounds", "6", "--batches", "8", "--variants", "NumPy", "INT8 static"]
+    assert main(["study", "--out", str(tmp_path), *brief]) == OK
     assert "INT8 static" in capsys.readouterr().out
 
 

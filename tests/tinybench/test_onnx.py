@@ -12,17 +12,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, SGDClassifier
 from sklearn.neighbors import KernelDensity
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from tinybench import measure_accuracy, measure_latency, onnx
 from tinybench.course import cached_fit
 from tinybench.graphs import load_graph
 from tinybench.onnx import OnnxModel, check_parity, numpy_baseline, operators, time_breakdown, to_onnx, weights
+from tinybench.twins import numpy_twin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)).astype(np.float32)
@@ -119,6 +121,40 @@ def test_baseline_equals_scikit_learn(classes: int) -> None:
     assert np.allclose(numpy_baseline(regressor)(X), regressor.predict(X), atol=1e-4)
     with pytest.raises(TypeError, match="no NumPy twin"):
         numpy_baseline(LogisticRegression().fit(X, LABELS))
+
+
+@pytest.mark.processor
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler((-1, 2)), RobustScaler(), MaxAbsScaler(), PCA(4)])
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(), SGDClassifier(loss="log_loss", random_state=0), network(), network(activation="tanh")],
+    ids=["logistic", "sgd", "relu", "tanh"],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_pipelines_have_a_numpy_twin(scaler: Any, model: Any, classes: int) -> None:
+    rows = X * [1, 3, 0.01, 1, 1, 5] + [0, 9, 0, 1e4, 0, 0]  # one feature far from 0
+    keep = np.isin(LABELS, ["ash", "elm", "oak"][:classes])
+    pipeline = cached_fit(make_pipeline(scaler, model), rows[keep], LABELS[keep])
+    rows = rows.astype(np.float32)
+    twin = numpy_twin(pipeline)
+    before = rows.copy()
+    assert np.allclose(
+        twin(rows), pipeline.predict_proba(rows), atol=2e-4 if isinstance(model, SGDClassifier) else 2e-5
+    )
+    assert np.array_equal(rows, before)
+    assert twin.borrowed == (["PCA"] if isinstance(scaler, PCA) else [])
+
+
+def test_who_has_no_numpy_twin_and_why() -> None:
+    for model, why in (
+        (RandomForestClassifier(2), "neither a linear model nor a multilayer perceptron"),
+        (SGDClassifier(loss="modified_huber"), "modified_huber"),
+        (PoissonRegressor(), "computes something else"),
+    ):
+        with pytest.raises(TypeError, match=why):
+            numpy_twin(model.fit(X, np.abs(X[:, 0]) if "Regr" in str(model) else LABELS))
+    line = make_pipeline(StandardScaler(), LinearRegression()).fit(X, 1000 * X[:, 0])
+    assert np.allclose(numpy_twin(line)(X), line.predict(X), rtol=1e-4, atol=0.01)
 
 
 def test_profile_comes_from_the_runtime(tmp_path: Path) -> None:

@@ -18,18 +18,23 @@ from hypothesis.extra.numpy import arrays
 from onnx.reference import ReferenceEvaluator
 from onnxruntime import InferenceSession
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tinybench import quantize
 from tinybench.course import cached_fit
+from tinybench.decisions import study_decision, study_requirements
 from tinybench.graphs import load_graph
+from tinybench.half import product_types, to_half
+from tinybench.latency import measure_latencies
 from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
-from tinybench.study import study_variants, tradeoff_study
+from tinybench.result import BenchmarkResult
+from tinybench.study import tradeoff_study
+from tinybench.variants import Variant, study_variants
 
 pytestmark = pytest.mark.processor
 
@@ -288,9 +293,13 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     with (tmp_path / "hardware_tradeoffs.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["variant"] for row in rows[:5]] == ["scikit-learn", "NumPy", "ONNX FP32", "INT8 dynamic", "INT8 static"]
-    assert rows[5]["variant"] == "INT8 dynamic, per channel"
-    assert len(rows) == 2 * len({row["variant"] for row in rows})
+    made = [row["variant"] for row in rows[: len(rows) // 2]]
+    assert made[:3] == ["scikit-learn", "NumPy", "ONNX FP32"]
+    assert {"ONNX FP16", "INT8 dynamic", "INT8 static", "INT8 static, per channel"} <= set(made)
+    assert {f"ONNX FP32, optimisation {level}" for level in ("off", "basic", "extended")} <= set(made)
+    assert [row["variant"] for row in rows] == 2 * made
+    with (tmp_path / "hardware_tradeoffs_rounds.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 6 * len(rows)
     for row in study.rows:
         assert row["throughput"] == pytest.approx(row["batch_size"] / row["latency"])
         assert row["accuracy_ci"][0] <= row["accuracy"] <= row["accuracy_ci"][1]
@@ -298,7 +307,10 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
         if row["variant"] != "NumPy":
             assert row["memory_process"] > row["memory_model"] > 0
             assert all(value is None or value > 0 for name, value in row.items() if name.startswith("memory_"))
-        assert (row["largest_difference"] == 0) == (row["variant"] == "ONNX FP32")
+        assert row["memory_pressure"] is None or row["memory_pressure"] > 0
+        assert row["effective_bandwidth"] < 1e12
+        if row["variant"] == "ONNX FP32":
+            assert row["largest_difference"] == 0
         if not row["saturates"]:  # whatever the processor, what may be shipped answers nearly as before
             assert row["largest_difference"] < 0.2
     summary = json.loads((tmp_path / "hardware_tradeoffs_summary.json").read_text(encoding="utf-8"))
@@ -307,6 +319,9 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
     assert [d["batch_size"] for d in summary["decisions"]] == [1, 32]
     assert summary["requirements"][0]["meet"] == []
     assert "memory_max_mb" in str(summary["requirements"][0]["broken"])
+    assert all(decision["ship"] is None for decision in summary["decisions"])
+    assert "nearest is" in summary["sentence"]
+    assert "of memory_max_mb 0.001" in summary["sentence"]
     assert "claims" in str(study)
     assert "<table>" in study._repr_mimebundle_()["text/html"]
     assert said[0] == "converting and quantising"
@@ -316,12 +331,18 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
 def test_study_of_a_forest_says_that_int8_is_fake(tmp_path: Path) -> None:
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X[:400], y[:400])
     study = tradeoff_study(forest, X[400:], y[400:], batch_sizes=(16,), rounds=6, memory_repeats=0)
-    assert any("no integer operators" in note for note in study.notes)
-    assert any("no NumPy baseline" in note for note in study.notes)
+    assert any("no NumPy: RandomForestClassifier is neither a linear model" in note for note in study.notes)
+    assert any("no ONNX FP16: it has no matrix product" in note for note in study.notes)
     rule = study.decisions[0]["rule"]
-    assert rule["INT8 dynamic"]["verdict"] == "does not pay"
+    assert rule["INT8 dynamic"]["verdict"] == "no INT8"
     assert "identical graph" in rule["INT8 dynamic"]["why"]
     assert not study.decisions[0]["ship"].startswith("INT8")
+    assert not any("INT8" in str(entry) for entry in [*study.claims, *study.gains])
+    rows = {row["variant"]: row for row in study.rows}
+    assert rows["INT8 dynamic"]["note"] == "no integer operators: identical graph"
+    assert all(row["effective_bandwidth"] is None for row in study.rows)
+    assert any("only dense layers read every weight" in note for note in study.notes)
+    assert "INT8 dynamic" not in {point["model"] for point in study.frontier(16)}
 
 
 def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
@@ -339,7 +360,7 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
 def test_full_range_stands_beside_where_products_saturate(
     network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    for module in ("quantize", "study"):
+    for module in ("quantize", "variants"):
         monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": kind})
     notes: list[str] = []
     variants = study_variants(network, X, X[:64], tmp_path, 1, notes)
@@ -355,7 +376,7 @@ def test_full_range_stands_beside_where_products_saturate(
 
 
 def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("quantize", "study"):
+    for module in ("quantize", "variants"):
         monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": "saturating"})
     study = tradeoff_study(
         network, X[400:], y[400:], calibration=X[:256], batch_sizes=(32,), rounds=6, memory_repeats=0,
@@ -367,6 +388,168 @@ def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch
         assert name not in study.requirements[0]["meet"]
         assert "can saturate on this processor" in str(study.requirements[0]["broken"][name])
     assert not study.decisions[0]["ship"].endswith("full range")
+
+
+def result(*values: float) -> BenchmarkResult:
+    return BenchmarkResult("latency", list(values), {"pairing": "one"}, unit="s")
+
+
+def decided(requirements: Requirements | None, **forms: tuple[float, float, dict[str, Any]]) -> dict[str, Any]:
+    """The decision on forms of known latency and accuracy, six rounds each; ONNX FP32 and scikit-learn are there."""
+    forms = {"scikit-learn": (9.0, 0.95, {}), "ONNX FP32": (4.0, 0.95, {}), **forms}
+    variants = {
+        name: Variant(lambda x: x, Path(), **{"precision": "float32", **more}) for name, (_, _, more) in forms.items()
+    }
+    latency = {name: result(*(seconds * (1 + i / 1000) for i in range(6))) for name, (seconds, _, _) in forms.items()}
+    accuracy = {
+        name: {"accuracy": right, "loss_ci": [0.0, 0.002], "largest_difference": 0.0}
+        for name, (_, right, _) in forms.items()
+    }
+    rows = [
+        {"variant": name, "batch_size": 1, "latency": seconds, "latency_p95": seconds, "accuracy": right}
+        | {"fake": variants[name].fake, "saturates": variants[name].saturates}
+        for name, (seconds, right, _) in forms.items()
+    ]
+    met = study_requirements(requirements, rows) if requirements else None
+    return study_decision(1, variants, latency, accuracy, met)
+
+
+INT8 = {"precision": "int8", "note": "3 integer operators"}
+
+
+def test_what_is_shipped_meets_the_requirements() -> None:
+    assert decided(None, fast=(1.0, 0.94, INT8))["ship"] == "fast"
+    assert decided(Requirements(accuracy_min=0.945), fast=(1.0, 0.94, INT8))["ship"] == "ONNX FP32"
+    none = decided(Requirements(accuracy_min=0.99), fast=(1.0, 0.985, INT8))
+    assert none["ship"] is None
+    assert none["sentence"] == (
+        "none meets the requirements: nearest is fast, short by 0.005 of accuracy_min 0.99 (it has 0.985)"
+    )
+    only = decided(Requirements(latency_p95_ms=3600.0), slow=(3.5, 0.95, INT8))
+    assert only["rule"]["slow"]["verdict"] == "does not pay"
+    assert (only["ship"], "nothing else meets" in only["sentence"]) == ("slow", True)
+
+
+@pytest.mark.parametrize("requirements", [None, Requirements(accuracy_min=0.9)])
+def test_neither_fakes_nor_what_saturates_is_shipped(requirements: Requirements | None) -> None:
+    fake = {"precision": "float32", "note": "no integer operators: identical graph"}
+    found = decided(requirements, fake=(1.0, 0.99, fake), full=(1.0, 0.99, {**INT8, "saturates": True}))
+    assert found["ship"] == "ONNX FP32"
+    assert [found["rule"][name]["verdict"] for name in ("fake", "full")] == ["no INT8", "saturates"]
+    short = decided(Requirements(accuracy_min=0.999), fake=(1.0, 0.998, fake), full=(1.0, 0.998, {"saturates": True}))
+    assert "nearest is ONNX FP32" in short["sentence"]
+
+
+def test_equal_forms_change_nothing() -> None:
+    assert decided(None, level=(3.95, 0.95, {}))["ship"] == "ONNX FP32"  # 1 % is not worth another setting
+    assert decided(None, level=(3.6, 0.95, {}))["ship"] == "level"
+
+
+def test_half_precision_is_stored_and_said(network: Any, model_path: Path, tmp_path: Path) -> None:
+    made = to_half(model_path, tmp_path / "half.onnx")
+    assert made.stat().st_size <= 0.6 * model_path.stat().st_size
+    assert np.abs(OnnxModel(made).forward(X) - OnnxModel(model_path).forward(X)).max() < 0.01
+    assert list(OnnxModel(made).classes_) == [0, 1, 2]
+    assert sum(product_types(made).values()) == 3
+    assert product_types(model_path) == {"float32": 3}
+    W = np.full((4, 2), 1e5, np.float32)
+    with pytest.raises(ValueError, match="16-bit floats end at 65504"):
+        to_half(layer(W, tmp_path / "large.onnx"), tmp_path / "none.onnx")
+    forest = to_onnx(RandomForestClassifier(2, random_state=0).fit(X, y), X, tmp_path / "forest.onnx")
+    with pytest.raises(ValueError, match="no matrix product"):
+        to_half(forest, tmp_path / "none.onnx")
+    assert not (tmp_path / "none.onnx").exists()
+
+
+class Fails:
+    """A variant's call that fails from some call on."""
+
+    def __init__(self, call: Any, calls: int, error: BaseException) -> None:
+        self.call, self.left, self.error = call, calls, error
+
+    def __call__(self, x: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return self.call(x)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, calls: int, error: BaseException) -> dict[str, Any]:
+    """Make the NumPy variant fail, and return options of a small study."""
+    import dataclasses
+
+    from tinybench import study as module
+
+    def variants(*args: Any) -> dict[str, Variant]:
+        made = study_variants(*args)
+        made["NumPy"] = dataclasses.replace(made["NumPy"], call=Fails(made["NumPy"].call, calls, error))
+        return made
+
+    monkeypatch.setattr(module, "study_variants", variants)
+    return {"batch_sizes": (1, 2), "rounds": 6, "memory_repeats": 0, "variants": ("NumPy",), "calibration": X[:64]}
+
+
+def test_a_failing_variant_is_left_out(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = tradeoff_study(network, X[400:], y[400:], **failing(monkeypatch, 500, RuntimeError("out of luck")))
+    assert any("NumPy fails at batch 1 and is left out there: RuntimeError: out of luck" in n for n in study.notes)
+    assert {row["variant"] for row in study.rows} == {"scikit-learn", "ONNX FP32"}
+    assert [decision["batch_size"] for decision in study.decisions] == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["out", "none", "full"])
+def test_ctrl_c_keeps_what_was_measured(
+    network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    options = failing(monkeypatch, 10**9, KeyboardInterrupt())
+    said: list[str] = []
+
+    def stop(line: str) -> None:
+        said.append(line)
+        if line.startswith("batch 2"):
+            raise KeyboardInterrupt
+
+    if place == "full":
+        (tmp_path / "out").mkdir()
+        for name in ("", "_rounds", "_summary"):  # folders where files are to be: nothing can be written
+            (tmp_path / "out" / f"hardware_tradeoffs{name}.{'json' if name == '_summary' else 'csv'}").mkdir()
+    out = None if place == "none" else tmp_path / "out"
+    with pytest.raises((KeyboardInterrupt, OSError)) as caught:
+        tradeoff_study(network, X[400:], y[400:], out=out, progress=stop, **options)
+    kept = caught.value.study  # type: ignore[attr-defined]
+    assert [row["batch_size"] for row in kept.rows][:3] == [1, 1, 1]
+    assert len(kept.decisions) == 1
+    where = Path(caught.value.__notes__[-1].removeprefix("what was measured before is in ").split(" and in ")[0])
+    assert (where == out) == (place == "out")
+    assert "scikit-learn" in (where / "hardware_tradeoffs.csv").read_text(encoding="utf-8")
+    assert said[-1] == f"stopped; what was measured before is in {where}"
+
+
+def test_rounds_of_a_batch_that_broke_off_are_kept(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tinybench import study as module
+
+    options = failing(monkeypatch, 10**9, KeyboardInterrupt())
+
+    def single_calls_are_interrupted(*args: Any, mode: str = "", **more: Any) -> Any:
+        if not mode:
+            raise KeyboardInterrupt
+        return measure_latencies(*args, mode=mode, **more)
+
+    monkeypatch.setattr(module, "measure_latencies", single_calls_are_interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tradeoff_study(network, X[400:], y[400:], **options)
+    kept = caught.value.study  # type: ignore[attr-defined]
+    assert kept.latencies[1]["NumPy"].count == 6
+    assert [row["latency"] > 0 for row in kept.rows] == [True] * 3
+    assert "6 rounds, then the study was stopped" in str(kept)
+
+
+def test_a_pipeline_with_a_scaler_has_its_numpy_baseline(tmp_path: Path) -> None:
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X * 7 + 3, y)
+    notes: list[str] = []
+    found = study_variants(pipeline, X * 7 + 3, X[:64], tmp_path, 1, notes, ("NumPy",))
+    assert list(found) == ["scikit-learn", "NumPy", "ONNX FP32"]
+    assert np.allclose(found["NumPy"].call(X), pipeline.predict_proba(X), atol=1e-5)
+    assert found["NumPy"].weight_bytes == 4 * (20 * 3 + 3)
 
 
 def test_study_refuses_bad_input(network: Any) -> None:

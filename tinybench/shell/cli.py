@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +185,7 @@ def gate(
 def _requirements(file: Path | None) -> Requirements | None:
     from tinybench.pareto import Requirements
 
-    return Requirements.from_yaml(file) if file else None
+    return Requirements.from_yaml(file if file.exists() else str(file)) if file else None  # or the text itself
 
 
 @commands.command()
@@ -230,20 +231,23 @@ def run(
 @click.option("--data", type=FILE, metavar="FILE", help=".npz with X and y that the fit has not seen")
 @click.option("--out", type=FILE, default="hardware_study", metavar="FOLDER")
 @click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="rows per call")
-@click.option("--rounds", default=25, help="rounds for each batch size")
+@click.option("--rounds", default=30, help="rounds for each batch size")
 @click.option("--threads", default=1, help="threads of every engine")
+@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="such as NumPy 'INT8*'; all")
 @REQUIREMENTS
 def study(
     model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
 ) -> int:
     """Does INT8 pay for this classifier, on this machine.
 
-    One fitted scikit-learn classifier (by default the course's network on digits) as it is, in NumPy, in ONNX FP32 and
-    in INT8 (dynamic, static, per channel), every gain with its interval. Writes hardware_tradeoffs.csv and
-    hardware_tradeoffs_summary.json.
+    One fitted scikit-learn classifier (by default the course's network on digits) as it is, in NumPy, in ONNX FP32 (at
+    each level of graph optimisation), FP16 and INT8 (dynamic, static, per channel), every gain with its interval.
+    Writes report.html, a page to hand to a colleague, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and
+    …_summary.json. What was measured before Ctrl-C or an error is kept.
     """
     from tinybench.course import case_study
     from tinybench.shell.files import load_labelled, load_model
+    from tinybench.shell.study_page import write_page
     from tinybench.study import tradeoff_study
 
     requirements = _requirements(limits)
@@ -257,18 +261,18 @@ def study(
             raise ValueError(f"on which data? tinybench study {model} --data FILE, an .npz with X and y")
         classifier = load_model(model)
         _, rows, labels = load_labelled(data)
-    found = tradeoff_study(
-        classifier,
-        rows,
-        labels,
-        batch_sizes=batches,
-        requirements=requirements,
-        out=out,
-        progress=lambda line: print(line, file=sys.stderr),
-        **how,
-    )
+    options = {"batch_sizes": batches, "requirements": requirements, "out": out, **how}
+    try:
+        found = tradeoff_study(classifier, rows, labels, progress=lambda line: print(line, file=sys.stderr), **options)
+    except BaseException as error:
+        if (broken_off := getattr(error, "study", None)) is not None:
+            print(broken_off)
+            print("tinybench:", *getattr(error, "__notes__", []), file=sys.stderr)
+            with suppress(OSError):  # the disk may be full
+                write_page(broken_off, out)
+        raise
     print(found)
-    print(f"the tables are in {out}")
+    print(f"the page is {write_page(found, out)}, the tables are beside it")
     return OK
 
 

@@ -1,0 +1,95 @@
+# Written by "autograder export" from modules/12_quantize/12_quantize.ipynb: edit the notebook, not this file.
+
+"""A model with 16-bit floats, and in which precision its products are really computed."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.graphs import load_graph, refuse_existing, save_graph
+from tinybench.onnx import load_session, session_options, weights
+
+_PRODUCTS = ("FusedGemm", "FusedMatMul", "Gemm", "MatMul")
+_BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")
+
+
+def to_half(path: str | Path, out: str | Path, *, overwrite: bool = False) -> Path:
+    """Save a copy of a model whose matrix products, and what lies between them, are in 16-bit floats.
+
+    Inputs, outputs and all other operators keep their types, with casts in between. Raises ValueError if there is no
+    product with stored weights, or a weight is beyond the range of 16 bits.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    refuse_existing(Path(out), overwrite)
+    model = load_graph(path)
+    graph = model.graph
+    numbers = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.data_type == TensorProto.FLOAT}
+    halved = _halved_nodes(model, numbers)
+    if not halved:
+        raise ValueError("it has no matrix product with stored weights to halve")
+    outside = {name for index, node in enumerate(graph.node) if index not in halved for name in node.input}
+    outside |= {output.name for output in graph.output}
+    nodes, stored, half = [], [], dict[str, str]()
+    for place, node in enumerate([copy.deepcopy(node) for node in graph.node]):
+        if place in halved:
+            for index, name in enumerate(node.input):
+                if name not in half:
+                    half[name] = f"{name}_half"
+                    if name in numbers:
+                        stored.append(numpy_helper.from_array(_narrowed(name, numbers[name]), half[name]))
+                    else:
+                        nodes.append(helper.make_node("Cast", [name], [half[name]], to=TensorProto.FLOAT16))
+                node.input[index] = half[name]
+            nodes.append(node)
+            for index, name in enumerate(node.output):
+                half[name] = node.output[index] = f"{name}_half"
+                if name in outside:
+                    nodes.append(helper.make_node("Cast", [half[name]], [name], to=TensorProto.FLOAT))
+        else:
+            nodes.append(node)
+    kept = [copy.deepcopy(tensor) for tensor in graph.initializer if tensor.name in outside]
+    for field, content in (("node", nodes), ("initializer", [*kept, *stored]), ("value_info", [])):
+        graph.ClearField(field)
+        getattr(graph, field).extend(content)
+    save_graph(model, Path(out))
+    return Path(out)
+
+
+def _halved_nodes(model: Any, numbers: Mapping[str, np.ndarray]) -> set[int]:
+    """Return the places of products with stored weights, and of what follows them element by element."""
+    made, found = set[str](), set[int]()
+    for place, node in enumerate(model.graph.node):
+        product = node.op_type in ("Gemm", "MatMul") and node.input[1] in numbers
+        after = node.op_type in _BETWEEN and any(name in made for name in node.input)
+        if product or (after and all(name in made or name in numbers for name in node.input)):
+            made.update(node.output)
+            found.add(place)
+    return found
+
+
+def _narrowed(name: str, values: np.ndarray) -> np.ndarray:
+    if float(np.abs(values).max(initial=0)) > float(np.finfo(np.float16).max):
+        raise ValueError(f"{name!r} holds {np.abs(values).max():.3g}, and 16-bit floats end at 65504")
+    return values.astype(np.float16)
+
+
+def product_types(path: str | Path) -> dict[str, int]:
+    """Return how many matrix products with stored weights the runtime computes in which type, such as float32."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = session_options()
+        options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))
+        load_session(Path(path), options)
+        graph = load_graph(options.optimized_model_filepath)
+    numbers, counts = weights(graph), dict[str, int]()
+    for node in graph.graph.node:
+        if node.op_type in _PRODUCTS and node.input[1] in numbers:
+            kind = str(numbers[node.input[1]].dtype)
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts
