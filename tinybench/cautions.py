@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.dependence import autocorrelation, batch_length, batch_medians, effective_count, is_dependent
+from tinybench.dependence import autocorrelation, batch_length, batch_means, caution, effective_count, is_dependent
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.rounds import Subject
 from tinybench.samples import check_margin, same_rounds
@@ -19,7 +19,8 @@ from tinybench.wording import in_words
 
 LONG = 3600.0  # s of measuring that are no advice
 MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
-LAYOUT = 1e-9  # s a call by which two copies of one function differ: where they lie in memory
+# by which two copies of one function differ because of where they lie in memory: s a call, and of a call in a loop
+LAYOUT, LAYOUT_SHARE = 1e-9, 0.005
 
 
 def independent_values(
@@ -38,7 +39,13 @@ def independent_values(
             return list(x), list(y), {}
         about = {"autocorrelation": max(autocorrelation(x), autocorrelation(y))}
         about |= {"effective_a": effective_count(x), "effective_b": effective_count(y)}
-        return batch_medians(x), batch_medians(y), about
+        if min(*x, *y) <= 0:
+            return batch_means(x, batch_length(x)), batch_means(y, batch_length(y)), about
+        logs = (
+            batch_means(np.log(z).tolist(), batch_length(z)) for z in (x, y)
+        )  # as the other values, whose means compare
+        first, second = (np.exp(means) for means in logs)
+        return first.tolist(), second.tolist(), about
     positive = min(*x, *y) > 0
     u, v = (np.log(x), np.log(y)) if positive else (np.asarray(x), np.asarray(y))
     gaps = np.round(u - v, 12) if positive else u - v  # what rounding leaves of equal ratios has an order, but no sense
@@ -67,8 +74,11 @@ def coarse_step(x: Sequence[float], y: Sequence[float], paired: bool) -> float:
     return step if step > 1e-3 * float(np.median([*x, *y])) else 0.0
 
 
-def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str) -> list[str]:
-    """Return what to keep in mind with these times, nothing where all is well."""
+def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str, by_coin: bool = False) -> list[str]:
+    """Return what to keep in mind with these times, nothing where all is well.
+
+    Where a coin ordered each round (`by_coin`), the noise of the machine cannot prefer one of the two.
+    """
     said, step = [], coarse_step(x, y, paired) if unit == "s" else 0.0
     if step:
         size, named = scale_unit(step, "s") if math.isfinite(step) else (1.0, "s")
@@ -79,8 +89,8 @@ def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str)
         said.append(f"values over 1,000 times the median: {far} of {len(x) + len(y)}; was the machine suspended?")
     logs = [math.log(p / q) for p, q in zip(x, y, strict=True)] if paired and min(*x, *y) > 0 else []
     for values in [logs] if paired else [x, y]:
-        if is_dependent(values) and batch_length(values) == 1:
-            said.append("values depend on one another and are too few for batches: the interval is too narrow")
+        if (told := caution(values)) and not (by_coin and not is_dependent(values)):
+            said.append(told)
             break
     return said
 
@@ -141,7 +151,7 @@ def judged(
     low, high = ratio_ci
     if verdict.startswith("undecided") and 2 * low < high < math.inf:  # far ends count as logarithms
         verdict = decide_again(math.log(ratio), (math.log(low), math.log(high)))
-    said = cautions_on(a.values, b.values, paired, a.unit)
+    said = cautions_on(a.values, b.values, paired, a.unit, same_rounds(a, b))
     if (
         not paired
         and not same_rounds(a, b)
@@ -152,8 +162,10 @@ def judged(
     open_ = verdict.startswith("undecided")
     if step and (open_ or (verdict == "equivalent" and step > margin * a.median)):
         return f"undecided: {said[0]}", "; ".join(said[1:])
-    timed = a.unit == "s" and "loops" in a.metadata and "loops" in b.metadata
-    if timed and not open_ and verdict != "equivalent" and abs(difference) < LAYOUT:
-        return "undecided: less than 1 ns a call, by which two copies of one function differ", "; ".join(said)
+    loops = min(result.metadata.get("loops", 0) for result in (a, b)) if a.unit == "s" else 0
+    layout = max(LAYOUT, LAYOUT_SHARE * b.median if loops > 1 else 0.0)
+    if loops and not open_ and verdict != "equivalent" and abs(difference) < layout:
+        least = "0.5 %" if layout > LAYOUT else "1 ns a call"
+        return f"undecided: less than {least}, by which two copies of one function differ", "; ".join(said)
     verdict = in_words(verdict, a.metric_name, a.unit)
     return advised(verdict, ratio_ci, seconds_a_round(a, b)), "; ".join(said)

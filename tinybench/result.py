@@ -337,9 +337,10 @@ class BenchmarkResult:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences on where the intervals may not hold, and why; none for values that are all equal."""
+        """Sentences on where values or intervals may mislead, and why: what the meter said, then what the values show."""
+        said = [self.metadata["caution"]] if self.metadata.get("caution") else []
         if self.std == 0:
-            return []
+            return said
         found = (
             [] if "round_starts" in self.metadata else [caution(self.values, runs_for_percentile(50, self.confidence))]
         )
@@ -348,7 +349,7 @@ class BenchmarkResult:
             found.append("values are skewed: intervals of their mean cover less than they say, use median_ci()")
         elif any(found) and not is_dependent(self.values):
             found[0] += " or are skewed"  # too few to see either
-        return [sentence for sentence in found if sentence]
+        return said + [sentence for sentence in found if sentence]
 
     def median_ci(self) -> tuple[float, float]:
         """Return the interval of the median of `self.independent_values`, by `percentile_interval`.
@@ -384,8 +385,11 @@ class BenchmarkResult:
         return cls(data["metric_name"], data["values"], **given)
 
     def __str__(self) -> str:
-        """Return ``metric: mean ± std (n=count)`` in a readable unit."""
-        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} (n={self.count})"
+        """Return ``metric: mean ± std (n=count)`` in a readable unit; ``(n=count, not seen)`` if ``metadata["seen"]`` is
+        False.
+        """
+        count = f"n={self.count}" if self.metadata.get("seen", True) else f"n={self.count}, not seen"
+        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} ({count})"
 
     @property
     def measured(self) -> bool:

@@ -99,7 +99,9 @@ def p_and_n(comparison: Comparison) -> tuple[str, str]:
         n += f" that count as {checks['effective_a']:.0f} + {checks['effective_b']:.0f}"
     if not comparison.measured:
         n += ", partly an estimate"
-    return p, f"{n}; {comparison.caution}" if comparison.caution else n
+    # that so few rounds tell little is written in the table only
+    said = [part for part in comparison.caution.split("; ") if part and "too few to see" not in part]
+    return p, "; ".join([n, *said])
 
 
 def in_words(verdict: str, metric: str, unit: str) -> str:

@@ -32,14 +32,16 @@ def test_verdicts_are_counted_by_way() -> None:
     assert (row["flagged"]["count"], row["flagged"]["of"]) == (1, 2)
     assert (row["found"]["count"], row["found"]["of"]) == (1, 1)
     assert row["late"] == {"median": pytest.approx(1.0), "longest": pytest.approx(1.2)}
-    assert "| 1 µs | compare | 50 % (" in verdicts.markdown([row], "here", "command")
+    assert "| 1 µs | compare | 50 % (" in verdicts.markdown(
+        [{"command": "command", "machine": "here", "records": records}]
+    )
 
 
 @pytest.mark.slow
 def test_every_way_and_peer_runs(tmp_path: Path) -> None:
-    options = ["--only=20 µs", "--trials=1", "--found=1", "--peers=1", "--seconds=0.05", "--busy=0"]
+    options = ["--only=20 µs", "--trials=1", "--found=1", "--peers=1", "--seconds=0.05", "--condition=quiet"]
     verdicts.main([*options, "--out", str(tmp_path)])
-    records = json.loads((tmp_path / "verdicts.json").read_text(encoding="utf-8"))["records"]
+    records = json.loads((tmp_path / "verdicts.json").read_text(encoding="utf-8"))["runs"][0]["records"]
     assert {(record["way"], record["subject"]) for record in records} == {
         (way, subject) for way in [*WAYS, *PEERS] for subject in (AGAIN, MORE)
     }

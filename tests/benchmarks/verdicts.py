@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from tests.benchmarks.ways import AGAIN, MORE, WAYS
 from tinybench.table import Table
 
 Record = dict[str, Any]
+CONDITIONS = ("quiet", "under load")
 PORTION = 10  # trials in one process
 
 
@@ -87,13 +89,15 @@ def summarise(records: Sequence[Record]) -> list[Record]:
     return rows
 
 
-def markdown(rows: Sequence[Record], machine: str, command: str) -> str:
-    """Return the tables as Markdown, with what they mean."""
+def markdown(runs: Sequence[Record]) -> str:
+    """Return the tables of one run or several as Markdown, with what they mean."""
     parts = [
         "# Verdicts from 50 ns to 20 ms",
-        f"`{command}`, {machine}. What is measured, and how, stands at the head of [verdicts.py](../verdicts.py). Rates\n"
-        "with their 95 % Wilson intervals.",
+        "\n".join(f"- `{run['command']}`, {run['machine']}" for run in runs),
+        "What is measured, and how, stands at the head of [verdicts.py](../verdicts.py). Rates with their 95 % Wilson\n"
+        "intervals.",
     ]
+    rows = summarise([record for run in runs for record in run["records"]])
     for condition in dict.fromkeys(row["condition"] for row in rows):
         table = Table(
             {
@@ -124,7 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     parser.add_argument("--found", type=int, default=40, help="trials against A + 1 %% (40)")
     parser.add_argument("--peers", type=int, default=20, help="runs of each peer and length (20)")
     parser.add_argument("--seconds", type=float, default=0.3, help="for an A/A trial (0.3)")
-    parser.add_argument("--busy", type=int, default=os.cpu_count(), help="busy processes under load; 0 for quiet only")
+    parser.add_argument("--busy", type=int, default=os.cpu_count(), help="busy processes under load (one a core)")
+    parser.add_argument("--condition", choices=CONDITIONS, action="append", help="one of them only (both)")
+    parser.add_argument("--add", action="store_true", help="to the records that are in the folder already")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trials at a time, each on a core of its own")
     parser.add_argument("--only", default="", help="only lengths with this in their name")
     parser.add_argument("--seed", type=int, help="seed of the order")
@@ -132,16 +138,20 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     parser.add_argument("--publish", metavar="NAME", help="also write tests/benchmarks/results/NAME.md")
     options = parser.parse_args(arguments)
     given = sys.argv[1:] if arguments is None else arguments
-    command, machine = " ".join(["python -m tests.benchmarks.verdicts", *given]), on_this_machine()
+    command, machine = shlex.join(["python", "-m", "tests.benchmarks.verdicts", *given]), on_this_machine()
+    file, runs = options.out / "verdicts.json", []
+    if options.add:
+        runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
     records: list[Record] = []
+    runs.append({"machine": machine, "command": command, "records": records})
 
     def keep(more: list[Record]) -> None:
         records.extend(more)
-        write_json(options.out / "verdicts.json", {"machine": machine, "command": command, "records": records})
+        write_json(file, {"runs": runs})
 
-    for condition, busy in {"quiet": 0, **({"under load": options.busy} if options.busy else {})}.items():
-        run_all(options, condition, busy, keep)
-    table = markdown(summarise(records), machine, command)
+    for condition in options.condition or CONDITIONS:
+        run_all(options, condition, options.busy if condition == "under load" else 0, keep)
+    table = markdown(runs)
     for file in [options.out / "verdicts.md"] + ([RESULTS / f"{options.publish}.md"] if options.publish else []):
         file.write_text(table, encoding="utf-8")
     print(table)

@@ -447,3 +447,10 @@ def test_bad_input_is_named(use: Callable[[], Any], message: str) -> None:
 
 def test_examples_in_the_documentation() -> None:
     assert doctest.testmod(tinybench.result).failed == 0
+
+
+def test_what_no_meter_saw_says_so() -> None:
+    unseen = BenchmarkResult("memory", [0.0] * 3, {"seen": False, "caution": "at most 70 MB"}, "B")
+    assert str(unseen) == "memory: 0 ± 0 B (n=3, not seen)"
+    assert unseen.cautions == ["at most 70 MB"]
+    assert "at most 70 MB" in unseen._repr_mimebundle_()["text/html"]
