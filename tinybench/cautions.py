@@ -19,8 +19,9 @@ from tinybench.wording import in_words
 
 LONG = 3600.0  # s of measuring that are no advice
 MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
-# by which two copies of one function differ because of where they lie in memory: s a call, and of a call in a loop
-LAYOUT, LAYOUT_SHARE = 1e-9, 0.005
+# Two copies of one function differ because of where they lie in memory: by so many s a call, and by such a share of a
+# call that is timed in a loop, or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
+LAYOUT, LAYOUT_IN_LOOP, LAYOUT_ALONE = 1e-9, 0.005, 0.001
 
 
 def independent_values(
@@ -163,9 +164,9 @@ def judged(
     if step and (open_ or (verdict == "equivalent" and step > margin * a.median)):
         return f"undecided: {said[0]}", "; ".join(said[1:])
     loops = min(result.metadata.get("loops", 0) for result in (a, b)) if a.unit == "s" else 0
-    layout = max(LAYOUT, LAYOUT_SHARE * b.median if loops > 1 else 0.0)
+    layout = max(LAYOUT, (LAYOUT_IN_LOOP if loops > 1 else LAYOUT_ALONE) * b.median)
     if loops and not open_ and verdict != "equivalent" and abs(difference) < layout:
-        least = "0.5 %" if layout > LAYOUT else "1 ns a call"
+        least = f"{100 * layout / b.median:.1f} %" if layout > LAYOUT else "1 ns a call"
         return f"undecided: less than {least}, by which two copies of one function differ", "; ".join(said)
     verdict = in_words(verdict, a.metric_name, a.unit)
     return advised(verdict, ratio_ci, seconds_a_round(a, b)), "; ".join(said)

@@ -216,7 +216,7 @@ def made_ready(
         raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
     for needed in ("numpy.random", "scipy.special"):  # their import may take longer than measuring
         import_module(needed)
-    until = clock() + limit if max_seconds else math.inf
+    until = clock() + 0.95 * limit  # the results take some time, too
     step = clock_step(clock)
     subjects = {}
     for name, model in models.items():

@@ -337,7 +337,7 @@ class BenchmarkResult:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences on where values or intervals may mislead, and why: what the meter said, then what the values show."""
+        """Sentences on where values or intervals may mislead, and why: what the meter said, what the values show."""
         said = [self.metadata["caution"]] if self.metadata.get("caution") else []
         if self.std == 0:
             return said
@@ -385,9 +385,7 @@ class BenchmarkResult:
         return cls(data["metric_name"], data["values"], **given)
 
     def __str__(self) -> str:
-        """Return ``metric: mean ± std (n=count)`` in a readable unit; ``(n=count, not seen)`` if ``metadata["seen"]`` is
-        False.
-        """
+        """Return ``metric: mean ± std (n=count)`` in a readable unit; also ``not seen`` if ``metadata["seen"]`` is False."""
         count = f"n={self.count}" if self.metadata.get("seen", True) else f"n={self.count}, not seen"
         return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} ({count})"
 
