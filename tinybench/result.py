@@ -385,7 +385,7 @@ class BenchmarkResult:
         return cls(data["metric_name"], data["values"], **given)
 
     def __str__(self) -> str:
-        """Return ``metric: mean ± std (n=count)`` in a readable unit; also ``not seen`` if ``metadata["seen"]`` is False."""
+        """Return ``metric: mean ± std (n=count)`` in a readable unit; ``not seen`` if the metadata says so."""
         count = f"n={self.count}" if self.metadata.get("seen", True) else f"n={self.count}, not seen"
         return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} ({count})"
 
