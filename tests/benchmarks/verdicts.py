@@ -29,7 +29,7 @@ from tinybench.table import Table
 
 Record = dict[str, Any]
 CONDITIONS = ("quiet", "under load")
-PORTION = 10  # trials in one process
+PORTION = 25  # trials in one process
 
 
 def in_portions(what: tuple[str, ...], trials: int, seconds: float) -> list[tuple[Any, ...]]:
