@@ -297,15 +297,16 @@ class Subject:
 
     def measure(self) -> float:
         """Return one measurement in s per call."""
-        first, self.first = self.first, None
-        if first is not None and self.clock() + first > self.until:
-            self.until = -math.inf  # and this was the last round
-            self.metadata["cold"] = True
-            return first
         return self.times(1)[0]
 
     def times(self, runs: int) -> list[float]:
         """Return measurements in s per call."""
+        if (first := self.first) is not None:
+            if self.clock() + first > self.until:
+                self.until = -math.inf  # nothing is measured any more
+                self.metadata["cold"] = True
+                return [first] * runs
+            self.first = None
         if not self.answered:
             return self._first_times(runs)
         if self.setup is None:

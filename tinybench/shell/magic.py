@@ -163,7 +163,8 @@ class _Block:
         if not copies:
             return 0.0
         began = time.perf_counter()
-        refuse_later_answer(self.bound({**notebook, **copies})(None), self.name)
+        function = self.bound({**notebook, **copies})
+        refuse_later_answer(function(None), function)
         took = time.perf_counter() - began
         if changed := [name for name, copied in copies.items() if not same_content(given[name], copied)]:
             raise ValueError(
