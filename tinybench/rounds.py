@@ -47,7 +47,9 @@ def fed_by_name(session: Any) -> Call:
     dtypes = {node.name: np.dtype(ONNX_DTYPES[node.type]) for node in session.get_inputs()}
     outputs = [node.name for node in session.get_outputs()]
 
-    def call(feed: Any) -> Any:
+    def call(feed: Any = None, *more: Any, **named: Any) -> Any:
+        if more or named:  # of `arguments`
+            feed = named if feed is None else (feed, *more)
         if not isinstance(feed, dict) or feed.keys() != dtypes.keys():
             given = ", ".join(map(str, feed)) if isinstance(feed, dict) else f"a {type(feed).__name__}"
             raise ValueError(f"the session takes a dictionary of arrays by name ({', '.join(dtypes)}), not {given}")

@@ -260,6 +260,9 @@ def test_a_session_of_several_inputs_is_fed_by_name() -> None:
     measure_latencies({"a": session, "b": session}, feed, measurement_runs=2)
     assert {name: str(x.dtype) for name, x in session.fed.items()} == {"ids": "int64", "mask": "float32"}
     assert fed_by_name(session)(feed) == "scores"
+    assert fed_by_name(session)(**feed) == "scores"  # as `arguments` gives them
+    with pytest.raises(ValueError, match=r"a dictionary of arrays by name \(.*\), not a tuple"):
+        fed_by_name(session)(*feed.values())
     for wrong in ({"ids": 1}, {**feed, "other": 1}, np.ones(2)):
         with pytest.raises(ValueError, match=r"dictionary of arrays by name \(ids, mask\)"):
             measure_latency(session, wrong)
