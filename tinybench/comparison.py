@@ -478,8 +478,8 @@ def regression_gate(
         mode or number of threads it cannot tell. Results of the same rounds compare round by round, others by the
         medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
     """
-    if max_slowdown < 0:
-        raise ValueError(f"max_slowdown is {max_slowdown}; give the slowdown you accept as a fraction, such as 0.05")
+    if not 0 <= max_slowdown <= 1:
+        raise ValueError(f"max_slowdown is {max_slowdown}; give the slowdown you accept as a fraction, 0.05 for 5 %")
     changes, blocking, allow = allowed_changes(baseline, candidate, allow)
     new, old, paired, values = gate_samples(candidate, baseline, paired)
     comparison = compare(new, old, paired, confidence=confidence, allow=allow)

@@ -54,7 +54,7 @@ def as_callable(model: Any) -> Call:
     and the call itself. Raises TypeError if there is none of these, or for a class in the place of an instance.
     """
     if isinstance(model, type):
-        raise TypeError(f"{model.__name__} is a class; pass an instance, fitted or loaded")
+        raise TypeError(f"{model.__name__} is a class; pass an instance, or lambda x: {model.__name__}(x)")
     if callable(getattr(model, "run", None)) and callable(getattr(model, "get_inputs", None)):
         return session_call(model)
     for name in ("predict_proba", "predict", "forward"):
@@ -211,6 +211,8 @@ def made_ready(
 ) -> dict[str, Subject]:
     """Return models as warm subjects, each with the input of its name; see `ready`."""
     check_runs("warmup_runs", warmup_runs, 0)
+    if getattr(clock, "__name__", "").endswith("_ns"):
+        raise ValueError(f"{clock.__name__} gives nanoseconds; pass a clock of seconds, such as time.perf_counter")
     limit = math.inf if max_seconds is None else max_seconds
     if not (limit > 0 and (max_seconds is None or math.isfinite(limit))):
         raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
@@ -332,6 +334,8 @@ def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
     `inputs` is one input for all, or a dictionary with one for each name. Raises ValueError if there are no models,
     names do not match, an input is empty, or the shapes differ: then the times would measure different work.
     """
+    if not isinstance(models, Mapping):
+        raise TypeError(f"models is a {type(models).__name__}; pass a dictionary such as {'{'}'fp32': session{'}'}")
     if not models:
         raise ValueError("models is empty; pass a dictionary such as {'fp32': session}")
     if not (isinstance(inputs, dict) and set(inputs) & set(models)):

@@ -8,6 +8,8 @@ import ctypes.util
 import inspect
 import math
 import time
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -45,7 +47,9 @@ def fed_by_name(session: Any) -> Call:
     dtypes = {node.name: np.dtype(ONNX_DTYPES[node.type]) for node in session.get_inputs()}
     outputs = [node.name for node in session.get_outputs()]
 
-    def call(feed: Any) -> Any:
+    def call(feed: Any = None, *more: Any, **named: Any) -> Any:
+        if more or named:  # of `arguments`
+            feed = named if feed is None else (feed, *more)
         if not isinstance(feed, dict) or feed.keys() != dtypes.keys():
             given = ", ".join(map(str, feed)) if isinstance(feed, dict) else f"a {type(feed).__name__}"
             raise ValueError(f"the session takes a dictionary of arrays by name ({', '.join(dtypes)}), not {given}")
@@ -111,8 +115,11 @@ def refuse_later_answer(answer: Any, call: Any) -> None:
     """Raise TypeError for an answer whose work is still to be done."""
     if inspect.isasyncgen(answer):
         raise _later("an async generator", call)
-    if inspect.isgenerator(answer) or isinstance(answer, map | filter):
-        raise _later(f"a {type(answer).__name__}", call)
+    kind = type(answer)
+    if kind.__module__ == "multiprocessing.pool" and hasattr(answer, "get"):
+        raise _later("a pool's result", call)
+    if isinstance(answer, Iterator) and kind.__module__ in ("builtins", "itertools", "multiprocessing.pool"):
+        raise _later(f"a {kind.__name__}", call)
     if isinstance(answer, Future):
         raise _later("a future", call)
     if inspect.isawaitable(answer):
@@ -127,9 +134,24 @@ def _later(what: str, call: Any) -> TypeError:
         "a coroutine": "asyncio.run(model(x))",
         "an awaitable": "asyncio.run(model(x)), where model is async and awaits it",
         "a future": "model(x).result()",
+        "a pool's result": "model(x).get()",
     }
     cure = cures.get(what, "list(model(x))")
     return TypeError(f"{_name(call)} gives {what}: its call returns before the work is done; measure lambda x: {cure}")
+
+
+def check_helper(role: str, function: Any) -> None:
+    """Raise TypeError if `setup` or `sync` is no function, or only begins its work."""
+    if function is None:
+        return
+    if not callable(function):
+        raise TypeError(f"{role} is {function!r}; it must be a function")
+    try:
+        refuse_later(function)
+    except TypeError:
+        raise TypeError(
+            f"{role} is asynchronous, and nobody awaits it; pass a function that does all its work"
+        ) from None
 
 
 def cuda_sync(runtime: Any = None) -> Callable[[], None]:
@@ -158,7 +180,7 @@ def cuda_sync(runtime: Any = None) -> Callable[[], None]:
     return sync
 
 
-_COPIED = (np.ndarray, list, tuple, dict, set, bytearray, arguments)
+_COPIED = (np.ndarray, array, list, tuple, deque, dict, set, bytearray, arguments)
 _ATOMS = (int, float, complex, str, bytes, NoneType, np.generic)
 _MOST_BYTES, _MOST_ITEMS = 2**26, 100_000
 
@@ -172,12 +194,13 @@ def untouched_copy(x: Any) -> Any:
     while rest:
         value = rest.pop()
         items, size = items + 1, size + int(getattr(value, "nbytes", 0))
+        size += len(value) * value.itemsize if isinstance(value, array) else 0
         match value:
             case arguments():
                 inner: Any = [*value.args, *value.kwargs.values()]
             case dict():
                 inner = [*value.keys(), *value.values()]
-            case list() | tuple() | set():
+            case list() | tuple() | deque() | set():
                 inner = value
             case np.ndarray() if value.dtype.hasobject:
                 return x
@@ -204,8 +227,10 @@ def same_content(a: Any, b: Any) -> bool:
             return same_content([*a.args, a.kwargs], [*b.args, b.kwargs])
         case dict():
             return list(a) == list(b) and all(map(same_content, a.values(), b.values()))
-        case list() | tuple():
+        case list() | tuple() | deque():
             return len(a) == len(b) and all(map(same_content, a, b))
+        case array():
+            return bool(a.tobytes() == b.tobytes())  # NaN equals itself here
         case set() | bytearray() | int() | float() | complex() | str() | bytes():
             return bool(a == b)
     return True
@@ -216,8 +241,9 @@ class Subject:
     """A model at the timed line, with its input `given`; `timed` is `timed_calls`.
 
     `call` takes one argument: `x`, or what `setup` makes of `given`. `loops` calls make one measurement, from which
-    `overhead` s are taken off. `until` is when the time is out, `copy` what the input held at first; `answered` is
-    False while nobody has seen an answer.
+    `overhead` s are taken off. `until` is when the time is out, `copy` what the input held at first, `size` its length;
+    `answered` is False while nobody has seen an answer. `first` is the warm-up's only call, which stands for the first
+    round where there is no time for another.
     """
 
     name: str
@@ -233,6 +259,8 @@ class Subject:
     until: float = math.inf
     copy: Any = None
     answered: bool = True
+    size: int | None = None
+    first: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def make_ready(self, prepare: Callable[..., Any], warmup_runs: int, seconds: float, step: float = 0.0) -> None:
@@ -240,7 +268,10 @@ class Subject:
 
         A clock that moves by `step` s is too coarse to follow a warm-up; time.perf_counter does it then.
         """
+        check_helper("setup", self.setup)
+        check_helper("sync", self.sync)
         model, clock, first = self.call, time.perf_counter if step else self.clock, None
+        self.size = _length(self.given)
         self.copy = untouched_copy(self.given)
         self.call, self.x = plain_call(model, self.given, self.setup, self.sync)
         call, x = plain_call(model, self.copy, self.setup, self.sync)
@@ -252,6 +283,7 @@ class Subject:
             first = self.timed(lambda x: answers.append(call(x)), x, 1, clock)[0]
             refuse_later_answer(answers.pop(), model)
             self.check_input()
+            self.first = first if 4 * first > seconds and not self.setup else None
             warmup_runs = 0 if 4 * first > seconds else int(min(seconds / max(first, 1e-9), warmup_runs))
         _, self.loops, notes = prepare(call, x, warmup_runs, clock, min(10.0, seconds))
         if first is not None:
@@ -271,6 +303,12 @@ class Subject:
 
     def times(self, runs: int) -> list[float]:
         """Return measurements in s per call."""
+        if (first := self.first) is not None:
+            if self.clock() + first > self.until:
+                self.until = -math.inf  # nothing is measured any more
+                self.metadata["cold"] = True
+                return [first] * runs
+            self.first = None
         if not self.answered:
             return self._first_times(runs)
         if self.setup is None:
@@ -297,12 +335,32 @@ class Subject:
         return first + self.times(runs - 1) if runs > 1 else first
 
     def check_input(self) -> None:
-        """Raise ValueError if calls have changed the input."""
-        if not same_content(self.given, self.copy):
+        """Raise ValueError if calls have changed the input, or used it up."""
+        name, kind = self.name or "the model", type(self.given).__name__
+        if not same_content(self.given, self.copy) or _length(self.given) != self.size:
+            if self.setup:
+                raise ValueError(f"{name} or its setup changes the input itself, a {kind}; let setup return a copy")
             raise ValueError(
-                f"{self.name or 'the model'} changes its input, a {type(self.given).__name__}: each call would do "
+                f"{name} changes its input, a {kind}: each call would do "
                 "different work; pass setup=copy.deepcopy, which gives every call a fresh one outside the time"
             )
+        if not self.setup and used_up(self.given):
+            raise ValueError(
+                f"{name} uses up its input, a {kind}: later calls would find nothing; pass a list, or "
+                "setup=lambda x: iter(x) with a list"
+            )
+
+
+def used_up(x: Any) -> bool:
+    """Whether an iterator, or one among several arguments, has come to its end; takes an item from one that has not."""
+    each = [*x.args, *x.kwargs.values()] if isinstance(x, arguments) else [x]
+    return any(isinstance(it, Iterator) and not hasattr(it, "seek") and next(it, each) is each for it in each)
+
+
+def _length(x: Any) -> int | None:
+    with suppress(Exception):  # of an array without dimensions, or of any other object
+        return len(x)
+    return None
 
 
 def _name(function: Any) -> str:
@@ -415,8 +473,8 @@ class Record:
     def in_time(self, orders: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Yield orders, one at least, as long as a round like the shortest so far fits into the time."""
         subject = next(iter(self.subjects.values()))
-        clock, until, shortest = subject.clock, subject.until, math.inf
-        limited = until < math.inf
+        clock, shortest = subject.clock, math.inf
+        limited = subject.until < math.inf
         now, real = clock() if limited else 0.0, time.monotonic()
         for rounds, order in enumerate(orders, 1):
             yield order
@@ -426,7 +484,7 @@ class Record:
             if limited:
                 now = clock()
                 shortest = min(shortest, now - began)
-                if now + shortest > until:
+                if now + shortest > min(subject.until for subject in self.subjects.values()):
                     return
 
     def add(self, name: str, seconds: float) -> None:
@@ -469,4 +527,5 @@ class Record:
         self.notes = {**self.notes, "interrupted": f"{kind.__name__} in round {self.rounds + 1}"}
         vars(error)["results"] = self.results() if self.rounds else {}
         if self.rounds:
-            error.add_note(f"{self.rounds} complete rounds were measured before; they are in error.results")
+            with suppress(Exception):  # such as an error that is a frozen dataclass
+                error.add_note(f"{self.rounds} complete rounds were measured before; they are in error.results")

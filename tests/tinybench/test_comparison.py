@@ -347,6 +347,8 @@ ONES, TWO = [1.0] * 8, latency([1, 2])
         (lambda: comparison.friedman([TWO, latency([1, 2, 3])]), "not 2, 3 values"),
         (lambda: comparison.compare_all({"a": TWO}), "at least two"),
         (lambda: regression_gate(TWO, TWO, -0.1), "max_slowdown"),
+        (lambda: regression_gate(TWO, TWO, 5), "max_slowdown"),
+        (lambda: regression_gate(TWO, TWO, math.nan), "max_slowdown"),
         (lambda: compare_live(dict.fromkeys("abc", len), INPUT), "3 models"),
         (lambda: compare_live(dict.fromkeys("ab", len), INPUT, stop_at=0.05), "stop_at"),
         (lambda: compare_live(dict.fromkeys("ab", len), INPUT, max_seconds=0), "max_seconds"),

@@ -67,6 +67,10 @@ def test_help_and_errors(shell: InteractiveShell, capsys: pytest.CaptureFixture[
     assert "%%bench -s 4" in capsys.readouterr().out
     with pytest.raises(ValueError, match="-s takes seconds"):
         shell.run_line_magic("bench", "-s long sum(data)")
+    with pytest.raises(ValueError, match="-s takes seconds, a positive number, not '-1'"):
+        shell.run_line_magic("bench", "-s -1 sum(data)")
+    with pytest.raises(TypeError, match=r"zip\(data\) gives a zip"):
+        shell.run_line_magic("bench", "-s 0.05 zip(data)")
     with pytest.raises(NameError, match="nowhere"):
         shell.run_line_magic("bench", "-s 0.05 nowhere(data)")
     with pytest.raises(SyntaxError):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
+import collections
 import copy
+import itertools
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing.pool import ThreadPool
 from types import SimpleNamespace
 from typing import Any
 
@@ -255,6 +260,9 @@ def test_a_session_of_several_inputs_is_fed_by_name() -> None:
     measure_latencies({"a": session, "b": session}, feed, measurement_runs=2)
     assert {name: str(x.dtype) for name, x in session.fed.items()} == {"ids": "int64", "mask": "float32"}
     assert fed_by_name(session)(feed) == "scores"
+    assert fed_by_name(session)(**feed) == "scores"  # as `arguments` gives them
+    with pytest.raises(ValueError, match=r"a dictionary of arrays by name \(.*\), not a tuple"):
+        fed_by_name(session)(*feed.values())
     for wrong in ({"ids": 1}, {**feed, "other": 1}, np.ones(2)):
         with pytest.raises(ValueError, match=r"dictionary of arrays by name \(ids, mask\)"):
             measure_latency(session, wrong)
@@ -321,6 +329,8 @@ def test_the_cures_work() -> None:
         (lambda x: x.reverse(), bytearray(b"abc")),
         (lambda x: np.add(x, 1, out=x), np.ones(3)),
         (lambda x: x[0].append(1), ([1],)),
+        (lambda x: x.rotate(1), collections.deque([1, 2])),
+        (lambda x: x.append(1.0), array.array("d", [math.nan])),
     ],
 )
 def test_inputs_that_change_are_found_and_left_as_they_were(change: Callable[[Any], Any], given: Any) -> None:
@@ -337,6 +347,11 @@ def test_without_warm_up_a_change_is_found_at_the_end() -> None:
     with pytest.raises(ValueError, match="changes its input") as raised:
         measure_latency(lambda x: x.append(1), [3], warmup_runs=0)
     assert raised.value
+
+
+def test_an_input_too_large_to_copy_tells_by_its_length() -> None:
+    with pytest.raises(ValueError, match="changes its input, a dict"):
+        measure_latency(lambda x: x.popitem(), dict.fromkeys(range(200_000)))
 
 
 def test_what_cannot_be_copied_cheaply_is_taken_as_it_is() -> None:
@@ -447,3 +462,68 @@ def test_mixed_kinds_of_calls_share_one_calibration(kind: str) -> None:
     results = measure_latencies({"a": calls[kind], "b": lambda x: x}, 1, measurement_runs=20, max_seconds=1)
     assert results["a"].metadata["loops"] == results["b"].metadata["loops"] > 10
     assert 0 < results["a"].median < 1e-4
+
+
+def test_inputs_that_are_used_up_are_found() -> None:
+    for given in (iter([1, 2]), (i for i in range(3)), arguments(iter([1]))):
+        with pytest.raises(ValueError, match=r"uses up its input, a \w+: .*setup="):
+            measure_latencies({"a": sum}, given)
+    measure_latency(next, itertools.cycle([1, 2]))  # does not end
+    measure_latency(sum, [1, 2], setup=iter)
+
+
+def test_answers_that_are_still_to_be_computed_are_refused() -> None:
+    with ThreadPool(1) as pool:
+        lazy: list[Callable[[Any], Any]] = [
+            lambda x: zip(x, x, strict=True),
+            lambda x: itertools.starmap(pow, [x]),
+            lambda x: pool.apply_async(len, (x,)),
+            lambda x: pool.imap(len, [x]),
+        ]
+        for call in lazy:
+            with pytest.raises(TypeError, match="before the work is done"):
+                measure_latency(call, [1, 2])
+
+
+def test_helpers_that_cannot_help_are_refused() -> None:
+    async def later(*_: Any) -> None: ...
+
+    for helper, message in ((later, "is asynchronous"), (5, "is 5; it must be a function")):
+        with pytest.raises(TypeError, match=f"^setup {message}"):
+            measure_latency(len, [1], setup=helper)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=f"^sync {message}"):
+            measure_latency(len, [1], sync=helper)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="or its setup changes the input"):
+        measure_latency(len, [1], setup=lambda x: x.append(1) or x)
+    with pytest.raises(ValueError, match="gives nanoseconds"):
+        measure_latency(len, [1], clock=time.perf_counter_ns)
+    with pytest.raises(TypeError, match="models is a list; pass a dictionary"):
+        measure_latencies([len], [1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["as_served", "hot"])
+def test_calls_longer_than_the_time_are_made_once(mode: str) -> None:
+    clock = Clock()
+    models = {"a": clock.model(0.8), "b": clock.model(0.9)}
+    results = measure_latencies(models, None, clock=clock, mode=mode, max_seconds=1.0)
+    assert [result.values for result in results.values()] == [[pytest.approx(0.8)], [pytest.approx(0.9)]]
+    assert clock.now == pytest.approx(1.7, abs=0.01)
+    assert results["a"].metadata["cold"]
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    code: int
+
+
+def test_an_error_that_takes_no_note_keeps_its_rounds() -> None:
+    counter = iter(range(100))
+
+    def fails(x: Any) -> None:
+        if next(counter) == 90:
+            raise Frozen(3)
+        time.sleep(1e-5)
+
+    with pytest.raises(Frozen) as raised:
+        measure_latencies({"a": fails}, None, warmup_runs=0, measurement_runs=100)
+    assert vars(raised.value)["results"]["a"].count == 90

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import symtable
 import textwrap
 import time
+from array import array
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +27,7 @@ __all__ = ["load_ipython_extension"]
 
 SECONDS = 2.0
 NAME = "__bench_block__"
-CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
+CHANGEABLE = (np.ndarray, array, list, deque, dict, set, bytearray)
 USAGE = """Measure expressions, or the blocks of a cell, in shuffled rounds.
 
   %bench model.predict(x)                          one expression
@@ -75,9 +78,12 @@ def _options(line: str) -> tuple[float, str]:
     if not match:
         return SECONDS, line.strip()
     try:
-        return float(match.group(1)), match.group(2).strip()
+        seconds = float(match.group(1))
     except ValueError:
-        raise ValueError(f"-s takes seconds, not {match.group(1)!r}") from None
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"-s takes seconds, a positive number, not {match.group(1)!r}")
+    return seconds, match.group(2).strip()
 
 
 def _expressions(line: str) -> dict[str, str]:
@@ -147,6 +153,7 @@ class _Block:
         space = dict(notebook)
         exec(compile(module, f"<block {self.name}>", "exec"), space)
         function: Callable[[Any], Any] = space.pop(NAME)
+        function.__name__ = self.name  # in messages
         return function
 
     def refuse_changes(self, notebook: Mapping[str, Any]) -> float:
@@ -156,7 +163,8 @@ class _Block:
         if not copies:
             return 0.0
         began = time.perf_counter()
-        refuse_later_answer(self.bound({**notebook, **copies})(None), self.name)
+        function = self.bound({**notebook, **copies})
+        refuse_later_answer(function(None), function)
         took = time.perf_counter() - began
         if changed := [name for name, copied in copies.items() if not same_content(given[name], copied)]:
             raise ValueError(

@@ -88,7 +88,8 @@ def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0
     rows = [_row(baseline, factor, unit, None, 1.0)]
     rows += [_row(result, factor, unit, c, p) for (_, result), c, p in zip(others, found, corrected, strict=True)]
     named = [{what: name, **row} for name, row in zip(results, rows, strict=True)]
-    return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals{_cautions(baseline)}")
+    told = _cautions(next((result for result in results.values() if result.metadata.get("cold")), baseline))
+    return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals{told}")
 
 
 def _cautions(result: BenchmarkResult) -> str:
@@ -96,6 +97,8 @@ def _cautions(result: BenchmarkResult) -> str:
     notes, words = result.metadata, []
     if "interrupted" in notes:
         words.append(f"interrupted by {notes['interrupted']}")
+    if notes.get("cold"):
+        words.append("first calls, without warm-up: there was no time for more")
     words += [
         f"round {pause['round']} took {pause['seconds']:.3g} s: was the machine suspended? (medians hold)"
         for pause in notes.get("pauses", [])[:3]
