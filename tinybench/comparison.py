@@ -173,13 +173,13 @@ def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
     return float((ranks[: len(a)].sum() / len(a) - (len(a) + 1) / 2) / len(b))
 
 
-def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult | Sequence[float]]) -> dict[str, float]:
+def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult]) -> dict[str, float]:
     """Return Friedman's rank test of two or more results of the same rounds: is any model faster than another?
 
     Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
     there are fewer than two results, their numbers of rounds differ, or they do not compare. Friedman, JASA 32 (1937).
     """
-    groups = [as_result(times) for times in (results.values() if isinstance(results, Mapping) else results)]
+    groups = list(results.values()) if isinstance(results, Mapping) else list(results)
     if len(groups) < 2 or len({group.count for group in groups}) > 1:
         counts = ", ".join(str(group.count) for group in groups)
         raise ValueError(f"Friedman's test takes two or more results of the same rounds, not {counts or 'no'} values")
