@@ -597,8 +597,9 @@ def live_stops_in_time(student: Any) -> None:
     longest, (a, b) = float(rng.uniform(2, 2.5)), rng.uniform(0.01, 0.0125, (2, 300)).tolist()
     found, ran, log = _race(student, {"a": a, "b": b}, stop_at=1e12, max_seconds=longest, seed=int(rng.integers(1000)))
     same(found.counts[0], found.counts[1], "the timed calls of both models")
-    in_time = longest <= ran < longest + 0.03
-    expect(in_time, f"it should stop after the round that reaches {longest:.3f} s, it ran {ran:.3f} s")
+    stop = 0.95 * longest  # `ready` leaves the rest for the results
+    in_time = stop <= ran < stop + 0.03
+    expect(in_time, f"it should stop after the round that reaches {stop:.3f} s, it ran {ran:.3f} s")
     firsts, rounds = log[::2].count("a"), len(log[::2])
     # by a fair coin so far off in less than one of 10^10 sessions of some 90 rounds
     expect(0.15 < firsts / rounds < 0.85, f"a went first in {firsts} of {rounds} rounds: toss a coin for each round")
