@@ -238,8 +238,11 @@ def study_claims(
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
                 measured = f"{gain['gain']:.2f} times ({ends[0]:.2f} to {ends[1]:.2f})"
                 if baseline == FP32:  # these claims say how much less, not how many times
-                    less = [f"{100 * (1 - 1 / times):.0f}" for times in (gain["gain"], *ends)]
-                    measured = f"{less[0]} % less ({less[1]} to {less[2]})".replace("-", "−")
+                    change = [100 * (1 - 1 / times) for times in (gain["gain"], *ends)]
+                    word = "less" if change[0] >= 0 else "more"
+                    if word == "more":
+                        change = [-change[0], -change[2], -change[1]]
+                    measured = "{:.0f} % {} ({:.0f} to {:.0f})".format(change[0], word, *change[1:]).replace("-", "−")
                 condition = f"{gain['variant']}, batch {gain['batch_size']}"
                 verdict = claim_verdict(ends, low, high)
                 if gain["metric"] == "cpu_time":  # no joules: whatever it is, it says nothing on the claim
@@ -259,7 +262,7 @@ def study_claims(
                 {
                     "claim": "INT8 loses less than 1 point of accuracy",
                     "condition": name,
-                    "measured": f"{100 * low:.2f} to {100 * high:.2f} points lost",
+                    "measured": f"{100 * low:.2f} to {100 * high:.2f} points lost".replace("-", "−"),
                     "verdict": "as claimed" if high < 0.01 else "more than claimed" if low >= 0.01 else "cannot tell",
                 },
             ]

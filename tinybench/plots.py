@@ -88,7 +88,7 @@ def plot_pareto_frontier(
             drawn = axes.errorbar(
                 x, y, xerr=errors[0][:, chosen], yerr=errors[1][:, chosen], fmt=marker, markersize=8,
                 markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.6, ecolor="0.45", elinewidth=1.1,
-                capsize=3, label=name, zorder=3,
+                capsize=3, label=name, zorder=4 if marker == "o" else 3,  # the frontier is never hidden
             )  # fmt: skip
             handles.append(drawn)
     for k, name in enumerate("xy"):
@@ -161,8 +161,8 @@ def _place_labels(
     turns = np.deg2rad([35, 145, -35, -145, 90, -90, 0, 180, 62, 118, -62, -118])
     for index, name in labels:
         text = axes.annotate(
-            name, values[index], (0, 0), textcoords="offset points", fontsize=10, ha="center", va="center", zorder=4,
-            arrowprops={"arrowstyle": "-", "color": "0.4", "linewidth": 0.8, "shrinkA": 0, "shrinkB": 5},
+            name, values[index], (0, 0), textcoords="offset points", fontsize=10, ha="center", va="center", zorder=6,
+            bbox={"boxstyle": "square,pad=0", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
         )  # fmt: skip
         text.set_in_layout(False)
         box = Text.get_window_extent(text)  # of the words, without the leading line
@@ -181,7 +181,10 @@ def _place_labels(
             text.remove()
             continue
         text.set_position((best[1] * 72 / figure.dpi, best[2] * 72 / figure.dpi))
-        if math.hypot(*best[1:]) < 24 + box.width / 2 and text.arrow_patch is not None:
-            text.arrow_patch.set_visible(False)
+        step = np.array(best[1:])
+        step *= 1 - min(np.array([box.width, box.height]) / 2 / np.maximum(abs(step), 1e-9))  # to the edge of the words
+        if math.hypot(*step) >= 24:  # a leading line, which passes beneath all words
+            ends_at = axes.transData.inverted().transform([dots[index], dots[index] + step])
+            axes.plot(*ends_at.T, "-", color="0.4", linewidth=0.8, zorder=2.5)
         x, y = dots[index] + best[1:]
         taken.append(Bbox.from_bounds(x - box.width / 2, y - box.height / 2, box.width, box.height))

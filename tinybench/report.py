@@ -220,7 +220,8 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
         return f"Take {quick}: none was measured to be faster or more accurate.{among}"
     if fast in best["accuracy"]["tied"]:
         gain = f"by up to {100 * most_gained(results['accuracy'][good], results['accuracy'][fast]):.1f} points"
-        return f"Take {quick}: the fastest; {right} may be more accurate {gain}, these rows do not show it.{among}"
+        first = "the fastest here, though not proven" if best["latency"]["tied"] else "the fastest"
+        return f"Take {quick}: {first}; {right} may be more accurate {gain}, these rows do not show it.{among}"
     if good in best["latency"]["tied"]:
         return f"Take {right}: the most accurate; these rounds do not show that {quick} is faster.{among}"
     return f"Take {right} if accuracy decides, {quick} if latency does: no model is best in both.{among}"

@@ -317,6 +317,17 @@ def test_bad_input_is_named(arguments: str, message: str, capsys: pytest.Capture
     assert "Traceback" not in error
 
 
+def test_a_full_disk_is_named_with_its_folder(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")  # as NumPy and joblib do, without a file
+
+    monkeypatch.setattr("tinybench.study.tradeoff_study", full)
+    assert main(["study", "zoo:slow", "--data", "digits.npz", "--out", "full"]) == WRONG
+    assert "cannot write below full (No space left on device); choose another --out" in capsys.readouterr().err
+
+
 def test_results_that_hold_several_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "both.json"
     assert main(["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--save", str(file), *BRIEF]) == OK

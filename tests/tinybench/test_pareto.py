@@ -420,6 +420,16 @@ def test_points_in_one_place_keep_their_names() -> None:
     assert (sorted(names), pairs) == (["first", "second", "third"], 0)
 
 
+def test_the_frontier_lies_above_what_it_beats_and_words_above_lines() -> None:
+    near = [{"model": f"model {i}", "latency": 1.0, "accuracy": 0.9 - i * 1e-6} for i in range(30)]
+    axes = plot_pareto_frontier([*near, {"model": "far", "latency": 2.0, "accuracy": 0.5}]).axes[0]
+    drawn = {line.get_marker(): line.get_zorder() for line in axes.get_lines()}
+    leading = [line for line in axes.get_lines() if len(line.get_xdata()) == 2 and line.get_label().startswith("_")]
+    assert drawn["o"] > drawn["s"]
+    assert leading
+    assert max(line.get_zorder() for line in leading) < min(text.get_zorder() for text in axes.texts)
+
+
 def test_figure_says_what_it_shows() -> None:
     rows = [
         {"model": model, "latency": latency(*[seconds] * 8), "accuracy": accuracy(right, 100)}

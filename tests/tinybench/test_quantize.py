@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tinybench import quantize
 from tinybench.course import cached_fit
-from tinybench.decisions import study_decision, study_requirements
+from tinybench.decisions import study_claims, study_decision, study_requirements
 from tinybench.graphs import load_graph
 from tinybench.half import product_types, to_half
 from tinybench.latency import measure_latencies
@@ -325,6 +325,15 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
     assert "claims" in str(study)
     assert "<table>" in study._repr_mimebundle_()["text/html"]
     assert said[0] == "converting and quantising"
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"), [((1.3, 1.25, 2.0), "23 % less (20 to 50)"), ((0.8, 0.5, 1.25), "25 % more (−20 to 100)")]
+)
+def test_claims_say_less_or_more(ends: tuple[float, float, float], said: str) -> None:
+    gain = {"variant": "INT8 dynamic", "baseline": "ONNX FP32", "metric": "latency", "batch_size": 1}
+    found = study_claims([{**gain, "gain": ends[0], "gain_ci": ends[1:]}], {}, {})
+    assert [claim["measured"] for claim in found] == [said]
 
 
 @pytest.mark.slow

@@ -270,6 +270,10 @@ def study(
             print("tinybench:", *getattr(error, "__notes__", []), file=sys.stderr)
             with suppress(OSError):  # the disk may be full
                 write_page(broken_off, out)
+        elif (
+            isinstance(error, OSError) and error.errno and error.filename is None
+        ):  # some libraries do not say where they write
+            raise OSError(f"cannot write below {out} ({error.strerror or error}); choose another --out") from error
         raise
     print(found)
     print(f"the page is {write_page(found, out)}, the tables are beside it")

@@ -22,7 +22,7 @@ def write_page(study: TradeoffStudy, folder: Path) -> Path:
     sections = [
         Section("What to ship", _HOW, [_decision(d) for d in study.decisions], sorted(others, key=len)),
         *(
-            Section(f"Batch {batch}", _COLUMNS, _of_batch(tables["measured"], batch), [])
+            Section(f"Batch {batch}" if batch else "Not timed yet", _COLUMNS, _of_batch(tables["measured"], batch), [])
             for batch in dict.fromkeys(row["batch"] for row in tables["measured"])
         ),
         Section("Does it pay?", _RULE, tables["by the rule"], []),
