@@ -189,7 +189,8 @@ def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str],
         gate = replace(gate, verdict=verdict, comparison=replace(comparison, method=method, verdict=seen))
     if blocking:
         names = ", ".join(blocking)
-        cure = f"measure both alike, or pass allow={list(blocking)} if the difference is meant"
+        meant = f"allow={list(blocking)}, in a shell --allow {' '.join(blocking)}"
+        cure = f"measure both alike, or allow the difference if it is meant: {meant}"
         verdict = f"cannot tell: {names} differ{'s' if len(blocking) == 1 else ''}, and so may times; {cure}"
         return replace(gate, verdict=verdict, needs=None)
     if gate.needs is not None and gate.needs > MANY:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
+from itertools import combinations
 from numbers import Real
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.course import graft
+from tinybench.dependence import is_dependent
 
 Check = Callable[[Any], None]
 SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
@@ -103,6 +105,22 @@ def draw() -> np.random.Generator:
     """Return the generator from which a check draws its inputs; the grader sets `SEED`, or the environment."""
     seed = SEED.get()
     return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")) if seed is None else seed)
+
+
+def shuffled(values: np.ndarray) -> np.ndarray:
+    """Return values, or rows of values from common rounds, in an order that nobody takes for a dependence.
+
+    Neither they nor the ratios of two rows are then compared in batches.
+    """
+    rng = np.random.default_rng(0)
+
+    def series() -> list[np.ndarray]:
+        rows = np.atleast_2d(values)
+        return [*rows, *(a / b for a, b in combinations(rows, 2))]
+
+    while any(is_dependent(one.tolist()) for one in series()):
+        values = values[..., rng.permutation(values.shape[-1])]
+    return values
 
 
 def words(rng: np.random.Generator, number: int) -> list[str]:

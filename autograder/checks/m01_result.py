@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import agrees, draw, expect, holds, judges, number, refuses, same, words
+from autograder.checks import agrees, draw, expect, holds, judges, number, refuses, same, shuffled, words
 from tinybench.dependence import batch_medians
 from tinybench.result import BenchmarkResult, bca_interval, percentile_interval, tukey_outliers
 
@@ -212,7 +212,7 @@ def result_summarises(student: Any) -> None:
 @judges(*(f"BenchmarkResult.{name}" for name in ("cv", "percentile", "median_ci", "bootstrap_ci", "outliers")))
 def methods_use_their_functions(student: Any) -> None:
     """Each method hands its values, confidence and seed to its function."""
-    values = draw().lognormal(0, 1, 60).tolist()
+    values = shuffled(draw().lognormal(0, 1, 60)).tolist()
     result = student.BenchmarkResult("latency", values, confidence=0.8)
     same(result.cv, np.std(values, ddof=1) / np.mean(values), "cv")
     negative, zero = (student.BenchmarkResult("gain", pair).cv for pair in ([-2.0, -4.0], [0.0, 0.0]))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import integrate, stats
 
-from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
+from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, shuffled, words
 from autograder.checks.m03_latency import Clock, named
 from tinybench.cautions import independent_values
 from tinybench.comparison import compare
@@ -394,7 +394,7 @@ def compare_pairs(student: Any) -> None:
     """Every number of a paired comparison, and when results pair by themselves."""
     rng = draw()
     y = 1e-3 * (1 + np.abs(np.cumsum(rng.normal(0, 0.3, 60))))
-    x = y * 0.9 * np.exp(rng.normal(0, 0.02, 60))
+    x = y * 0.9 * np.exp(shuffled(rng.normal(0, 0.02, 60)))
     together = {"pairing": "one", "order": "shuffled rounds"}
     a, b = _latency(x, model="A", **together), _latency(y, model="B", **together)
     found = student.compare(a, b, confidence=0.9, margin=0.01)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import agrees, draw, expect, judges, refuses, same, words
-from tinybench.dependence import batch_length
+from autograder.checks import agrees, draw, expect, judges, refuses, same, shuffled, words
 from tinybench.result import BenchmarkResult
 
 NAN = float("nan")
@@ -285,7 +284,7 @@ def replicates_have_the_right_spread(student: Any) -> None:
         for q in (0.1, 0.5, 0.9):
             what, cause = f"P(Beta below the {q:.0%} quantile", "draw from Beta(correct + 1/2, total - correct + 1/2)"
             same(truth.cdf(got[int(q * 4000)]), q, f"{what} of {correct}/{total})", cause, rel=0, abs=0.04)
-    values = independent(draw(), 31)
+    values = shuffled(draw().lognormal(0, 0.6, 31))
     got = sorted(float(x) for x in np.asarray(student.replicate([seconds(values)], 4000, [5]))[:, 0])
     for rank in (12, 15, 18):
         # the bootstrap median is at most the k-th value when at least 16 of 31 picks are
@@ -302,13 +301,6 @@ def replicates_have_the_right_spread(student: Any) -> None:
     same(both.shape, (50, 2), "the shape of 50 replicates of two models", "a row for each resample")
     same(both[:, 1], both[:, 0] + 7, "replicates of the same rounds, 7 s later", "the same rounds for all models")
     expect(not np.array_equal(drawn(9, 0), drawn(8, 0)), "another seed should pick other rounds")
-
-
-def independent(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Return values that do not look as if they depended on one another, so that no blocks are drawn."""
-    while batch_length((values := rng.lognormal(0, 0.6, size)).tolist()) > 1:
-        pass
-    return values
 
 
 def right_on(rows: np.ndarray) -> BenchmarkResult:
@@ -352,7 +344,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
 
     same(doubtful(2500, 4), [first, 1 - first], what, cause, rel=0, abs=0.05)  # 5 std errors
 
-    drift, notes = independent(rng, 30), {"pairing": "one"}
+    drift, notes = shuffled(rng.lognormal(0, 0.6, 30)), {"pairing": "one"}
     pair = [{"latency": seconds(drift * factor, **notes), "accuracy": 0.9} for factor in (1.001, 1.0)]
     same(membership(pair, resamples=200), [0.0, 1.0], "membership of paired rounds", "the same rounds for all models")
     pair = [{"latency": seconds(drift * factor), "accuracy": 0.9} for factor in (1.001, 1.0)]

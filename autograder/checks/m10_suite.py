@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import draw, expect, holds, judges, refuses, same, words
+from autograder.checks import draw, expect, holds, judges, refuses, same, shuffled, words
 from autograder.checks.m09_pareto import accuracy, seconds
 from tinybench.result import BenchmarkResult
 
@@ -116,9 +116,8 @@ def rounds(**factors: float) -> dict[str, BenchmarkResult]:
     """Return latencies of models from common rounds, by the factor that each is slower."""
     rng = draw()
     base = rng.lognormal(-6, 0.3, 30)
-    return {
-        name: seconds(base * factor * rng.lognormal(0, 0.005, 30), pairing="one") for name, factor in factors.items()
-    }
+    rows = shuffled(np.array([base * factor * rng.lognormal(0, 0.005, 30) for factor in factors.values()]))
+    return {name: seconds(row, pairing="one") for name, row in zip(factors, rows, strict=True)}
 
 
 def graded(**right: np.ndarray) -> dict[str, BenchmarkResult]:
@@ -183,7 +182,9 @@ def best_admits_ties(student: Any) -> None:
 
     times = rounds(slow=1.5, quick=1.0)
     tilt = np.exp(draw().normal(0, 0.005, 15))  # as often to the one side as to the other, whatever the seed
-    times["alike"] = seconds(np.array(times["quick"].values) * [*tilt, *1 / tilt], pairing="one")
+    slow, quick = (np.array(times[name].values) for name in ("slow", "quick"))
+    rows = shuffled(np.array([slow, quick, quick * [*tilt, *1 / tilt]]))
+    times = {name: seconds(row, pairing="one") for name, row in zip(("slow", "quick", "alike"), rows, strict=True)}
     found, names = best(latency=times), {"quick", "alike"}
     tied = found["model"] in names and set(found["tied"]) == names - {found["model"]}
     told = f"you say {found['model']}, tied {list(found['tied'])}"

@@ -59,7 +59,7 @@ MUTANTS = {
     "method_dict": [("dict_drops_metadata", '("metadata", "unit", "confidence")', '("unit", "confidence")'),
                     ("dict_rounds", "getattr(self, name) for", '[round(v, 6) for v in self.values] if name == "values" else getattr(self, name) for'),
                     ("dict_without_summary", "in WRITTEN}", "in (*WRITTEN[:4], *WRITTEN[-1:])}")],
-    "method_str": [("str_without_count", " (n={self.count})", "")],
+    "method_str": [("str_without_count", " ({count})", "")],
     "answer_understanding": [("answer_three", "return 2.2", "return 4.3"),
                              ("answer_p99", "return True, False", "return True, True")],
 }  # fmt: skip
