@@ -21,7 +21,7 @@ LONG = 3600.0  # s of measuring that are no advice
 MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
 # Two copies of one function differ because of where they lie in memory: by so many s a call, and by such a share of a
 # call that is timed in a loop, or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
-LAYOUT, LAYOUT_IN_LOOP, LAYOUT_ALONE = 1e-9, 0.005, 0.001
+LAYOUT, LAYOUT_IN_LOOP, LAYOUT_ALONE = 2e-9, 0.005, 0.0025
 
 
 def independent_values(
@@ -166,7 +166,7 @@ def judged(
     loops = min(result.metadata.get("loops", 0) for result in (a, b)) if a.unit == "s" else 0
     layout = max(LAYOUT, (LAYOUT_IN_LOOP if loops > 1 else LAYOUT_ALONE) * b.median)
     if loops and not open_ and verdict != "equivalent" and abs(difference) < layout:
-        least = f"{100 * layout / b.median:.1f} %" if layout > LAYOUT else "1 ns a call"
+        least = f"{100 * layout / b.median:.2g} %" if layout > LAYOUT else "2 ns a call"
         return f"undecided: less than {least}, by which two copies of one function differ", "; ".join(said)
     verdict = in_words(verdict, a.metric_name, a.unit)
     return advised(verdict, ratio_ci, seconds_a_round(a, b)), "; ".join(said)
