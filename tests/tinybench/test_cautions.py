@@ -84,8 +84,12 @@ def test_a_suspended_machine_decides_nothing() -> None:
 def test_what_the_layout_in_memory_does_is_no_difference() -> None:
     rng, loops = np.random.default_rng(16), {"loops": 500}
     a, b = (size * rng.lognormal(0, 1e-3, 100) for size in (20.0e-9, 20.3e-9))
-    assert "1 ns a call" in compare(latency(a, **loops), latency(b, **loops), paired=True).verdict
+    assert "2 ns a call" in compare(latency(a, **loops), latency(b, **loops), paired=True).verdict
     assert compare(latency(1e3 * a, **loops), latency(1e3 * b, **loops), paired=True).verdict == "faster"
+    less = 1e3 * b
+    assert "less than 0.5 %" in compare(latency(less * 0.996, **loops), latency(less, **loops), paired=True).verdict
+    assert compare(latency(less * 0.996, loops=1), latency(less, loops=1), paired=True).verdict == "faster"
+    assert "less than 0.25 %" in compare(latency(less * 0.998, loops=1), latency(less, loops=1), paired=True).verdict
 
 
 def test_advice_is_in_time_or_says_that_nobody_would_wait() -> None:
