@@ -79,7 +79,9 @@ def rows_are_whole(student: Any) -> None:
     """Every measurement has its row, every result its value with the interval that belongs to it."""
     rng = draw()
     results = {
-        "latency": {name: seconds(rng.lognormal(-7, 0.5, size)) for name, size in {"a": 40, "b": 5, "c": 6}.items()},
+        "latency": {
+            n: seconds(shuffled(rng.lognormal(-7, 0.5, size))) for n, size in {"a": 40, "b": 5, "c": 6}.items()
+        },
         "accuracy": {"a": BenchmarkResult("accuracy", [0.8, 0.6], {"correct": 150, "total": 200})},
         "energy": {"b": BenchmarkResult("energy", [0.5, 0.25, 0.75], {"measured": False}, unit="J")},
     }
