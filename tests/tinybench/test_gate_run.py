@@ -21,7 +21,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run, running, sessions
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.shell.gate_run import LEAST, answer_so_far, judged, sessions_needed
-from tinybench.shell.running import Progress, run_sessions, stopping_on_term
+from tinybench.shell.running import StatusLine, run_sessions, stopping_on_term
 from tinybench.shell.sessions import Measured, share_plan
 from tinybench.shell.targets import read_target, read_targets
 from tinybench.shell.worker import ProcessorWait
@@ -418,14 +418,14 @@ def test_progress_on_a_terminal_and_in_a_file() -> None:
 
     for stream, lines in ((Terminal(), 0), (io.StringIO(), 2)):
         now = iter(range(100))
-        progress = Progress(60, stream, lambda: float(next(now)))  # noqa: B023
+        progress = StatusLine(60, stream, lambda: float(next(now)))  # noqa: B023
         for _ in range(12):
             progress.show("session 1")
         progress.clear()
         assert stream.getvalue().count("\n") == lines
         assert "session 1, 1 of 60 s" in stream.getvalue()
     silent = io.StringIO()
-    Progress(1, silent).show("session 1")
+    StatusLine(1, silent).show("session 1")
     assert silent.getvalue() == ""
 
 

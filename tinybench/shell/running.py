@@ -19,7 +19,7 @@ from tinybench.shell.targets import Target
 SHARE, LONGEST = 1 / 100, 1 / 12  # of the time: the rounds of a session, and a whole session
 
 
-class Progress:
+class StatusLine:
     """One line about a long run: rewritten in place on a terminal, else a new line now and then."""
 
     def __init__(
@@ -76,7 +76,7 @@ def run_sessions(
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 60")
-    began, rng, progress = time.monotonic(), random.Random(seed), Progress(seconds)
+    began, rng, progress = time.monotonic(), random.Random(seed), StatusLine(seconds)
     commands = all(target.words for target in targets.values())
     deadline, kill_at = began + seconds, began + 1.2 * seconds
     number, expected, start = 0, 0.0, began
@@ -109,5 +109,5 @@ def run_sessions(
         progress.clear()
 
 
-def _show_session(progress: Progress, number: int, what: str) -> None:
+def _show_session(progress: StatusLine, number: int, what: str) -> None:
     progress.show(f"session {number + 1}: {what}")
