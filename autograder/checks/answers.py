@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograder.sandbox.rpc.proxy import Answer
-from autograder.sandbox.rpc.take import take
+from autograder.sandbox.rpc.taking import take
 
 
 class CheckFailed(AssertionError):

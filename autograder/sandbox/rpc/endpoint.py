@@ -18,7 +18,7 @@ import numpy as np
 
 from .codec import Channel, ChannelError, ProtocolViolation, decode, encode
 from .proxy import READABLE, SPECIAL, Proxy, ancestors, error_class, proxy_class
-from .take import take
+from .taking import take
 
 MAX_NESTING = 40
 MAX_CLOCKS = 4
