@@ -12,7 +12,6 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-import autograder
 import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
@@ -23,7 +22,7 @@ from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
 from autograder.grading.session import HiddenCheck, Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
 from autograder.grading.verdict import Graded, zero
-from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
+from autograder.sandbox.bubblewrap import Limits, Mounts
 from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
@@ -67,9 +66,8 @@ class Grader:
         laid_out = Path(self._data.name)
         files |= {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
         tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
-        masked = within_python([package, Path(str(autograder.__file__)).parent])
         folder = f"/course/{assignment.name}"
-        mounts = Mounts(files, masked, [folder], working_directory=folder)
+        mounts = Mounts(files, [folder], working_directory=folder)
         self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, list(tops), limits)
 
     def grade(self, content: bytes) -> Graded:
