@@ -87,7 +87,9 @@ class ConfinedProvisioner(LocalProvisioner):
         """Tell whether it has ended, and end it if it takes too much memory or fills the folder of its sockets."""
         process: Any = self.process
         running = process is not None and process.poll() is None
-        if running and (_size(self._sockets) > MAX_SOCKET_FOLDER or linux.tree_memory(process.pid, LIMITS.memory) > LIMITS.memory):
+        if running and (
+            _size(self._sockets) > MAX_SOCKET_FOLDER or linux.tree_memory(process.pid, LIMITS.memory) > LIMITS.memory
+        ):
             await self.kill()
         ended: int | None = await super().poll()
         return ended
@@ -97,6 +99,10 @@ class ConfinedProvisioner(LocalProvisioner):
         await super().cleanup(restart)
         if not restart:
             shutil.rmtree(self._sockets.parent, ignore_errors=True)
+
+
+def _takes_too_much(pid: int) -> bool:
+    return linux.tree_memory(pid, LIMITS.memory) > LIMITS.memory
 
 
 def _size(folder: Path) -> int:

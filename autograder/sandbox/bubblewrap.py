@@ -37,6 +37,7 @@ ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "MPLCONFIGDIR": "/tmp/matplotlib",
     "IPYTHONDIR": "/tmp/ipython",
+    "ORT_DISABLE_TELEMETRY": "1",  # else ONNX Runtime keeps a database that all forks of a zygote would share
     # pools of threads neither survive a fork nor fit a share of one core
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }

@@ -36,9 +36,7 @@ PROGRAMS = ("sh", "prlimit")
 LIBRARIES = r"\.so(\.|-|$)|^ld-"
 DISTRIBUTIONS = ("tinybench-ml", "tinybench-course")
 # of the course, however it is installed, and what leads there
-COURSE = re.compile(
-    r"^(autograder|tinybench|tests|__editable__.*|tinybench[_-](ml|course)[-.].*|.*\.(pth|egg-link))$"
-)
+COURSE = re.compile(r"^(autograder|tinybench|tests|__editable__.*|tinybench[_-](ml|course)[-.].*|.*\.(pth|egg-link))$")
 
 
 def packages() -> list[Path]:

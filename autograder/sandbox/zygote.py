@@ -40,7 +40,9 @@ class Zygote:
             "call_seconds": pace.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip
-        guest = {f"/inside/sandbox/{p.relative_to(HERE)}": p for name in ("guest", "rpc") for p in HERE.glob(f"{name}/*.py")}
+        guest = {
+            f"/inside/sandbox/{p.relative_to(HERE)}": p for name in ("guest", "rpc") for p in HERE.glob(f"{name}/*.py")
+        }
         mounts = replace(mounts, read_only={**mounts.read_only, **guest})
         argv = [root.PROGRAM, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
                 "from sandbox.guest import zygote; zygote.main(json.loads(sys.argv[1]))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import mmap
 import os
 import platform
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 NEW_NAMESPACES = 0x7E000000  # user, pid, net, ipc, uts, cgroup
 NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
 READ_ONLY, NOSUID, NODEV, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+MAP_FIXED = 16
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 
 # Refused by name and number: what could carry memory past its limits, reach other processes, or widen the kernel's
@@ -71,6 +73,40 @@ def uncovered(folder: str = "/proc") -> list[tuple[str, bool]]:
     names = (name for name in os.listdir(folder) if not name.isdigit() and name not in PROC_KEPT)
     found = ((name, os.lstat(f"{folder}/{name}").st_mode) for name in names)
     return sorted((name, stat.S_ISDIR(mode)) for name, mode in found if not stat.S_ISLNK(mode))
+
+
+def part_with_parent(*kept: int) -> None:
+    """Share no open file and no memory with the process that forked this one, but for the files `kept`.
+
+    A library may have opened or mapped something before the fork: every fork could write what the next one reads. What
+    it opened becomes the null device, for it may use the number still.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in (nothing, *kept):
+            try:
+                os.dup2(nothing, int(name), inheritable=False)
+            except OSError:  # the folder's own is closed by now
+                continue
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        area, rights = line.split()[:2]
+        if rights[3] == "s":
+            start, end = (int(address, 16) for address in area.split("-"))
+            _make_private(start, end, rights[0] == "r")
+
+
+def _make_private(start: int, end: int, readable: bool) -> None:
+    """Replace a shared mapping by a copy of its content."""
+    content = ctypes.string_at(start, end - start) if readable else b""
+    options = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
+    _libc.mmap.restype = ctypes.c_void_p
+    sizes = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
+    if _libc.mmap(*sizes, mmap.PROT_READ | mmap.PROT_WRITE, options, -1, ctypes.c_long(0)) != start:
+        raise OSError(ctypes.get_errno(), "a shared mapping cannot be replaced")
+    ctypes.memmove(start, content, len(content))
 
 
 def map_user(inner: int, user: int, group: int) -> None:

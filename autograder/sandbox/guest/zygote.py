@@ -106,11 +106,10 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
             (folder / Path(data).name).symlink_to(data)
         os.chdir(folder)
         os.setsid()
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, it goes before the zygote
+        linux.part_with_parent(rpc)
         linux.set_limits(options["limits"])
         linux.drop_privileges()
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 2)  # the parent's is one file for all submissions, which each could read and write
-        os.close(nothing)
         answer_grader(shell, socket.socket(fileno=rpc), options["call_seconds"])
     except BaseException as error:
         print(f"zygote: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
