@@ -19,6 +19,7 @@ from typing import Any
 
 from . import linux
 from .runner import answer_grader, make_shell
+from .semaphores import wait_by_asking
 
 NOBODY = 65534
 WATCH_SECONDS = 0.05
@@ -32,6 +33,7 @@ def main(options: dict[str, Any]) -> None:
             importlib.import_module(name)
         except Exception as error:  # the notebook will show it better
             print(f"zygote: {name}: {error}", file=sys.stderr)
+    wait_by_asking()
     shell = make_shell()
     gc.collect()
     gc.freeze()
