@@ -49,7 +49,7 @@ def drop_privileges() -> None:
             break  # past the last one this kernel knows
     header = struct.pack("=Ii", 0x20080522, 0)
     _checked(_libc.capset(header, bytes(24)), "capset")
-    program = seccomp_filter(shared_futexes=False)
+    program = seccomp_filter(overheard=True)
     if program:
         buffer = ctypes.create_string_buffer(program, len(program))
         fprog = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))

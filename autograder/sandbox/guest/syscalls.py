@@ -26,8 +26,8 @@ getsockopt 55 209; clone 56 220; fork 57 -; vfork 58 -; execve 59 221; exit 60 9
 uname 63 160; fcntl 72 25; fsync 74 82; fdatasync 75 83; truncate 76 45; ftruncate 77 46; getdents 78 -;
 getcwd 79 17; chdir 80 49; fchdir 81 50; rename 82 -; mkdir 83 -; rmdir 84 -; creat 85 -; link 86 -; unlink 87 -;
 symlink 88 -; readlink 89 -; chmod 90 -; fchmod 91 52; chown 92 -; fchown 93 55; lchown 94 -; umask 95 166;
-gettimeofday 96 169; getrlimit 97 163; getrusage 98 165; times 100 153; getuid 102 174; getgid 104 176;
-geteuid 107 175; getegid 108 177; setpgid 109 154; getppid 110 173; getpgrp 111 -; setsid 112 157;
+gettimeofday 96 169; getrlimit 97 163; getrusage 98 165; sysinfo 99 179; times 100 153; getuid 102 174;
+getgid 104 176; geteuid 107 175; getegid 108 177; setpgid 109 154; getppid 110 173; getpgrp 111 -; setsid 112 157;
 getgroups 115 158; getresuid 118 148; getresgid 120 150; getpgid 121 155; getsid 124 156; capget 125 90;
 rt_sigpending 127 136; rt_sigtimedwait 128 137; rt_sigsuspend 130 133; sigaltstack 131 132; utime 132 -;
 mknod 133 -; statfs 137 43; fstatfs 138 44; getpriority 140 141; setpriority 141 140; sched_setparam 142 118;
@@ -104,6 +104,7 @@ ANSWERS: dict[str, Answer] = {
 PRIVATE_FUTEX = Look(
     1, {128: ALLOW}, Look(1, {0: EAGAIN, 9: EAGAIN, 9 + 256: EAGAIN, 1: NOTHING, 10: NOTHING}, EPERM), mask=True
 )  # fmt: skip
+OVERHEARD: dict[str, Answer] = {"futex": PRIVATE_FUTEX, "sysinfo": ENOSYS}
 
 
 def numbers(machine: str) -> dict[str, int]:
@@ -115,18 +116,18 @@ def numbers(machine: str) -> dict[str, int]:
     return {row[0]: int(row[column]) for row in rows if row[column] != "-"}
 
 
-def seccomp_filter(families: Sequence[int] = UNIX_INET_INET6, *, shared_futexes: bool = True) -> bytes:
+def seccomp_filter(families: Sequence[int] = UNIX_INET_INET6, *, overheard: bool = False) -> bytes:
     """Return the filter as a classic BPF program, empty on a machine type it was not written for.
 
-    Sockets are of the given address families only.
+    Sockets are of the given address families only. One who may be `overheard` by a neighbour has no shared futexes, and
+    no `sysinfo`; `stand_ins` makes up for both.
     """
     machine = platform.machine()
     number_of = numbers(machine)
     if not number_of:
         return b""
     sockets = _only(0, families, EAFNOSUPPORT)
-    futexes = {} if shared_futexes else {"futex": PRIVATE_FUTEX}
-    answers = {"socket": sockets, "socketpair": sockets, **futexes, **ANSWERS}
+    answers = {"socket": sockets, "socketpair": sockets, **ANSWERS, **(OVERHEARD if overheard else {})}
     program = [_line(LOAD, 4), _line(EQUAL, AUDIT_ARCH[machine], yes=1), _line(GIVE, KILL), _line(LOAD, 0)]
     program += [_line(AT_LEAST, 0x40000000, no=1), _line(GIVE, KILL)]  # the x32 numbering would slip past
     for name, answer in answers.items():
