@@ -1,4 +1,4 @@
-"""Other ways to what the filter of system calls takes from a submission: waits between processes, facts of a machine."""
+"""Other ways to what the filter of system calls takes from a submission: waits between processes, the load, memory."""
 
 from __future__ import annotations
 
