@@ -22,7 +22,7 @@ import tinybench
 from autograder.course.assignment import data_files
 from autograder.course.config import MODULES, project_root
 from autograder.sandbox.bubblewrap import NOBODY, Limits, Mounts, available, command, filter_file
-from autograder.sandbox.guest import linux
+from autograder.sandbox.guest import linux, syscalls
 from autograder.sandbox.root import PROGRAM
 
 MAX_SOCKET_FOLDER = 2**20  # bytes
@@ -30,7 +30,7 @@ LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # for as long as a p
 WORK = "/course/work"
 CONNECTION, SOCKETS = "/inside/connection.json", "/inside/sockets"
 # libzmq asks for the names of interfaces, of which there are none but the loopback
-FAMILIES = (*linux.UNIX_INET_INET6, socket.AF_NETLINK)
+FAMILIES = (*syscalls.UNIX_INET_INET6, socket.AF_NETLINK)
 
 
 class ConfinedProvisioner(LocalProvisioner):

@@ -25,7 +25,7 @@ from typing import Any
 
 from autograder import pace
 from autograder.sandbox import root
-from autograder.sandbox.guest import linux
+from autograder.sandbox.guest import linux, syscalls
 
 NOBODY = 65534
 ENVIRONMENT = {
@@ -138,10 +138,10 @@ def command(
 
 
 @contextmanager
-def filter_file(families: Sequence[int] = linux.UNIX_INET_INET6) -> Iterator[int]:
+def filter_file(families: Sequence[int] = syscalls.UNIX_INET_INET6) -> Iterator[int]:
     """Yield the file descriptor of a filter of system calls that allows sockets of these families."""
     with tempfile.TemporaryFile() as rules:
-        rules.write(linux.seccomp_filter(families))
+        rules.write(syscalls.seccomp_filter(families))
         rules.seek(0)
         yield rules.fileno()
 
@@ -234,7 +234,7 @@ def doctor() -> list[tuple[str, bool, str]]:
         rows.append((name, bool(found), found or f"{name} is missing: install the package {package}"))
     if all(works for _, works, _ in rows):
         rows.append(_try_namespaces())
-    filtered = bool(linux.seccomp_filter())
+    filtered = bool(syscalls.seccomp_filter())
     line = "system calls are filtered" if filtered else "no filter of system calls for this processor"
     return [*rows, ("filter", filtered, line)]
 

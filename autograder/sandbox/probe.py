@@ -75,7 +75,7 @@ def verify(mounts: Mounts, forbidden: Forbidden) -> None:
 
 
 def doctor() -> tuple[str, bool, str]:
-    """Return a line for `autograder doctor`: whether a sandbox, as this machine makes it, shows anything of the course."""
+    """Return a line for `autograder doctor`: whether a sandbox on this machine shows anything of the course."""
     modules = [path for folder in root.course_folders() if folder.name == "tinybench" for path in folder.rglob("*.py")]
     found = findings(Mounts(), Forbidden(modules, ["gradebook.db"], modules=("autograder", "tinybench")))
     return (

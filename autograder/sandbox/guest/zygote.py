@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import linux
+from . import linux, stand_ins
 from .runner import answer_grader, make_shell
 
 NOBODY = 65534
@@ -28,6 +28,7 @@ EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # to cover others with
 def main(options: dict[str, Any]) -> None:
     """Preload, report ready, then fork for each pair of sockets that arrives."""
     control = socket.socket(fileno=options["control"])
+    stand_ins.install()
     for name in options["preload"]:
         try:
             importlib.import_module(name)
