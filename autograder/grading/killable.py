@@ -144,6 +144,12 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], memory: int, outp
             result = pickle.dumps(function(*args))
     except MemoryError:
         raise TooMuch("reading and judging it took more memory than one submission may") from None
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # it cannot travel
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise
     if len(result) > output:
         raise TooMuch(f"{len(result) / 2**20:.0f} MB came out, over the limit of {output / 2**20:.0f} MB")
     return result
