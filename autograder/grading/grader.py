@@ -18,9 +18,8 @@ from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
 from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
-from autograder.grading.reference import ABSENT
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
-from autograder.grading.session import HiddenCheck, Session, SessionEnded, plan_checks
+from autograder.grading.session import Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
 from autograder.grading.verdict import Graded, zero
 from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
@@ -48,7 +47,6 @@ class _Run:
     verdicts: dict[str, str] = field(default_factory=dict)
     ending: tuple[str, str] | None = None
     name_missing: bool = False
-    before: list[Cell] = field(default_factory=list)
 
 
 class Grader:
@@ -155,42 +153,11 @@ class Grader:
                 session.run_visible(cell, checks)
             problem, outputs = memory.settled[cell.id]
         else:
-            problem, outputs = self._check(session, cell, run.before)
-        run.before.append(cell)
+            problem, outputs = session.check(cell, self.plan.get(cell.id, []))
         run.name_missing |= "NameError" in problem
         if cell.is_check and not (run.name_missing and memory.skipped):  # else all is run again, with demonstrations
             memory.settled.setdefault(cell.id, (problem, outputs))
         return problem, outputs
-
-    def _check(self, session: Session, cell: Cell, before: Sequence[Cell]) -> Judged:
-        checks = self.plan.get(cell.id, [])
-        problem, outputs = session.check(cell, checks)
-        if ABSENT not in problem:
-            return problem, outputs
-        # It needs the reference of what is judged later. Each check may have it, in a sandbox that ends with the check:
-        # what a student's code sees there it cannot carry to the next one.
-        for hidden in checks:
-            alone = replace(hidden, absent=hidden.pieces)
-            problem, outputs = self._check_in_fresh_sandbox(cell, alone, before, session.until)
-            if problem:
-                break
-        return problem, outputs
-
-    def _check_in_fresh_sandbox(self, cell: Cell, hidden: HiddenCheck, before: Sequence[Cell], until: float) -> Judged:
-        session = Session(self.zygote, self.module, self.reference, until)
-        try:
-            for earlier in before:
-                if earlier.is_check:
-                    session.run_visible(earlier, self.plan[earlier.id])
-                else:
-                    session.run_cell(earlier.source)
-            return session.check(cell, [hidden])
-        except SessionEnded as ended:
-            if ended.violation:
-                raise
-            return f"Stopped: {ended}", []
-        finally:
-            session.end()
 
     def close(self) -> None:
         """End the zygote."""
