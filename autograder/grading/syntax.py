@@ -21,7 +21,7 @@ JUMPS = ast.Return | ast.Raise | ast.Continue | ast.Break
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FLIPPED: dict[type, type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 OPPOSITE: dict[type, type[ast.cmpop]] = {ast.In: ast.NotIn, ast.Is: ast.IsNot, ast.Eq: ast.NotEq}
-OPPOSITE |= {other: one for one, other in list(OPPOSITE.items())}  # type: ignore[misc]
+OPPOSITE |= {other: one for one, other in list(OPPOSITE.items())}
 FIXED = {*keyword.kwlist, *dir(builtins)}
 
 
@@ -44,9 +44,9 @@ def defined(statement: ast.stmt) -> set[str]:
 
 
 def used(statements: Iterable[ast.stmt]) -> set[str]:
-    """Return the names that statements read."""
-    nodes = (node for statement in statements for node in ast.walk(statement))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    """Return the names that statements read and do not bind."""
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    return {node.id for node in nodes if isinstance(node, ast.Name)} - {name for node in nodes for name in _bound(node)}
 
 
 def aliases(statements: Iterable[ast.stmt]) -> dict[str, str]:
@@ -90,7 +90,7 @@ class _Plain(ast.NodeTransformer):
     def _none(self, node: ast.AST) -> None:
         """Drop it."""
 
-    visit_Pass = visit_Import = visit_ImportFrom = visit_Global = visit_Nonlocal = _none  # noqa: N815
+    visit_Pass = visit_Import = visit_ImportFrom = visit_Global = visit_Nonlocal = _none
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
@@ -103,7 +103,7 @@ class _Plain(ast.NodeTransformer):
         node.returns = None
         return self.generic_visit(node)
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> object:
         return self.visit(ast.Assign([node.target], node.value)) if node.value else None
@@ -185,7 +185,7 @@ def _right_way_round(node: ast.If | ast.IfExp) -> None:
             ops[0] = OPPOSITE[type(ops[0])]()
         case _:
             return
-    node.body, node.orelse = node.orelse, node.body  # type: ignore[assignment]
+    node.body, node.orelse = node.orelse, node.body
 
 
 class _Labels:
@@ -216,7 +216,9 @@ class _Labels:
                 return type(operator).__name__, sorted(map(self.tree, values))
             case ast.JoinedStr(values):
                 return TEXT, [self.tree(value) for value in values]
-        below = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context | ast.operator))
+        below = (
+            child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context | ast.operator)
+        )
         return type(node).__name__, [self.tree(child) for child in below]
 
     def _foreign(self, node: ast.AST) -> bool:
