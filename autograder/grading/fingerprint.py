@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,8 @@ class Given:
 
 def fingerprints_of(content: bytes, given: Given) -> dict[str, Print]:
     """Return what a submitted notebook holds; UnusableSubmission says why it cannot be read."""
-    return fingerprints(parse_submission(content), given)
+    with warnings.catch_warnings(action="ignore"):  # of the parser, on the student's code
+        return fingerprints(parse_submission(content), given)
 
 
 def fingerprints(cells: Iterable[Cell], given: Given) -> dict[str, Print]:
@@ -52,7 +54,8 @@ def fingerprints(cells: Iterable[Cell], given: Given) -> dict[str, Print]:
         else:
             own += parsed(cell.source) or []
     helpers = {name: statement for statement in own for name in defined(statement)}
-    return {name: _print("\n".join(texts[name]), stub, helpers, aliases(own)) for name, stub in given.stubs.items()}
+    imported = aliases(node for statement in own for node in ast.walk(statement))
+    return {name: _print("\n".join(texts[name]), stub, helpers, imported) for name, stub in given.stubs.items()}
 
 
 def _print(text: str, stub: str, helpers: Mapping[str, ast.stmt], imported: Mapping[str, str]) -> Print:
@@ -62,7 +65,7 @@ def _print(text: str, stub: str, helpers: Mapping[str, ast.stmt], imported: Mapp
         moved = names - {name for statement in statements for name in defined(statement)}
         with suppress(RecursionError):
             whole = _with_helpers(statements, moved, helpers)
-            tree = _kept(tree_grams(whole, {**imported, **aliases(whole)}), given_tree)
+            tree = _kept(tree_grams(whole, imported), given_tree)
     return Print(tree, _kept(token_grams(text), given_tokens))
 
 

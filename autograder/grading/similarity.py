@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from autograder.course.config import MODULES
-from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
+from autograder.course.notebook import NotebookError, cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
 from autograder.grading.fingerprint import Given, Print, fingerprints, fingerprints_of
@@ -27,9 +27,10 @@ from tinybench.table import Table
 
 REFERENCE = "the reference"
 TELLING = 0.5  # from here on a pair or cell is named
-SAME = 0.75  # share of two whole assignments from which they do not count as two ways to write it
+SAME, ALL_THROUGH = 0.7, 0.85  # so alike in so much of all work, two are one way to write the assignment
 SHORT, LEAST_USUAL = 40, 0.4  # where too few ways are known: up to so many grams there is one way, then ever more
 FEW = 3  # pairs, from which on their median counts
+ONE_WAY = 0.95
 LITTLE = 0.02  # of the comparison: such a cell is not named
 SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # that one submission may take, on a usual machine
 Content = bytes | UnusableSubmission
@@ -96,41 +97,37 @@ def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Pat
     stubs = {cell.id: stub_solutions(cell.source, cell.id) for cell in source if cell.is_solution}
     given = Given(stubs, frozenset(cell.id for cell in source) - stubs.keys())
     reference = [replace(cell, source=without_solution_markers(cell.source)) for cell in source]
-    now, before = submissions(root, assignment), _earlier_submissions(earlier, assignment)
+    now, before = submissions(root, assignment), _earlier_submissions(root, earlier, assignment)
     written, unread = _written({**now, **before}, given)
     students, others = ([name for name in names if name in written] for names in (now, before))
     rows = [fingerprints(reference, given), *(written[name] for name in [*students, *others])]
     cells = [_Cell.of(name, [row[name] for row in rows]) for name in stubs]
     right = _without_mistakes(root, assignment)
     correct = [number for number, name in enumerate(students, start=1) if name in right]
-    ways = _ways(_whole(cells), correct if len(correct) > 1 else range(1, len(students) + 1))
+    ways = _ways(cells, correct if len(correct) > 1 else range(1, len(students) + 1))
     bases = tuple(cell.base(ways) for cell in cells)
     pairs, telling = _pairs(cells, bases, [REFERENCE, *students, *others], len(students), top)
     return Report(assignment, pairs, telling, bases, len(students), len(others), len(ways) - 1, unread)
 
 
-def _earlier_submissions(folders: Iterable[Path], assignment: str) -> dict[str, Content]:
+def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -> dict[str, Content]:
     """Return the submissions of earlier years: of a course, of a folder of students, or notebooks in one folder."""
     found: dict[str, Content] = {}
+    own, notebook = (root / "course" / "submitted").resolve(), f"{assignment}/{assignment}.ipynb"
     for folder in folders:
-        if not folder.is_dir():
-            raise NotADirectoryError(f"--with {folder}: no such folder")
-        notebook = f"{assignment}/{assignment}.ipynb"
-        paths = {
-            path: path.parent.parent.name
-            for pattern in (f"course/submitted/*/{notebook}", f"submitted/*/{notebook}", f"*/{notebook}")
-            for path in folder.glob(pattern)
-        } or {path: path.stem for path in folder.glob("*.ipynb")}
-        if not paths:
-            raise FileNotFoundError(
-                f"--with {folder}: holds no {assignment}; name a course, a folder of STUDENT/{notebook}, or one of "
-                "notebooks named after students"
-            )
-        for path, student in sorted(paths.items()):
+        below = folder.resolve()
+        patterns = (f"course/submitted/*/{notebook}", f"submitted/*/{notebook}", f"*/{notebook}")
+        paths = next(filter(None, (sorted(below.glob(pattern)) for pattern in patterns)), [])
+        theirs = {path: path.parent.parent.name for path in paths if not path.is_relative_to(own)}
+        theirs = theirs if paths else {path: path.stem for path in sorted(below.glob("*.ipynb"))}
+        if not theirs:
+            why = f"--with {folder} holds no earlier submission; name a course, a folder of STUDENT/{notebook}, or one "
+            raise NotebookError(assignment, None, why + "of notebooks named after students")
+        for path, student in theirs.items():
             try:
-                found[f"{folder}/{student}"] = read_submission(path, folder)
-            except UnusableSubmission as why:
-                found[f"{folder}/{student}"] = why
+                found[f"{folder}/{student}"] = read_submission(path, below)
+            except UnusableSubmission as why_not:
+                found[f"{folder}/{student}"] = why_not
     return found
 
 
@@ -188,11 +185,11 @@ class _Cell:
         square = np.ix_(ways, ways)
         among = self.likeness[square][np.triu(self.shorter[square] > 0, 1)]
         assumed = among.size < FEW
-        usual = min([1.0, SHORT / max(size, 1), *among]) if assumed else float(np.median(among))
-        usual = max(usual, LEAST_USUAL)
+        guess = min(1.0, max(LEAST_USUAL, SHORT / max(size, 1)))
+        usual = min([guess, *among]) if assumed else float(np.median(among))
         wrote = [row for row in ways[1:] if self.shorter[0, row]]
         to_reference = round(float(np.median(self.likeness[0, wrote])), 3) if wrote else None
-        return Base(self.name, round(usual, 3), to_reference, assumed, round((1 - usual) * size, 1))
+        return Base(self.name, round(usual, 3), to_reference, assumed, round((1 - max(usual, LEAST_USUAL)) * size, 1))
 
 
 def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
@@ -202,8 +199,9 @@ def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
     """
     sizes = np.array([len(each) for each in sets])
     members = np.fromiter(chain.from_iterable(sets), dtype=np.int64)
-    _, columns = np.unique(members, return_inverse=True)
-    table = sparse.csr_array((np.ones(len(members), dtype=np.float32), columns, np.cumsum([0, *sizes])))
+    names, columns = np.unique(members, return_inverse=True)
+    parts = np.ones(len(members), dtype=np.float32), columns, np.cumsum([0, *sizes])
+    table = sparse.csr_array(parts, shape=(len(sets), max(1, len(names))))
     shared = (table @ table.T).toarray()
     least = np.median(sizes[sizes > 0]) / 2 if sizes.any() else 0
     smaller, larger = np.minimum.outer(sizes, sizes), np.maximum.outer(sizes, sizes)
@@ -211,19 +209,20 @@ def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
     return np.stack([shared, shorter])
 
 
-def _whole(cells: Sequence[_Cell]) -> np.ndarray:
-    """Return how alike all are over all cells that both wrote."""
-    shorter = np.sum([cell.shorter for cell in cells], axis=0)
-    return np.asarray(np.sum([cell.shared * (cell.shorter > 0) for cell in cells], axis=0) / np.maximum(shorter, 1))
-
-
-def _ways(whole: np.ndarray, correct: Iterable[int]) -> list[int]:
-    """Return the rows that are no copies of each other, the reference first."""
+def _ways(cells: Sequence[_Cell], correct: Iterable[int]) -> list[int]:
+    """Return the rows that are no copies of each other, the reference first: in long work, copies agree all through."""
+    copied = _over_all(cells, [cell.likeness >= SAME for cell in cells])
     ways = [0]
     for row in correct:
-        if whole[row, row] and max(whole[row, ways]) < SAME:
+        if copied[row, row] and max(copied[row, ways]) < ALL_THROUGH:
             ways.append(row)
     return ways
+
+
+def _over_all(cells: Sequence[_Cell], values: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the mean over the cells that both wrote, by their lengths."""
+    weighted = sum(cell.shorter * value for cell, value in zip(cells, values, strict=True))
+    return np.asarray(weighted / np.maximum(sum(cell.shorter for cell in cells), 1))
 
 
 def _pairs(
@@ -231,12 +230,12 @@ def _pairs(
 ) -> tuple[tuple[Pair, ...], int]:
     """Return the most similar pairs with one of this class, in order, and how many are much alike."""
     excess = {
-        base: np.clip((cell.likeness - base.usual) / (1 - base.usual), 0, 1) * (cell.shorter > 0)
+        base: np.clip((cell.likeness - least) / (1 - least), 0, 1) * (cell.shorter > 0)
         for cell, base in zip(cells, bases, strict=True)
-        if base.weight
+        if base.weight and (least := max(base.usual, LEAST_USUAL))
     }
     total = sum(base.weight for base in excess)
-    whole, none = _whole(cells), np.zeros((len(names),) * 2)
+    whole, none = _over_all(cells, [cell.likeness for cell in cells]), np.zeros((len(names),) * 2)
     alike = sum((base.weight / total * found for base, found in excess.items()), none)
     one, other = np.triu_indices(len(names), 1)
     ours = (one <= students) & ((one > 0) | (other <= students))  # not the reference with an earlier year
@@ -264,8 +263,8 @@ def report_lines(report: Report) -> Iterator[str]:
         for pair in report.pairs
     ).text()
     if more := report.telling - sum(pair.alike >= TELLING for pair in report.pairs):
-        yield f"and {more} more pairs from {TELLING:.0%} on: --top {report.telling}"
-    yield "\nWhat correct solutions share anyway, in the median:\n"
+        yield f"and {more} more from {TELLING:.0%} on; --top {report.telling} lists them all"
+    yield f"\nWhat correct solutions share anyway, in the median ({report.ways} are no copies of each other):\n"
     yield Table(
         {
             "cell": base.cell,
@@ -273,9 +272,12 @@ def report_lines(report: Report) -> Iterator[str]:
             "one and the reference": "–" if base.to_reference is None else f"{base.to_reference:.0%}",
         }
         for base in report.cells
+        if base.usual < ONE_WAY
     ).text()
-    others = f" and {report.earlier} of earlier years" if report.earlier else ""
-    yield f"\n{report.compared} submissions of {report.assignment} compared with each other, the reference{others}."
+    if alike := [base.cell for base in report.cells if base.usual >= ONE_WAY]:
+        yield f"There is hardly more than one way to write {', '.join(alike)}."
+    others = f", and with {report.earlier} of earlier years" if report.earlier else ""
+    yield f"\n{report.compared} submissions of {report.assignment} compared with each other and the reference{others}."
     if report.unread:
         yield "Not read: " + "; ".join(safe_line(f"{name} ({why})", 300) for name, why in report.unread.items())
     yield "0% is as alike as two of this class usually are, 100% the same code under other names."

@@ -49,10 +49,10 @@ def used(statements: Iterable[ast.stmt]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name)} - {name for node in nodes for name in _bound(node)}
 
 
-def aliases(statements: Iterable[ast.stmt]) -> dict[str, str]:
+def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Return what is imported under another name, by that name."""
-    nodes = (node for statement in statements for node in ast.walk(statement) if isinstance(node, ast.alias))
-    return {node.asname: node.name.rpartition(".")[2] for node in nodes if node.asname}
+    found = (node for node in nodes if isinstance(node, ast.alias))
+    return {node.asname: node.name.rpartition(".")[2] for node in found if node.asname}
 
 
 def tree_grams(statements: list[ast.stmt], imported: Mapping[str, str]) -> Counter[int]:
@@ -192,7 +192,8 @@ class _Labels:
     """Labels the nodes of a plain tree: one label for all names of the author's own, whatever they are imported as."""
 
     def __init__(self, module: ast.Module, imported: Mapping[str, str]) -> None:
-        nodes, self.imported = list(ast.walk(module)), imported
+        nodes = list(ast.walk(module))
+        self.imported = {**imported, **aliases(nodes)}
         self.own = {name for node in nodes for name in _bound(node)}
         self.attributes = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
 

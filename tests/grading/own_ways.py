@@ -1,4 +1,4 @@
-"""Six ways to write the functions of module 01, each by somebody who thinks for themselves; the first is careful."""
+"""The functions of module 01, each written by five people on their own; the fifth thinks as the reference does."""
 
 CHECK_VALUES = [
     """
