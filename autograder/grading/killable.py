@@ -143,14 +143,20 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], memory: int, outp
         with limited_memory(memory):
             result = pickle.dumps(function(*args))
     except MemoryError:
-        raise TooMuch(f"it needs more than {memory / 2**20:.0f} MB of the grader's memory") from None
+        raise TooMuch("reading and judging it took more memory than one submission may") from None
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # it cannot travel
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise
     if len(result) > output:
         raise TooMuch(f"{len(result) / 2**20:.0f} MB came out, over the limit of {output / 2**20:.0f} MB")
     return result
 
 
 def _too_slow(seconds: float) -> TooMuch:
-    return TooMuch(f"it took the grader longer than {seconds:.0f} s")
+    return TooMuch(f"reading and judging it took longer than {seconds:.0f} s")
 
 
 def _pool(workers: int) -> ProcessPool:
