@@ -7,8 +7,9 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -17,6 +18,7 @@ from autograder import pace
 from autograder.cli import main
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
+from autograder.grading import similarity
 from autograder.grading.fingerprint import MAX_CODE, Given, fingerprints
 from autograder.grading.similarity import REFERENCE, TELLING, Report, most_alike
 from autograder.grading.syntax import parsed, tree_grams
@@ -94,10 +96,28 @@ def words(course: Path, module: Write) -> Path:
     return course
 
 
+def without_processes(
+    function: Callable[..., Any], tasks: Iterable[tuple[str, tuple[Any, ...]]], **limits: object
+) -> Iterator[tuple[str, Any]]:
+    """Stand in for `killable.each`: processes take a second to start."""
+    for key, arguments in tasks:
+        try:
+            yield key, function(*arguments)
+        except Exception as error:
+            yield key, error
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything runs in this process."""
+    monkeypatch.setattr(similarity, "each", without_processes)
+
+
 def of(report: Report) -> dict[tuple[str, str], float]:
     return {(pair.one, pair.other): pair.alike for pair in report.pairs}
 
 
+@pytest.mark.usefixtures("here")
 def test_the_copy_is_on_top(words: Path) -> None:
     report = most_alike(words, NAME, top=100)
     assert report.compared == 6
@@ -108,6 +128,7 @@ def test_the_copy_is_on_top(words: Path) -> None:
     assert not any("halve" in pair.cells for pair in report.pairs), "all write this one alike"
 
 
+@pytest.mark.usefixtures("here")
 def test_more_copies_do_not_hide_each_other(words: Path) -> None:
     for student in ("kim", "lea"):
         content = (words / "course" / "submitted" / "zoe" / NAME / f"{NAME}.ipynb").read_bytes()
@@ -117,6 +138,7 @@ def test_more_copies_do_not_hide_each_other(words: Path) -> None:
     assert alike == {(a, b) for a in ring for b in ring if a < b}
 
 
+@pytest.mark.usefixtures("here")
 def test_unfinished_and_unreadable_work(words: Path) -> None:
     untouched = read_notebook(words / "modules" / NAME / f"{NAME}.ipynb")
     for cell in untouched.cells:
@@ -184,7 +206,9 @@ HONEST = {f"honest_{way}": way for way in range(5)}
 @pytest.fixture(scope="module")
 def whole_class(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """The report on a class in which ten of fifteen took the reference, and disguised it."""
-    return most_alike(result_course(tmp_path_factory.mktemp("class"), HONEST | DISGUISES), REAL, top=1000)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(similarity, "each", without_processes)
+        return most_alike(result_course(tmp_path_factory.mktemp("class"), HONEST | DISGUISES), REAL, top=1000)
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
@@ -206,6 +230,7 @@ def test_it_says_what_is_usual_however_many_copied(whole_class: Report) -> None:
     assert whole_class.telling == sum(pair.alike >= TELLING for pair in whole_class.pairs)
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("work", "found"),
     [
@@ -223,6 +248,7 @@ def test_small_classes(work: Mapping[str, Disguise | int], found: set[tuple[str,
     assert {pair for pair, value in of(report).items() if value >= TELLING} == found
 
 
+@pytest.mark.usefixtures("here")
 def test_earlier_years(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     handed_in = words / "course" / "submitted"
     years = {"course": "2023/course/submitted/{}/01_words", "students": "2024/{}/01_words", "notebooks": "2025"}
@@ -248,6 +274,7 @@ def test_earlier_years(words: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
             most_alike(words, NAME, earlier=[empty])
 
 
+@pytest.mark.usefixtures("here")
 def test_only_correct_solutions_say_what_is_usual(words: Path) -> None:
     verdicts = words / "course" / "verdicts" / NAME
     verdicts.mkdir(parents=True)
@@ -261,6 +288,7 @@ def test_only_correct_solutions_say_what_is_usual(words: Path) -> None:
     assert before.cells[1].usual != after.cells[1].usual
 
 
+@pytest.mark.usefixtures("here")
 def test_what_does_not_parse_is_compared_by_its_tokens(words: Path) -> None:
     content = (words / "course" / "submitted" / "zoe" / NAME / f"{NAME}.ipynb").read_bytes()
     hand_in(words, "kim", content.replace(b"return my_result", b"return my_result)"), NAME)
