@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import (
-    agrees, draw, entries, expect, flag, holds, items, judges, number, numbers, refuses, same, text, words,
+    agrees,
+    draw,
+    entries,
+    expect,
+    flag,
+    holds,
+    items,
+    judges,
+    number,
+    numbers,
+    refuses,
+    same,
+    text,
+    words,
 )  # fmt: skip
 
 RANGE = 262_143_328_850
