@@ -70,7 +70,9 @@ def merged_is_one_result(student: Any) -> None:
     same(others[0], pairing, "the pairing of another model merged from the same rounds")
     expect(others[1] != pairing, "results of other rounds should not pair: the digest is of all parts")
     single = student.merge_results([BenchmarkResult("accuracy", [0.5], {"total": 4})]).metadata
-    same(single, {"total": 4}, "the metadata of a part without pairing", "it stays without")
+    single = entries(single, "metadata")
+    holds(single, {"total": 4}, "metadata")
+    expect("pairing" not in single, "a part without pairing stays without")
     two_processors = [part([1.0], "p"), part([1.0], "q", system={"cpu": "y"})]
     two_metrics = [part([1.0], "p"), BenchmarkResult("energy", [1.0], unit="J")]
     for what, parts in {"no parts": [], "two processors": two_processors, "two metrics": two_metrics}.items():
@@ -96,10 +98,9 @@ def rows_are_whole(student: Any) -> None:
     rows = items(student.run_rows(results), "the rows, one for each measurement,", len(truths))
     for index, (row, truth) in enumerate(zip(rows, truths, strict=True)):
         holds(row, truth, f"row {index}", "in order, unrounded", rel=1e-15)
-    rows = [entries(row, "a summary row") for row in items(student.summary_rows(results), "the summary rows", 5)]
-    of_what = [(metric, model) for metric, by_model in results.items() for model in by_model]
-    same([(row.get("metric"), row.get("model")) for row in rows], of_what, "the summary rows", "one for each result")
-    summary = dict(zip(of_what, rows, strict=True))
+    told = "the summary rows, one for each result,"
+    rows = [entries(row, "a summary row") for row in items(student.summary_rows(results), told, 5)]
+    summary = {tuple(text(row.get(name), name) for name in ("metric", "model")): row for row in rows}
     many, few, some = (np.sort(result.values) for result in results["latency"].values())
     rank = int(stats.binom.ppf(0.025, 40, 0.5))
     wilson = stats.binomtest(150, 200).proportion_ci(method="wilson")
@@ -113,7 +114,7 @@ def rows_are_whole(student: Any) -> None:
     cause = "central and interval of module 09; an accuracy is that of all rows, with Wilson's interval"
     for key, interval in intervals.items():
         truth = dict(zip(("value", "lower", "upper", "interval"), interval, strict=True))
-        holds(summary[key], truth, f"the row of {key}", cause, rel=1e-6 if "accuracy" in key else 1e-9)
+        holds(summary.get(key), truth, f"the row of {key}", cause, rel=1e-6 if "accuracy" in key else 1e-9)
     moments = {"count": 5, "mean": few.mean(), "std": few.std(ddof=1), "median": np.median(few)}
     holds(summary["latency", "b"], moments | {"min_val": few[0], "max_val": few[-1]}, "the row of b's latency")
     holds(summary["energy", "b"], {"measured": False, "unit": "J"}, "an estimate", "it stays labelled, with its unit")
@@ -196,9 +197,9 @@ def best_admits_ties(student: Any) -> None:
     rows = shuffled(np.array([slow, quick, quick * [*tilt, *1 / tilt]]))
     times = {name: seconds(row, pairing="one") for name, row in zip(("slow", "quick", "alike"), rows, strict=True)}
     found, names = best(latency=times), {"quick", "alike"}
-    winner, tied = text(found.get("model"), "model"), items(found.get("tied"), "tied")
+    winner, tied = text(found.get("model"), "model"), [text(name, "tied") for name in items(found.get("tied"), "tied")]
     told = f"you say {winner}, tied {tied}"
-    expect(sorted([winner, *tied], key=str) == sorted(names), f"quick and alike cannot be told apart, slow can; {told}")
+    expect(sorted([winner, *tied]) == sorted(names), f"quick and alike cannot be told apart, slow can; {told}")
     values = np.sort(times[winner].values)
     truth = {"value": np.median(values), "lower": values[9], "upper": values[20]}
     holds(found, truth, "the best latency", "the median, and as interval the 10th and 21st of 30 values")
