@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from autograder.course import commands as of_course
+from autograder.course import student_commands as of_student
 from autograder.course.config import FAILED, OK, with_root
 from autograder.grading import commands as of_grading
 from autograder.leaderboard.commands import leaderboard
@@ -72,7 +73,15 @@ def demo(root: Path, out: str) -> int:
 
 
 IN_ORDER = (
-    *(of_course.export, of_course.lint, of_course.release, of_course.build, of_course.status, course),
+    *(
+        of_course.export,
+        of_course.lint,
+        of_course.release,
+        of_student.build,
+        of_student.status,
+        of_student.borrow,
+        course,
+    ),
     *(of_grading.grade, of_grading.doctor, of_grading.feedback, of_grading.package, of_grading.similarity),
     *(demo, leaderboard),
 )

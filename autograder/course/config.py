@@ -25,6 +25,7 @@ GRADEBOOK = "TINYBENCH_GRADEBOOK"
 CONFIG_FILE = "nbgrader_config.py"
 MODULES = "modules"
 STUDENT = "student"
+PACKAGE = "tinybench"
 OK, FAILED = 0, 1  # exit codes of commands
 KERNELS = Path(__file__).parent  # for JUPYTER_PATH: a Python kernel in the sandbox
 

@@ -15,7 +15,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
-from autograder.course.config import STUDENT, configure
+from autograder.course.config import PACKAGE, STUDENT, configure
 from autograder.course.execute import CELL_SECONDS, run_notebook
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
@@ -26,6 +26,7 @@ from autograder.course.notebook import (
     course_notebooks,
     read_notebook,
 )
+from autograder.course.student import lay_out_package
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -129,7 +130,7 @@ def release_all(
     exchange = root / "course" / "exchange"
     exchange.mkdir(parents=True, exist_ok=True)
     exchange.chmod(0o777)
-    refresh_student_package(root)  # first: whatever becomes of a notebook, the others can be built
+    lay_out_package(root, root / STUDENT / PACKAGE)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))
     problems: dict[str, str] = {}
     for number, name in enumerate(chosen, start=1):
@@ -179,19 +180,6 @@ def _lay_out(released: Path, target: Path, force: bool) -> str:
 
 def _differ(file: Path, other: Path) -> bool:
     return file.is_file() and not (other.is_file() and filecmp.cmp(file, other, shallow=False))
-
-
-def refresh_student_package(root: Path) -> None:
-    """Copy the reference package next to the student's notebooks; files the student built stay."""
-    from autograder.course.build import is_built_by_student
-
-    target = root / STUDENT / "tinybench"
-    target.mkdir(parents=True, exist_ok=True)
-    for source in [*(root / "tinybench").rglob("*.py"), root / "tinybench" / "py.typed"]:
-        copy = target / source.relative_to(root / "tinybench")
-        if not is_built_by_student(copy):
-            copy.parent.mkdir(exist_ok=True)
-            shutil.copy(source, copy)
 
 
 def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:
