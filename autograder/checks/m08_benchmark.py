@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from secrets import token_hex
 from types import SimpleNamespace
 from typing import Any
 
@@ -261,7 +262,7 @@ def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
     """Check that each model's memory is measured: on a fake /proc tree, which only calls of the models move."""
     warm, count, rows = rng.integers((0, 3, 2), (4, 6, 9)).tolist()
     needs = {name: [*rng.integers(100, 60_000, warm + count).tolist(), 7] for name in words(rng, 2)}
-    folder = f"/tmp/{'-'.join(words(rng, 3))}"
+    folder = f"/tmp/memory-{token_hex(8)}"
     student.Path(folder).mkdir()
     here = SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=lambda: folder))  # module 08 has none
     with FakeProcess(here, 50_000) as process:

@@ -329,7 +329,9 @@ def replicates_have_the_right_spread(student: Any) -> None:
 
     both = rounds(8, 0, 7)
     same(both[:, 1], both[:, 0] + 7, "replicates of the same rounds, 7 s later", "the same rounds for all models")
-    expect(not np.array_equal(rounds(9, 0), rounds(8, 0)), "another seed should pick other rounds")
+    first, again, other = (rounds(seed, 0) for seed in (8, 8, 9))
+    same(again, first, "replicates with the same seed", "draw by the rng that is given")
+    expect(not np.array_equal(other, first), "another seed should pick other rounds")
 
 
 def right_on(rows: np.ndarray) -> BenchmarkResult:
