@@ -1,4 +1,4 @@
-"""The instructor's commands of the course: export, lint, release."""
+"""The commands for those who write the course: export, lint."""
 
 from __future__ import annotations
 
@@ -52,21 +52,3 @@ def lint(root: Path, fix: bool) -> int:
     found = [line for path in notebooks for line in lint_notebook(path, fix=fix)]
     print("\n".join(found) if found else f"{len(notebooks)} notebooks are clean")
     return FAILED if found else OK
-
-
-@click.command()
-@click.argument("assignments", nargs=-1, metavar="[NN_name]...")
-@click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
-@click.option("--no-verify", is_flag=True, help="Do not run the released notebooks.")
-@with_root
-def release(root: Path, assignments: Sequence[str], force: bool, no_verify: bool) -> int:
-    """Build the student notebooks; untouched, they score 0.
-
-    All when none is named. Runs each to prove it, and writes course/release/ and student/; a notebook the student has
-    changed stays.
-    """
-    from autograder.course.release import release_all
-
-    done = release_all(root, assignments, force=force, verify=not no_verify)
-    print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
-    return OK

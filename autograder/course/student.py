@@ -6,17 +6,28 @@ import ast
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.course.config import MODULES, PACKAGE, STUDENT, project_root
+from autograder.course.config import (
+    COURSE_ID,
+    FACE,
+    MODULES,
+    PACKAGE,
+    STUDENT,
+    first_line,
+    gradebook_url,
+    is_students,
+    project_root,
+    student_folder_above,
+)
 from autograder.course.export import EXPORTED
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT, REFERENCE_OF
 
 REFERENCES = "references"  # the folder of the package where a module is looked for that the student has not built
 RELEASED = "released by your instructor"
-FACE = '# Written by "autograder release": the public names of your package.\n'
 # What a student's package does beyond the library; the student's own file comes before a reference.
 GROWING = """
 
@@ -31,16 +42,8 @@ def student_folder(named: Path | None = None) -> Path:
     It is the nearest at or above the current folder, or at the one that ``--root`` names.
     """
     here = (named or Path.cwd()).resolve()
-    for folder in (here,) if named else (here, *here.parents):
-        if is_students(folder / PACKAGE):
-            return folder
-    return (named or project_root()) / STUDENT
-
-
-def is_students(package: Path) -> bool:
-    """Whether a folder holds a student's package, and not the reference."""
-    face = package / "__init__.py"
-    return face.is_file() and _first_line(face) == FACE
+    found = student_folder_above([here] if named else (here, *here.parents))
+    return found or (named or project_root()) / STUDENT
 
 
 def written_by(package: Path) -> dict[str, str]:
@@ -52,24 +55,19 @@ def written_by(package: Path) -> dict[str, str]:
         _, _, listed = (package / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")
         notebooks: dict[str, str] = ast.literal_eval(listed.strip().removesuffix(")"))
         return notebooks
-    first_lines = {path.stem: _first_line(path) for path in sorted(package.glob("*.py"))}
+    first_lines = {path.stem: first_line(path) for path in sorted(package.glob("*.py"))}
     found = {name: re.match(rf"{re.escape(EXPORTED)}{MODULES}/([^/]+)/", line) for name, line in first_lines.items()}
     return {name: match[1] for name, match in found.items() if match}
 
 
-def _first_line(path: Path) -> str:
-    with path.open(encoding="utf-8") as file:
-        return file.readline()
-
-
 def is_built_by_student(path: Path) -> bool:
     """Whether a file of a package is the student's own export."""
-    return path.is_file() and _first_line(path).startswith(BUILT_BY_STUDENT)
+    return path.is_file() and first_line(path).startswith(BUILT_BY_STUDENT)
 
 
 def how_given(path: Path) -> str:
     """Return how a reference came into a package, such as "released by your instructor"; nothing if it is none."""
-    match = re.match(rf"{REFERENCE_OF}\S+, (.*): ", _first_line(path)) if path.is_file() else None
+    match = re.match(rf"{REFERENCE_OF}\S+, (.*): ", first_line(path)) if path.is_file() else None
     return match[1] if match else ""
 
 
@@ -104,14 +102,55 @@ def give_reference(root: Path, target: Path, module: str, how: str) -> None:
     _write(target / REFERENCES / f"{module}.py", first + text.partition("\n")[2])
 
 
-def references_in(package: Path) -> list[str]:
-    """Return the notebooks whose reference the instructor released into a student's package."""
-    if not is_students(package):
-        return []
-    given = {
-        nb for name, nb in written_by(package).items() if how_given(package / REFERENCES / f"{name}.py") == RELEASED
-    }
-    return sorted(given)
+def references_for(root: Path, package: Path, named: str | None) -> list[str]:
+    """Return the notebooks whose reference belongs into a student's package.
+
+    Parameters
+    ----------
+    root
+        The course.
+    package
+        The student's package, as an earlier release may have left it.
+    named
+        Such as ``"01,03-05,latency"``, ``"all"`` or ``"none"``: exactly these. Otherwise those whose due date has
+        passed, and those already there: what students have been given is not taken away by the way.
+    """
+    known = sorted(set(written_by(root / PACKAGE).values()))
+    if named is not None:
+        return [] if named == "none" else known if named == "all" else _chosen(named, known)
+    there: set[str] = set()
+    if is_students(package):
+        released = {name for name in written_by(package) if how_given(package / REFERENCES / f"{name}.py") == RELEASED}
+        there = {written_by(package)[name] for name in released}
+    return [name for name in known if name in there | overdue(root)]
+
+
+def _chosen(named: str, known: Sequence[str]) -> list[str]:
+    chosen = set[str]()
+    for part in named.split(","):
+        first, dash, last = part.strip().partition("-")
+        low, high = ([name for name in known if _is_meant(each, name)] for each in (first, last if dash else first))
+        if len(low) != 1 or len(high) != 1:
+            raise ValueError(f"--with {named}: no module is called {part.strip()!r}; there are {', '.join(known)}")
+        chosen |= {name for name in known if low[0] <= name <= high[0]}
+    return sorted(chosen)
+
+
+def _is_meant(word: str, notebook: str) -> bool:
+    return word in (notebook, *notebook.split("_", 1)) or (word.isdigit() and word.zfill(2) == notebook[:2])
+
+
+def overdue(root: Path) -> set[str]:
+    """Return the assignments whose due date in the gradebook has passed."""
+    address = gradebook_url(root)
+    if address.startswith("sqlite:///") and not Path(address.removeprefix("sqlite:///")).is_file():
+        return set()
+    from nbgrader.api import Gradebook
+
+    with Gradebook(address, COURSE_ID) as gradebook:
+        due = {each.name: each.duedate for each in gradebook.assignments}
+    now = datetime.now(UTC).replace(tzinfo=None)  # nbgrader keeps naive times in UTC
+    return {name for name, when in due.items() if when is not None and when < now}
 
 
 def _face(text: str, notebooks: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from autograder.course.config import OK, PACKAGE
+from autograder.course.config import OK, PACKAGE, is_students
 
 
 def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
@@ -36,8 +36,6 @@ def build(student: Path, assignment: str) -> int:
 
     Runs the visible checks first; the file stays as it was when one fails.
     """
-    from autograder.course.student import is_students
-
     here = Path.cwd()
     folder = here if here.name == assignment else student / assignment
     package = folder.parent / PACKAGE
