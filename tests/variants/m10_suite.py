@@ -74,7 +74,7 @@ def summary_rows(results):
             row["interval"] = "median"
         rows += (row,)
     return rows
-''', "not subscriptable"),
+'''),
                  ("loops, a tuple", "", '''
 def run_rows(results):
     rows = []
