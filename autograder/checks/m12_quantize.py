@@ -44,11 +44,10 @@ def grids_span_tensors(student: Any) -> None:
     for axis, others in ((1, 0), (0, 1), (-1, 0)):
         wanted = np.abs(table).max(axis=others, keepdims=True) / 127
         wanted[wanted == 0] = 1
-        scale = array(grid_of(table, True, axis=axis).scale, f"scales of axis {axis}")
-        fits = np.broadcast_shapes(scale.shape, wanted.shape) == wanted.shape
-        expect(fits, f"scales of axis {axis} of a tensor of {table.shape} should not have the shape {scale.shape}")
-        scales = np.broadcast_to(scale, wanted.shape)
-        same(scales, wanted, f"scales of axis {axis}", "a channel of zeros has scale 1")
+        scales = array(grid_of(table, True, axis=axis).scale, f"scales of axis {axis}")
+        fit = np.broadcast_shapes(scales.shape, wanted.shape) == wanted.shape
+        expect(fit, f"scales of axis {axis} of a tensor of {table.shape} should not have the shape {scales.shape}")
+        same(np.broadcast_to(scales, wanted.shape), wanted, f"scales of axis {axis}", "a channel of zeros has scale 1")
     same(grid_of(np.zeros(3)).scale, 1.0, "the scale of a tensor of zeros")
     refuses(grid_of, [1.0, math.nan], [math.inf], [])
     for signed in (False, True):
