@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 BUILT_BY_STUDENT = "# Built by the student from "
+REFERENCE_OF = "# The reference of "
 CODE: dict[str, types.CodeType] = {}  # modules by origin; a grader adds references that lie in no file
 
 
@@ -33,14 +34,21 @@ def add_to_class(cls: type) -> Callable[[Any], Any]:
 
 
 def announce(*names: str) -> None:
-    """Print for each module of the package whether the student's own file or the reference is in use."""
+    """Print for each module of the package whether the student's own file or a reference is in use, or none yet."""
     for name in names:
         spec = importlib.util.find_spec(f"tinybench.{name}")
-        if spec is None or spec.origin is None:
+        if spec is None:
             raise ModuleNotFoundError(f"there is no tinybench.{name}: check the spelling")
+        if spec.origin is None:
+            advice: Callable[[str], str] = getattr(spec.loader, "advice", "{} has no file".format)
+            print(advice(spec.name))
+            continue
         with open(spec.origin, encoding="utf-8") as file:
             first_line = file.readline()
+        reference, _, how = first_line.rpartition(":")[0].partition(", ")
         whose = "your own code" if first_line.startswith(BUILT_BY_STUDENT) else "the reference"
+        if reference.startswith(REFERENCE_OF):
+            whose += f", {how}"
         print(f"tinybench.{name}: {whose} ({Path(spec.origin).parent.name}/{Path(spec.origin).name})")
 
 
