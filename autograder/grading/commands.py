@@ -71,9 +71,13 @@ def doctor() -> int:
 
     Lists what grading needs, what is missing, and what to install.
     """
-    for name, works, line in bubblewrap.doctor():
+    from autograder.sandbox import probe
+
+    unavailable = bool(bubblewrap.unavailable())
+    rows = [*bubblewrap.doctor(), *([] if unavailable else [probe.doctor()])]
+    for name, works, line in rows:
         print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
-    if bubblewrap.unavailable():
+    if unavailable or not rows[-1][1]:
         print("this machine cannot confine submissions: `autograder grade` refuses here")
         return FAILED
     print("this machine can grade submissions of strangers")

@@ -16,6 +16,7 @@ from autograder.course.notebook import NotebookError
 from autograder.grading.batch import Batch, Outcome
 from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.gradebook import open_gradebook
+from autograder.grading.mounts import probe
 from autograder.grading.sanitize import safe_line
 from autograder.sandbox.bubblewrap import available
 from tinybench.cores import usable_cores
@@ -50,6 +51,8 @@ def grade_assignment(
         if regrade:
             batch.forget()
         pending = batch.pending()
+        if pending and scheduler is None and not unsafe:
+            probe(batch.instructors)
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:

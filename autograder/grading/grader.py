@@ -12,18 +12,18 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-import autograder
 import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
 from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
+from autograder.grading.mounts import mounts_of
 from autograder.grading.reference import ABSENT
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
 from autograder.grading.session import HiddenCheck, Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
 from autograder.grading.verdict import Graded, zero
-from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
+from autograder.sandbox.bubblewrap import Limits
 from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
@@ -62,15 +62,9 @@ class Grader:
         package = Path(str(tinybench.__file__)).parent
         reference = package / f"{name}.py"
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
-        files = {f"/course/tinybench/{p.relative_to(package)}": p for p in package.rglob("*.py") if p != reference}
         self._data = tempfile.TemporaryDirectory()
-        laid_out = Path(self._data.name)
-        files |= {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
-        tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
-        masked = within_python([package, Path(str(autograder.__file__)).parent])
-        folder = f"/course/{assignment.name}"
-        mounts = Mounts(files, masked, [folder], working_directory=folder)
-        self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, list(tops), limits)
+        mounts, data = mounts_of(assignment, Path(self._data.name))
+        self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, data, limits)
 
     def grade(self, content: bytes) -> Graded:
         """Grade one submission, whatever it is; what is wrong with it costs its author only."""

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import mmap
 import os
+import stat
 import struct
 from pathlib import Path
 
 from .syscalls import seccomp_filter
 
 NEW_NAMESPACES = 0x7E000000  # user, pid, net, ipc, uts, cgroup
-NEW_MOUNTS = 0x00020000
-NOSUID, NODEV, BIND, RECURSIVE = 2, 4, 4096, 16384
+NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
+READ_ONLY, NOSUID, NODEV, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+MAP_FIXED = 16
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
+
+# of /proc, besides processes and links; psutil warns where vmstat says nothing about swapping, and goes on
+PROC_KEPT = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems"}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -32,6 +39,50 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
     """Mount a file system."""
     arguments = (source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode())
     _checked(_libc.mount(*arguments), f"mount {kind} on {target}")
+
+
+def uncovered(folder: str = "/proc") -> list[tuple[str, bool]]:
+    """Return what the kernel shows about the whole machine that nobody needs: the name, and whether it is a folder.
+
+    What stays is what psutil and measuring need. Whatever else counts the machine's events is a channel.
+    """
+    names = (name for name in os.listdir(folder) if not name.isdigit() and name not in PROC_KEPT)
+    found = ((name, os.lstat(f"{folder}/{name}").st_mode) for name in names)
+    return sorted((name, stat.S_ISDIR(mode)) for name, mode in found if not stat.S_ISLNK(mode))
+
+
+def part_with_parent(*kept: int) -> None:
+    """Share no open file and no memory with the process that forked this one, but for the files `kept`.
+
+    A library may have opened or mapped something before the fork: every fork could write what the next one reads. What
+    it opened becomes the null device, for it may use the number still.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in (nothing, *kept):
+            try:
+                os.dup2(nothing, int(name), inheritable=False)
+            except OSError:  # the folder's own is closed by now
+                continue
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        area, rights = line.split()[:2]
+        if rights[3] == "s":
+            start, end = (int(address, 16) for address in area.split("-"))
+            _make_private(start, end, rights[0] == "r")
+
+
+def _make_private(start: int, end: int, readable: bool) -> None:
+    """Replace a shared mapping by a copy of its content."""
+    content = ctypes.string_at(start, end - start) if readable else b""
+    options = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
+    _libc.mmap.restype = ctypes.c_void_p
+    sizes = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
+    if _libc.mmap(*sizes, mmap.PROT_READ | mmap.PROT_WRITE, options, -1, ctypes.c_long(0)) != start:
+        raise OSError(ctypes.get_errno(), "a shared mapping cannot be replaced")
+    ctypes.memmove(start, content, len(content))
 
 
 def map_user(inner: int, user: int, group: int) -> None:
@@ -72,19 +123,31 @@ def set_limits(limits: dict[str, int]) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def tree_memory(pid: int) -> int:
-    """Return the bytes a process and its descendants hold for themselves alone.
+def tree_memory(pid: int, most: float = math.inf) -> int:
+    """Return the bytes a process and its descendants hold, those that they share with each other counted once.
 
-    By hand, twenty times a second: psutil would look through every process of the machine for the children.
+    By hand, twenty times a second: psutil would look through every process of the machine for the children. Who shares
+    with whom takes the kernel longer to tell, so it is asked only where the sum is more than `most`.
     """
-    page, total, waiting = os.sysconf("SC_PAGE_SIZE"), 0, [pid]
+    held, waiting = dict[str, int](), [pid]
     while waiting:
         folder = f"/proc/{waiting.pop()}"
         try:
-            resident, shared = Path(f"{folder}/statm").read_text().split()[1:3]
-            total += (int(resident) - int(shared)) * page
+            held[folder] = _fields(f"{folder}/status", "RssAnon:", "RssShmem:")
             for thread in os.listdir(f"{folder}/task"):
                 waiting += [int(child) for child in Path(f"{folder}/task/{thread}/children").read_text().split()]
         except (OSError, ValueError):
             continue  # it ended meanwhile
-    return total
+    if sum(held.values()) > most:
+        for folder in held:
+            try:
+                held[folder] = _fields(f"{folder}/smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
+            except OSError:
+                continue  # it may not be looked at: what it holds counts in full
+    return sum(held.values())
+
+
+def _fields(file: str, *names: str) -> int:
+    """Return the sum of some fields of a file under /proc, which gives them in kB."""
+    lines = Path(file).read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
