@@ -41,7 +41,8 @@ PRELUDE = """
 import ctypes, errno, fcntl, json, os, resource, signal, socket, struct, sys, threading, time
 from contextlib import suppress
 libc = ctypes.CDLL(None, use_errno=True)
-key, shared, cores = {key!r}, {shared!r} or json.__file__, os.cpu_count()
+key, place = {key!r}, {place!r}
+shared = place + "/shared" if os.path.exists(place + "/shared") else json.__file__
 def pause(until):
     left = until - time.monotonic()
     if left > 0.0002: time.sleep(left - 0.0001)
@@ -129,7 +130,7 @@ def zygotes(number: int) -> Iterator[list[Zygote]]:
     """Start zygotes, as the workers of one batch have them."""
     package = Path(str(tinybench.__file__)).parent
     files = {f"/course/tinybench/{path.relative_to(package)}": path for path in package.rglob("*.py")}
-    mounts = Mounts(files, (), ["/course/work"], working_directory="/course/work")
+    mounts = Mounts(files, tmpfs=["/course/work"], working_directory="/course/work")
     pair = [Zygote(["numpy", "tinybench.course"], mounts, limits=Limits(call_seconds=60)) for _ in range(number)]
     try:
         yield pair
@@ -179,9 +180,8 @@ def carried(bits: Sequence[int], values: Sequence[float]) -> float:
 def pair_of(way: Talking, zygotes: Sequence[Zygote]) -> Iterator[tuple[Run, Run]]:
     """Yield who sends and who listens: in two sandboxes, or outside where there are no zygotes."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "shared")
-        file.write_bytes(b"x" * 4096)
-        prelude = PRELUDE.format(key=secrets.token_hex(8), shared="" if zygotes else str(file))
+        Path(folder, "shared").write_bytes(b"x" * 4096)
+        prelude = PRELUDE.format(key=secrets.token_hex(8), place="/tmp" if zygotes else folder)
         both = [submission(zygote) for zygote in zygotes] or [process(), process()]
         with both[0] as sender, both[1] as listener:
             sender(prelude + SEND.format(setup=way.setup, send=_indented(way.send)))
@@ -228,12 +228,13 @@ def left(way: Lasting, zygotes: Sequence[Zygote], bits: int = LASTING_BITS) -> f
     """Return the bits a second at which one reads what another has left, in sandboxes of a zygote or outside."""
     message = [random.getrandbits(1) for _ in range(bits)]
     way.prepare()
-    prelude = PRELUDE.format(key=secrets.token_hex(8), shared="")
-    facts = {"setup": way.setup, "bits": message, "count": bits}
-    with submission(zygotes[0]) if zygotes else process() as writer:
-        writer(prelude + WRITER.format(**facts))
-    with submission(zygotes[0]) if zygotes else process() as reader:
-        seconds, *values = reader(prelude + READER.format(**facts))
+    with tempfile.TemporaryDirectory() as folder:
+        prelude = PRELUDE.format(key=secrets.token_hex(8), place="/tmp" if zygotes else folder)
+        facts = {"setup": way.setup, "bits": message, "count": bits}
+        with submission(zygotes[0]) if zygotes else process() as writer:
+            writer(prelude + WRITER.format(**facts))
+        with submission(zygotes[0]) if zygotes else process() as reader:
+            seconds, *values = reader(prelude + READER.format(**facts))
     return carried(message, values) * bits / seconds
 
 

@@ -103,10 +103,10 @@ TALKING = [
             "with socket.socket(socket.AF_UNIX) as end:\n    try: end.bind('\\0' + key)\n    except OSError: return 1\n    return 0"),
     Talking("ports of the loopback", "held, port = [], 20000 + int(key, 16) % 9000", "while held: held.pop().close()\nif bit:\n    held.append(socket.socket()); held[0].bind(('127.0.0.1', port))",
             "with socket.socket() as end:\n    try: end.bind(('127.0.0.1', port))\n    except OSError: return 1\n    return 0"),
-    Talking("a file in /tmp", "path = '/tmp/' + key", "if bit: open(path, 'w').close()\nelif os.path.exists(path): os.unlink(path)", "return os.path.exists(path)"),
+    Talking("a file in /tmp", "path = place + '/' + key", "if bit: open(path, 'w').close()\nelif os.path.exists(path): os.unlink(path)", "return os.path.exists(path)"),
     Talking("shared memory in /dev/shm", "path = '/dev/shm/' + key", "if bit: open(path, 'w').close()\nelif os.path.exists(path): os.unlink(path)", "return os.path.exists(path)"),
     Talking("System V shared memory", "name = int(key[:7], 16)\nheld = []", "while held: libc.shmctl(held.pop(), 0, None)\nif bit: held.append(libc.shmget(name, 4096, 0o1600))", "return libc.shmget(name, 4096, 0) >= 0"),
-    Talking("room left in /tmp", "path = '/tmp/' + key", "if bit: open(path, 'wb').write(bytes(2_000_000))\nelif os.path.exists(path): os.unlink(path)", "return os.statvfs('/tmp').f_bavail", MIDDLE),
+    Talking("room left in /tmp", "path = place + '/' + key", "if bit: open(path, 'wb').write(bytes(2_000_000))\nelif os.path.exists(path): os.unlink(path)", "return os.statvfs(place).f_bavail", MIDDLE),
     Talking("times of a library's file", "", "if bit: open(shared, 'rb').read(1); os.utime(shared)", "known = globals().get('known_time'); globals()['known_time'] = os.stat(shared).st_mtime_ns\nreturn known_time != known", MIDDLE),
     Talking("keys of the kernel", "calls = {'x86_64': (248, 250), 'aarch64': (217, 219)}[os.uname().machine]", "libc.syscall(calls[0], b'user', b'tiny', b'x', 1, -4) if bit else libc.syscall(calls[1], 9, libc.syscall(calls[1], 10, -4, b'user', b'tiny', 0), -4)",
             "return libc.syscall(calls[1], 10, -4, b'user', b'tiny', 0) >= 0"),
@@ -131,7 +131,7 @@ TALKING = [
     Talking("free memory in /proc", ALLOCATE, HOLD_MEMORY, _counter("/proc/meminfo", "MemFree:"), SLOW, noisy=True),
     Talking("faults in all", "", "if bit: b'x' * 32_000_000", "known = globals().get('faults', 0); globals()['faults'] = float(open('/proc/vmstat').read().partition('pgfault')[2].split()[0])\nreturn faults - known", SLOW, noisy=True),
     Talking("free memory by sysinfo", ALLOCATE, HOLD_MEMORY, "room = ctypes.create_string_buffer(200)\nif libc.sysinfo(room): raise OSError\nreturn struct.unpack_from('q', room, 40)[0]", SLOW, noisy=True),
-    Talking("flushes of the disk", "file = open(shared, 'rb')", "while bit and time.monotonic() < until: os.fsync(file)",
+    Talking("flushes of the disk", "file = open(shared, 'rb')", "while bit and time.monotonic() < until: os.fsync(file); time.sleep(0.001)",
             "start = time.perf_counter()\nos.fsync(file)\nreturn time.perf_counter() - start", SLOW, noisy=True),
     Talking("time on a core", SPIN, "spin(until) if bit else None", "return spin(until)", (0.1, 0.04, 0.01), held=True, noisy=True, why=NEARBY),
     Talking("the memory bus", "block = b'x' * 64_000_000", "while bit and time.monotonic() < until: block.count(b'y')",
@@ -164,7 +164,7 @@ def touch(number):
     return 0
 """
 LASTING = [
-    Lasting("a file left in /tmp", "def touch(number):\n    path = f'/tmp/left-{number}'\n    found = os.path.exists(path)\n    open(path, 'w').close()\n    return found or 0.5"),
+    Lasting("a file left in /tmp", "def touch(number):\n    path = f'{place}/left-{number}'\n    found = os.path.exists(path)\n    open(path, 'w').close()\n    return found or 0.5"),
     Lasting("names asked for in vain", "folder = os.path.dirname(json.__file__)\ndef touch(number):\n    os.access(f'{folder}/{key}-{number}', 0)\n    return 0",
             why="The kernel remembers which names a folder on a disk does not hold. Libraries must be shown."),
     Lasting("files read before", READ, _forget, why="The kernel keeps in memory what was read of a disk. Once all is there, nothing is to be learnt."),

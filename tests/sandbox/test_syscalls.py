@@ -137,7 +137,7 @@ def database():
 def machine():
     load, total = os.getloadavg(), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return [len(load), total == psutil.virtual_memory().total, len(psutil.getloadavg())]
-def shell(): return subprocess.run("echo one | cat; exit 3", shell=True, capture_output=True, text=True).stdout
+def shell(): return subprocess.run("echo one | (read word; echo $word); exit 3", shell=True, capture_output=True, text=True).stdout
 def spawned():
     with multiprocessing.get_context("spawn").Pool(2) as two: return two.map(abs, [-1])
 def threads():
