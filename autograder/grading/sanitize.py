@@ -70,7 +70,7 @@ def safe_text(value: object, most: int = MAX_TEXT) -> str:
 
 def safe_line(value: object, most: int = 200) -> str:
     """Return text on one line, without characters that turn the direction of reading: it cannot fake a second line."""
-    return LINES.sub(" ", safe_text(value, most))
+    return "".join(each if each.isprintable() else "\ufffd" for each in LINES.sub(" ", safe_text(value, most)))
 
 
 def safe_markdown(text: str) -> str:
