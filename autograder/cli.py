@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
+from importlib.util import find_spec
 
 import click
 
-from autograder.course import commands as of_course
-from autograder.course.config import FAILED, OK, with_root
-from autograder.grading import commands as of_grading
-from autograder.leaderboard.commands import leaderboard
+from autograder.course.config import FAILED, OK
 from autograder.sandbox import bubblewrap
+
+# Each command and the module that holds it, in the order in which a course needs them. In a student's folder some of
+# these modules are not there; the leaderboard has an end for students.
+COMMANDS = {
+    "export": ("autograder.course.commands",),
+    "lint": ("autograder.course.commands",),
+    "release": ("autograder.releasing",),
+    "publish": ("autograder.releasing",),
+    "build": ("autograder.course.student_commands",),
+    "status": ("autograder.course.student_commands",),
+    "borrow": ("autograder.course.student_commands",),
+    "course": ("autograder.serve",),
+    "grade": ("autograder.grading.commands",),
+    "doctor": ("autograder.grading.commands",),
+    "feedback": ("autograder.grading.commands",),
+    "package": ("autograder.grading.commands",),
+    "similarity": ("autograder.grading.commands",),
+    "demo": ("autograder.demo",),
+    "leaderboard": ("autograder.leaderboard.commands", "autograder.leaderboard.entering"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (bubblewrap.SandboxUnavailable, OSError, ValueError) as error:
+    except (bubblewrap.SandboxUnavailable, ModuleNotFoundError, OSError, ValueError) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return FAILED
     except click.Abort:
@@ -30,54 +48,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-class InOrder(click.Group):
-    """Lists its commands in the order in which a course needs them."""
+class Wings(click.Group):
+    """The commands of the wings that are here; each wing is loaded when one of its commands is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return list(self.commands)
+        return [name for name in COMMANDS if _home(name)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or none of this name."""
+        home = _home(cmd_name)
+        return getattr(import_module(home), cmd_name) if home else None
 
 
-@click.group(cls=InOrder, epilog="Exit codes: 0 done, 1 something is wrong (and said), 2 wrong usage.")
+def _home(command: str) -> str | None:
+    return next((module for module in COMMANDS.get(command, ()) if _is_here(module)), None)
+
+
+def _is_here(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its package
+        return False
+
+
+@click.group(cls=Wings, epilog="Exit codes: 0 done, 1 something is wrong (and said), 2 wrong usage.")
 @click.option("--root", metavar="FOLDER", help="The course's folder; found from the current folder otherwise.")
 def commands(root: str | None) -> None:
     """From notebook to grade: export the package, release the course, grade it."""
-
-
-@click.command()
-@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--port", type=int, help="The port; a free one otherwise.")
-@with_root
-def course(root: Path, no_browser: bool, port: int | None) -> int:
-    """Start JupyterLab with the course and nbgrader's pages.
-
-    Also a local exchange and the leaderboard; prints the addresses.
-    """
-    from autograder.serve import serve_course
-
-    return serve_course(root, browser=not no_browser, port=port)
-
-
-@click.command()
-@click.option("--out", default="demo", metavar="FOLDER", help="The folder.", show_default=True)
-@with_root
-def demo(root: Path, out: str) -> int:
-    """Grade a small class and benchmark a model, headless.
-
-    Takes about two minutes and leaves everything in a folder of its own.
-    """
-    from autograder.demo import run_demo
-
-    return run_demo(root, Path(out).resolve())
-
-
-IN_ORDER = (
-    *(of_course.export, of_course.lint, of_course.release, of_course.build, of_course.status, course),
-    *(of_grading.grade, of_grading.doctor, of_grading.feedback, of_grading.package, of_grading.similarity),
-    *(demo, leaderboard),
-)
-for command in IN_ORDER:
-    commands.add_command(command)
 
 
 if __name__ == "__main__":

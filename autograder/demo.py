@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+import click
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.config import MODULES, configure
+from autograder.course.config import MODULES, configure, with_root
 from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.sandbox.bubblewrap import unavailable
 
@@ -59,6 +60,17 @@ def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[st
     yield "finn_unreadable", b'{"cells": [ this was cut off'
 
 
+@click.command()
+@click.option("--out", default="demo", metavar="FOLDER", help="The folder.", show_default=True)
+@with_root
+def demo(root: Path, out: str) -> int:
+    """Grade a small class and benchmark a model, headless.
+
+    Takes about two minutes and leaves everything in a folder of its own.
+    """
+    return run_demo(root, Path(out).resolve())
+
+
 def run_demo(root: Path, out: Path) -> int:
     """Take a class of six all the way of a student's work, benchmark a model, and enter models to the Olympics.
 
@@ -95,12 +107,12 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
 
     from autograder.course.release import release_all
     from autograder.grading.grade import feedback, grade_assignment, print_grades
-    from autograder.serve import publish
+    from autograder.serve import fill_exchange
 
     course = root / "course"
     with _step("Release: student notebooks without solutions, proven to score 0 untouched"):
         release_all(root, [ASSIGNMENT])
-        publish(root, [ASSIGNMENT])
+        fill_exchange(root, [ASSIGNMENT])
     released = read_notebook(course / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb")
     source = read_notebook(root / MODULES / ASSIGNMENT / f"{ASSIGNMENT}.ipynb")
     with _step("Submit: six students, through nbgrader's exchange"):

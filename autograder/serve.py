@@ -10,7 +10,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from autograder.course.config import KERNELS, MODULES, STUDENT, configure
+import click
+
+from autograder.course.config import KERNELS, MODULES, STUDENT, configure, with_root
 from autograder.course.notebook import NotebookError, course_notebooks
 from autograder.sandbox.bubblewrap import unavailable
 
@@ -26,7 +28,22 @@ TinyBench is running; Ctrl+C ends it.
   Validate         in JupyterLab, the button above every notebook
   Exchange         {exchange}
   Leaderboard      {leaderboard}
+
+  This clone holds all solutions: it is for instructors, and for those who study alone. A class clones what
+  `autograder publish` writes.
 """
+
+
+@click.command()
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--port", type=int, help="The port; a free one otherwise.")
+@with_root
+def course(root: Path, no_browser: bool, port: int | None) -> int:
+    """Start JupyterLab with the course and nbgrader's pages.
+
+    Also a local exchange and the leaderboard; prints the addresses.
+    """
+    return serve_course(root, browser=not no_browser, port=port)
 
 
 def serve_course(root: Path, *, browser: bool = True, port: int | None = None) -> int:
@@ -42,7 +59,7 @@ def serve_course(root: Path, *, browser: bool = True, port: int | None = None) -
 
         print("Building the student release ...", flush=True)
         release_all(root, outdated, verify=False)  # the proof is for `autograder release`: a newcomer need not wait
-    publish(root, names)
+    fill_exchange(root, names)
     with ExitStack() as servers:
         without = unavailable()
         leaderboard = f"left out, and so is grading: {without}" if without else start_leaderboard(root, servers)
@@ -96,7 +113,7 @@ def is_outdated(root: Path, name: str) -> bool:
     return not (released.is_file() and students.is_file()) or source.stat().st_mtime > released.stat().st_mtime
 
 
-def publish(root: Path, names: list[str]) -> None:
+def fill_exchange(root: Path, names: list[str]) -> None:
     """Put the released modules into the local exchange, where the Assignment List finds them."""
     if platform.system() == "Windows":
         print("nbgrader has no exchange on Windows; everything else works.", flush=True)

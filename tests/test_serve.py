@@ -61,7 +61,7 @@ def test_without_a_sandbox_the_course_goes_on_and_says_what_it_leaves_out(
         monkeypatch.setenv(name, "/elsewhere")
     monkeypatch.setattr(serve, "unavailable", lambda: "bwrap is missing")
     monkeypatch.setattr(serve, "is_outdated", lambda root, name: False)
-    monkeypatch.setattr(serve, "publish", lambda root, names: None)
+    monkeypatch.setattr(serve, "fill_exchange", lambda root, names: None)
     monkeypatch.setattr(serve, "run_jupyterlab", lambda *arguments: said.append(arguments[-1]))
     assert serve.serve_course(tmp_path) == 0
     assert said == ["left out, and so is grading: bwrap is missing"]

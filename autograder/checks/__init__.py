@@ -21,18 +21,17 @@ from typing import Any
 
 import numpy as np
 
+from autograder.checks.answers import CheckFailed, entries, flag, items, number, numbers, plain, text
+from autograder.sandbox.rpc.proxy import Answer
 from tinybench.course import graft
 from tinybench.dependence import is_dependent
 
+__all__ = [
+    "SEED", "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "judge",
+    "judges", "number", "numbers", "plain", "refuses", "run", "same", "shown", "shuffled", "text", "words",
+]  # fmt: skip
 Check = Callable[[Any], None]
 SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
-
-
-class CheckFailed(AssertionError):
-    """A check's verdict in one friendly line; its traceback shows no source."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"CheckFailed: {self}"]
 
 
 def judges(*pieces: str) -> Callable[[Check], Check]:
@@ -135,40 +134,28 @@ def expect(condition: bool, message: str) -> None:
         raise CheckFailed(message)
 
 
-def number(value: Any, what: str) -> float:
-    """Return a plain float, or fail with a message naming what should have been one."""
-    try:
-        if not isinstance(value, str | bytes):
-            return float(value)
-    except (TypeError, ValueError):
-        pass
-    raise CheckFailed(f"{what} should be a number, not {type(value).__name__}")
-
-
 def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
     """Fail unless a value is its truth: numbers nearly, all else exactly, and so on within sequences and mappings.
 
     The type of the truth decides how they are compared; the value's own methods tell its content, never the verdict.
     """
-    value, truth = _plain(value), _plain(truth)
+    value, truth = plain(value), plain(truth)
     within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
     if isinstance(truth, Mapping):
-        expect(isinstance(value, Mapping), f"{what} should be a mapping, not {type(value).__name__}")
+        value = entries(value, what)
         expect(set(value) == set(truth), f"{what}: expected the keys {shown([*truth])}, got {shown([*value])}{because}")
         for key, part in truth.items():
             within(value[key], part, f"{what}[{key!r}]")
     elif isinstance(truth, list | tuple):
-        try:
-            parts = list(value)
-        except TypeError:
-            raise CheckFailed(f"{what} should be a sequence, not {type(value).__name__}") from None
+        parts = items(value, what)
         expect(len(parts) == len(truth), f"{what}: expected {shown(truth)}, of length {len(truth)}, got {len(parts)}")
         for index, (part, true) in enumerate(zip(parts, truth, strict=True)):
             within(part, true, f"{what}[{index}]")
     elif isinstance(truth, Real) and not isinstance(truth, bool):
-        plain, true = number(value, what), float(truth)
-        near = math.isclose(plain, true, rel_tol=rel, abs_tol=abs) or (math.isnan(plain) and math.isnan(true))
-        expect(near, f"{what}: expected {true:.6g}, got {plain:.6g}{because}")
+        told, true = number(value, what), float(truth)
+        near = math.isclose(told, true, rel_tol=rel, abs_tol=abs) or (math.isnan(told) and math.isnan(true))
+        digits = 6 if f"{true:.6g}" != f"{told:.6g}" else 17
+        expect(near, f"{what}: expected {true:.{digits}g}, got {told:.{digits}g}{because}")
     else:
         kind: Any = type(truth)
         equal = isinstance(value, kind) and kind.__eq__(truth, value) is True  # not by an __eq__ of the value's
@@ -177,13 +164,12 @@ def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-
 
 def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **near: float) -> None:
     """Fail unless each of these entries or attributes of a value is the `same` as its truth."""
+    taken = plain(value)
+    found = taken if isinstance(taken, dict) else {}
     for name, truth in truths.items():
-        try:
-            part = value[name]
-        except (TypeError, LookupError):
-            part = getattr(value, name, holds)
+        part = found[name] if name in found else getattr(value, name, holds)
         expect(part is not holds, f"{what} has no {name!r}" + (f"; {cause}" if cause else ""))
-        same(part, truth, f"{what}[{name!r}]" if isinstance(value, Mapping) else f"{what}.{name}", cause, **near)
+        same(part, truth, f"{what}[{name!r}]" if found else f"{what}.{name}", cause, **near)
 
 
 def agrees(
@@ -246,23 +232,20 @@ def refuses(
 
 def shown(value: Any, most: int = 60) -> str:
     """Return how a message shows a value: short, whatever it is."""
-    value = _plain(value, arrays=False)
+    if isinstance(value, Answer):
+        return f"an object of type {type(value).__name__}"[:most]
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, np.ndarray):
-        text = f"an array of shape {value.shape}"
+        told = f"an array of shape {value.shape}"
     elif isinstance(value, float):
-        text = f"{value:.6g}"
+        told = f"{value:.6g}"
     elif isinstance(value, list | tuple):
         parts = ", ".join([shown(part, most) for part in value[:6]] + ["…"] * (len(value) > 6))
-        text = f"[{parts}]" if isinstance(value, list) else f"({parts})"
+        told = f"[{parts}]" if isinstance(value, list) else f"({parts})"
     else:
-        text = repr(value)
-        text = _name(value, type(value).__name__) if text.startswith("<") else text
-    return text if len(text) <= most else text[:most] + "…"
-
-
-def _plain(value: Any, arrays: bool = True) -> Any:
-    """Return NumPy's scalars, and arrays if these are meant too, as Python's own values."""
-    return value.tolist() if isinstance(value, np.generic) or (arrays and isinstance(value, np.ndarray)) else value
+        told = repr(value)
+        told = _name(value, type(value).__name__) if told.startswith("<") else told
+    return told if len(told) <= most else told[:most] + "…"
 
 
 def _arguments(case: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +13,6 @@ from autograder.course.export import export_notebook
 from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT
-
-
-def is_built_by_student(path: Path) -> bool:
-    """Whether a file of ``student/tinybench/`` is the student's own export."""
-    if not path.is_file():
-        return False
-    with path.open(encoding="utf-8") as file:
-        return file.readline().startswith(BUILT_BY_STUDENT)
 
 
 def needed_cells(notebook: NotebookNode) -> Iterator[Cell]:
@@ -95,14 +88,8 @@ def build_module(notebook: Path, package: Path) -> str:
     return f"tinybench.{name} is now your own code ({package.name}/{name}.py).{old}"
 
 
-def status(root: Path) -> list[tuple[str, str]]:
-    """Return each module of the student's package and whose code it is."""
-    package = root / "student" / "tinybench"
-    if not package.is_dir():
-        raise FileNotFoundError(f"{package} is not there yet; run `autograder release`")
-    rows = []
-    for path in sorted((root / "modules").glob("[0-9][0-9]_*/*.ipynb")):
-        file = package / f"{module_name(path)}.py"
-        if file.is_file():
-            rows.append((path.stem, "yours" if is_built_by_student(file) else "reference"))
-    return rows
+if __name__ == "__main__":
+    try:
+        print(build_module(*map(Path, sys.argv[1:])))
+    except (OSError, ValueError) as error:
+        sys.exit(f"autograder: {error}")

@@ -1,8 +1,7 @@
-"""The commands of the course: export, lint, release, build, status."""
+"""The commands for those who write the course: export, lint."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,53 +52,3 @@ def lint(root: Path, fix: bool) -> int:
     found = [line for path in notebooks for line in lint_notebook(path, fix=fix)]
     print("\n".join(found) if found else f"{len(notebooks)} notebooks are clean")
     return FAILED if found else OK
-
-
-@click.command()
-@click.argument("assignments", nargs=-1, metavar="[NN_name]...")
-@click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
-@click.option("--no-verify", is_flag=True, help="Do not run the released notebooks.")
-@with_root
-def release(root: Path, assignments: Sequence[str], force: bool, no_verify: bool) -> int:
-    """Build the student notebooks; untouched, they score 0.
-
-    All when none is named. Runs each to prove it, and writes course/release/ and student/; a notebook the student has
-    changed stays.
-    """
-    from autograder.course.release import release_all
-
-    done = release_all(root, assignments, force=force, verify=not no_verify)
-    print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
-    return OK
-
-
-@click.command()
-@click.argument("assignment", metavar="NN_name")
-@with_root
-def build(root: Path, assignment: str) -> int:
-    """Put a module of the student's into their tinybench package.
-
-    Runs the visible checks first; the file stays as it was when one fails.
-    """
-    from autograder.course.build import build_module
-
-    here = Path.cwd()
-    folder = here if here.name == assignment else root / "student" / assignment
-    package = folder.parent / "tinybench"
-    if not package.is_dir() or folder.parent == root / "modules":
-        print(f"{folder} is not in a student's folder (no tinybench/ next to it): nothing to build")
-        return OK
-    os.chdir(folder)
-    print(build_module(folder / f"{assignment}.ipynb", package))
-    return OK
-
-
-@click.command()
-@with_root
-def status(root: Path) -> int:
-    """Show which modules of the package are the student's own."""
-    from autograder.course.build import status as whose_modules
-
-    for name, whose in whose_modules(root):
-        print(f"{name:<16} {whose}")
-    return OK

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,20 +25,42 @@ GRADEBOOK = "TINYBENCH_GRADEBOOK"
 CONFIG_FILE = "nbgrader_config.py"
 MODULES = "modules"
 STUDENT = "student"
+PACKAGE = "tinybench"
+FACE = '# Written by "autograder release": the public names of your package.\n'  # of a student's tinybench/__init__.py
 OK, FAILED = 0, 1  # exit codes of commands
 KERNELS = Path(__file__).parent  # for JUPYTER_PATH: a Python kernel in the sandbox
 
 
 def project_root(start: Path | None = None) -> Path:
-    """Return the nearest folder at or above `start` that holds a course."""
+    """Return the nearest folder at or above `start` that holds a course, or else a published one."""
     here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
+    above = (here, *here.parents)
+    for folder in above:
         if (folder / MODULES).is_dir() and (folder / CONFIG_FILE).is_file():
             return folder
+    if published := student_folder_above(above):
+        return published
     raise FileNotFoundError(
         f"{here} is not inside a TinyBench course: no folder above it holds modules/ and nbgrader_config.py. "
         "Change into the course folder, or name it with --root."
     )
+
+
+def student_folder_above(folders: Iterable[Path]) -> Path | None:
+    """Return the first of these folders that holds a student's package."""
+    return next((folder for folder in folders if is_students(folder / PACKAGE)), None)
+
+
+def is_students(package: Path) -> bool:
+    """Whether a folder holds a student's package, and not the reference."""
+    face = package / "__init__.py"
+    return face.is_file() and first_line(face) == FACE
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a file, which in a package says whose the file is."""
+    with path.open(encoding="utf-8") as file:
+        return file.readline()
 
 
 def with_root(command: Callable[..., int]) -> Callable[..., int]:

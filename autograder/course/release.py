@@ -6,6 +6,7 @@ import ast
 import filecmp
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
-from autograder.course.config import STUDENT, configure
+from autograder.course.config import PACKAGE, STUDENT, configure
 from autograder.course.execute import CELL_SECONDS, run_notebook
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
@@ -26,6 +27,7 @@ from autograder.course.notebook import (
     course_notebooks,
     read_notebook,
 )
+from autograder.course.student import lay_out_package, references_for
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -111,15 +113,39 @@ def release_all(
     root: Path,
     assignments: Iterable[str] = (),
     *,
+    references: str | None = None,
     force: bool = False,
     verify: bool = True,
+    full_marks: Callable[[Path], None] = lambda source: None,
     cell_seconds: float = CELL_SECONDS,
     report: Callable[[str], None] = print,
 ) -> list[str]:
     """Build the student notebooks, prove that untouched they score 0, and lay out the student's folder.
 
-    `force` replaces notebooks that the student has changed, and keeps a backup. What is damaged, scores above 0, fails
-    otherwise than by ``NotImplementedError`` or takes too long is named in the end by `NotReleased`.
+    Parameters
+    ----------
+    root
+        The course.
+    assignments
+        Which; all when empty.
+    references
+        The modules whose reference the student's package holds, see `references_for`.
+    force
+        Replace notebooks that the student has changed; a backup is kept.
+    verify
+        Whether to prove anything: a notebook is run untouched in a student's folder with the references of earlier
+        modules, where it has to score 0 and fail by its stubs only, and `full_marks` is asked.
+    full_marks
+        Raises a `NotebookError` where the notebook's reference would not get full marks on this machine.
+    cell_seconds
+        What one cell may take.
+    report
+        Is told what becomes of each.
+
+    Raises
+    ------
+    NotReleased
+        For those of which the proof failed or that are damaged; the others are released.
     """
     notebooks = {path.stem: path for path in course_notebooks(root)}
     chosen = list(assignments) or list(notebooks)
@@ -129,7 +155,9 @@ def release_all(
     exchange = root / "course" / "exchange"
     exchange.mkdir(parents=True, exist_ok=True)
     exchange.chmod(0o777)
-    refresh_student_package(root)  # first: whatever becomes of a notebook, the others can be built
+    package = root / STUDENT / PACKAGE
+    given = references_for(root, package, references)
+    lay_out_package(root, package, given)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))
     problems: dict[str, str] = {}
     for number, name in enumerate(chosen, start=1):
@@ -137,7 +165,8 @@ def release_all(
         try:
             _generate(api, notebooks[name])
             if verify:
-                verify_untouched(released, cell_seconds)
+                verify_untouched(root, released, cell_seconds)
+                full_marks(notebooks[name])
         except NotebookError as error:
             problems[name] = str(error)
             shutil.rmtree(released.parent, ignore_errors=True)  # what is not proven is not handed out
@@ -145,6 +174,7 @@ def release_all(
             continue
         kept = _lay_out(released, root / STUDENT / name / f"{name}.ipynb", force)
         report(f"[{number}/{len(chosen)}] {name}: released{', 0 points untouched' if verify else ''}{kept}")
+    report(f"references in {STUDENT}/{PACKAGE}: {', '.join(given) or 'none'}")
     if problems:
         raise NotReleased(problems, len(chosen))
     return chosen
@@ -181,32 +211,27 @@ def _differ(file: Path, other: Path) -> bool:
     return file.is_file() and not (other.is_file() and filecmp.cmp(file, other, shallow=False))
 
 
-def refresh_student_package(root: Path) -> None:
-    """Copy the reference package next to the student's notebooks; files the student built stay."""
-    from autograder.course.build import is_built_by_student
+def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECONDS) -> None:
+    """Insist that a notebook scores 0 where a student starts it, and fails by its stubs' ``NotImplementedError`` only.
 
-    target = root / STUDENT / "tinybench"
-    target.mkdir(parents=True, exist_ok=True)
-    for source in [*(root / "tinybench").rglob("*.py"), root / "tinybench" / "py.typed"]:
-        copy = target / source.relative_to(root / "tinybench")
-        if not is_built_by_student(copy):
-            copy.parent.mkdir(exist_ok=True)
-            shutil.copy(source, copy)
-
-
-def verify_untouched(notebook: Path, cell_seconds: float = CELL_SECONDS) -> None:
-    """Run a released notebook and insist on 0 points, and on no error but a stub's ``NotImplementedError``."""
-    executed, _, failure = run_notebook(read_notebook(notebook), folder=notebook.parent, cell_seconds=cell_seconds)
+    It runs in a student's folder that holds the references of earlier modules, not its own and no later one.
+    """
+    notebook = read_notebook(released)
+    earlier = [path.stem for path in course_notebooks(root) if path.stem < released.stem]
+    with tempfile.TemporaryDirectory() as folder:
+        lay_out_package(root, Path(folder, PACKAGE), earlier)
+        shutil.copytree(released.parent, Path(folder, released.stem))
+        executed, _, failure = run_notebook(notebook, folder=Path(folder, released.stem), cell_seconds=cell_seconds)
     cells = cells_of(executed)
     if failure:
         begun = [cell.id for cell in cells if cell.node.get("execution_count")]
-        raise NotebookError(notebook, begun[-1] if begun else None, failure)
+        raise NotebookError(released, begun[-1] if begun else None, failure)
     for cell in cells:
         if cell.is_check:
             points, most = determine_grade(cell.node)
             if points:
-                raise NotebookError(notebook, cell.id, f"earns {points:g} of {most:g} points untouched")
+                raise NotebookError(released, cell.id, f"earns {points:g} of {most:g} points untouched")
         for output in cell.node.get("outputs", []):
             if output.output_type == "error" and output.ename != "NotImplementedError":
                 why = f"{output.ename}: {output.evalue}; a stub's NotImplementedError should come first"
-                raise NotebookError(notebook, cell.id, f"fails untouched with {why}")
+                raise NotebookError(released, cell.id, f"fails untouched with {why}")

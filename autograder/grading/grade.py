@@ -18,6 +18,7 @@ from autograder.grading.batch import Batch, Outcome
 from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.gradebook import GO_ON, GradebookFails, open_gradebook, patiently
 from autograder.grading.killable import each
+from autograder.grading.mounts import probe
 from autograder.grading.names import why_no_student
 from autograder.grading.sanitize import safe_line
 from autograder.sandbox.bubblewrap import available
@@ -56,6 +57,8 @@ def grade_assignment(
         if regrade:
             batch.forget()
         pending = batch.pending()
+        if pending and scheduler is None and not unsafe:
+            probe(batch.instructors)
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:

@@ -6,7 +6,7 @@ import ast
 import marshal
 from functools import lru_cache
 
-ABSENT = "the reference of this piece is not here"
+ABSENT = "a piece that is judged later in the notebook is needed here: use only what stands above"
 
 
 @lru_cache(maxsize=256)

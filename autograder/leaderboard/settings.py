@@ -11,6 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, Strict, T
 from pydantic.dataclasses import dataclass
 
 UNLIMITED = float("inf")
+PORT = 8017
 
 # No number is guessed from text, a truth value or a fraction.
 Count = Annotated[int, Strict(), Field(gt=0)]

@@ -3,11 +3,12 @@
 from tinybench.course.cache import cached, cached_fit
 from tinybench.course.digits import Case, case_study
 from tinybench.course.figures import OKABE_ITO, show_figure, use_figure_style
-from tinybench.course.pieces import BUILT_BY_STUDENT, add_to_class, announce, graft
+from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft
 
 __all__ = [
     "BUILT_BY_STUDENT",
     "OKABE_ITO",
+    "REFERENCE_OF",
     "Case",
     "add_to_class",
     "announce",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 BUILT_BY_STUDENT = "# Built by the student from "
+REFERENCE_OF = "# The reference of "
 CODE: dict[str, types.CodeType] = {}  # modules by origin; a grader adds references that lie in no file
 
 
@@ -33,32 +34,34 @@ def add_to_class(cls: type) -> Callable[[Any], Any]:
 
 
 def announce(*names: str) -> None:
-    """Print for each module of the package whether the student's own file or the reference is in use."""
+    """Print for each module of the package whether the student's own file or a reference is in use, or none yet."""
     for name in names:
         spec = importlib.util.find_spec(f"tinybench.{name}")
-        if spec is None or spec.origin is None:
+        if spec is None:
             raise ModuleNotFoundError(f"there is no tinybench.{name}: check the spelling")
+        if spec.origin is None:
+            advice: Callable[[str], str] = getattr(spec.loader, "advice", "{} has no file".format)
+            print(advice(spec.name))
+            continue
         with open(spec.origin, encoding="utf-8") as file:
             first_line = file.readline()
+        reference, _, how = first_line.rpartition(":")[0].partition(", ")
         whose = "your own code" if first_line.startswith(BUILT_BY_STUDENT) else "the reference"
+        if reference.startswith(REFERENCE_OF):
+            whose += f", {how}"
         print(f"tinybench.{name}: {whose} ({Path(spec.origin).parent.name}/{Path(spec.origin).name})")
 
 
-def _code(origin: str) -> types.CodeType:
-    if origin not in CODE:
-        CODE[origin] = compile(Path(origin).read_text(encoding="utf-8"), origin, "exec")
-    return CODE[origin]
-
-
 def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNamespace:
-    """Return a fresh copy of a module in which only the named pieces are yours.
+    """Return a module of which the named pieces are yours, for a check of these pieces.
 
-    A check that uses the copy judges these pieces alone: a mistake in an earlier cell cannot cost points here.
+    Where the module is the reference, as in grading, all else is the reference's: a mistake in an earlier cell cannot
+    cost points here. Where it is your own or not there yet, all is as your notebook has it by now.
 
     Parameters
     ----------
     module
-        The module to copy, for example ``"tinybench.result"``.
+        The module, for example ``"tinybench.result"``.
     names
         Where your pieces are: ``globals()`` in a notebook.
     pieces
@@ -69,16 +72,16 @@ def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNa
     NotImplementedError
         If a piece has not been written yet.
     """
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(f"there is no module {module}")
+    mine = {piece: _piece(piece, names) for piece in pieces}
+    code = _reference(module)
+    if code is None:
+        return types.SimpleNamespace(**names)
     copy = types.ModuleType(module)
-    copy.__file__ = spec.origin
     # dataclasses and typing look their module up by name while the body runs
     original = sys.modules.get(module)
     sys.modules[module] = copy
     try:
-        exec(_code(spec.origin), copy.__dict__)
+        exec(code, copy.__dict__)
     finally:
         if original is None:
             del sys.modules[module]
@@ -86,17 +89,38 @@ def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNa
             sys.modules[module] = original
     for name, value in names.items():  # helpers the student added stay within reach
         copy.__dict__.setdefault(name, value)
-    for piece in pieces:
-        owner_name, _, method = piece.rpartition(".")
-        owner = names if not owner_name else vars(names.get(owner_name, object))
-        if (method or piece) not in owner:
-            raise NotImplementedError(f"write {piece}: there is nothing of that name in your notebook")
-        mine = _rebound(owner[method or piece], names, copy.__dict__)
-        if owner_name:
-            setattr(copy.__dict__[owner_name], method, mine)
+    for piece, value in mine.items():
+        owner, _, name = piece.rpartition(".")
+        twin = _rebound(value, names, copy.__dict__)
+        if owner:
+            setattr(copy.__dict__[owner], name, twin)
         else:
-            copy.__dict__[piece] = mine
+            copy.__dict__[piece] = twin
     return types.SimpleNamespace(**copy.__dict__)
+
+
+def _piece(piece: str, names: Mapping[str, Any]) -> Any:
+    owner, _, name = piece.rpartition(".")
+    there = vars(names.get(owner, object)) if owner else names
+    if name not in there:
+        raise NotImplementedError(f"write {piece}: there is nothing of that name in your notebook")
+    return there[name]
+
+
+def _reference(module: str) -> types.CodeType | None:
+    """Return the code of the reference of a module, unless it is the student's own or not there."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # which says what to do about it
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    if spec.origin not in CODE:
+        source = Path(spec.origin).read_text(encoding="utf-8")
+        if source.startswith(BUILT_BY_STUDENT):
+            return None
+        CODE[spec.origin] = compile(source, spec.origin, "exec")
+    return CODE[spec.origin]
 
 
 def _rebound(value: Any, old: Mapping[str, Any], new: dict[str, Any]) -> Any:

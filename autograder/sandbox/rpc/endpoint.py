@@ -18,6 +18,7 @@ import numpy as np
 
 from .codec import Channel, ChannelError, ProtocolViolation, decode, encode
 from .proxy import READABLE, SPECIAL, Proxy, ancestors, error_class, proxy_class
+from .taking import take
 
 MAX_NESTING = 40
 MAX_CLOCKS = 4
@@ -51,7 +52,9 @@ class Endpoint:
 
     def root(self) -> Proxy:
         """Return the object that the other side shares."""
-        return self.proxies.setdefault(0, proxy_class(frozenset(["__call__"]))(self, 0))
+        return self.proxies.setdefault(
+            0, proxy_class(frozenset(["__call__"]), answer=self.may_lend is not None)(self, 0)
+        )
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         """Have the other side do something, serving its questions meanwhile."""
@@ -134,6 +137,8 @@ class Endpoint:
         if self.may_lend is None:
             if what == "set":
                 return setattr(target, rest[0], rest[1])
+            if what == "take":
+                return take(target)
             if what == "isinstance":
                 return isinstance(rest[0], target)
         raise ProtocolViolation(f"no question {what[:20]!r}")
@@ -192,7 +197,8 @@ class Endpoint:
                 number, name, special = int(content[0]), str(content[1])[:50], frozenset(map(str, content[2]))
                 if number not in self.proxies:
                     self._check_room(self.proxies)
-                    self.proxies[number] = proxy_class(special & frozenset(SPECIAL), name)(self, number)
+                    known = special & frozenset(SPECIAL)
+                    self.proxies[number] = proxy_class(known, name, answer=self.may_lend is not None)(self, number)
                 return self.proxies[number]
             if kind == "error":
                 return error_class(tuple(map(str, content[0])))(str(content[1]))

@@ -17,6 +17,7 @@ SPECIAL = (
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
     "__matmul__", "__lt__", "__le__", "__gt__", "__ge__",
 )  # fmt: skip
+USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # by a check
 READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
@@ -48,6 +49,29 @@ class Proxy:
         return isinstance(instance, Proxy) and bool(self._endpoint.ask("isinstance", self, instance))
 
 
+class AnswerNotTaken(TypeError):
+    """A check compares, iterates or tests an answer still in the sandbox, where it can answer anew each time."""
+
+
+class Answer(Proxy):
+    """The grader's proxy of a student's object: to be called, entered, asked for attributes, and taken; no more."""
+
+
+def _not_taken(name: str) -> Callable[..., Any]:
+    def method(self: Answer, *_: Any) -> Any:
+        raise AnswerNotTaken(
+            f"{name} of {type(self).__name__}: take the answer first, by the helpers of autograder.checks"
+        )
+
+    method.__name__ = name
+    return method
+
+
+for _name in {*SPECIAL, "__eq__", "__ne__"} - USABLE:
+    setattr(Answer, _name, _not_taken(_name))
+Answer.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
 def _special(name: str) -> Callable[..., Any]:
     def method(self: Proxy, *args: Any, **kwargs: Any) -> Any:
         if name == "__call__" and not args and not kwargs:
@@ -63,10 +87,10 @@ def _special(name: str) -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=1000)  # bounded, for the names are the student's
-def proxy_class(names: frozenset[str], kind: str = "object") -> type[Proxy]:
-    members: dict[str, Any] = {name: _special(name) for name in names}
+def proxy_class(names: frozenset[str], kind: str = "object", *, answer: bool = False) -> type[Proxy]:
+    members: dict[str, Any] = {name: _special(name) for name in (names & USABLE if answer else names)}
     members["__doc__"] = property(lambda self: self._endpoint.ask("get", self, "__doc__"))
-    return type(kind, (Proxy,), members)
+    return type(kind, (Answer if answer else Proxy,), members)
 
 
 @lru_cache(maxsize=1000)

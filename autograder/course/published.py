@@ -1,0 +1,223 @@
+"""`autograder publish`: the repository that students clone, and that Binder and other services start from."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import requires, version
+from pathlib import Path
+
+import autograder
+from autograder.course import handout
+from autograder.course.config import PACKAGE
+from autograder.course.notebook import course_notebooks
+from autograder.course.student import lay_out_package, references_for, written_by
+from autograder.files import write_atomically
+
+MANIFEST = ".published.json"  # what `publish` wrote, each file with a digest
+TITLE = "TinyBench"
+# what students get of this package, with what it imports, and what it starts
+TOOLS = [
+    "__main__",
+    "cli",
+    "course.student_commands",
+    "leaderboard.entering",
+    "course.build",
+    "leaderboard.referee.measure",
+]
+NEVER = ("checks", "grading", "releasing", "course.release", "course.publish", "leaderboard.store", "leaderboard.web")
+# what students' commands and notebooks need of the two distributions; the others are for instructors
+NEEDED = [
+    "click",
+    "cloudpickle",
+    "filelock",
+    "httpx",
+    "ipykernel",
+    "jupyterlab",
+    "matplotlib",
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "psutil",
+    "pydantic",
+    "pyyaml",
+    "ruff",
+    "scikit-learn",
+    "scipy",
+    "skl2onnx",
+    "tqdm",
+]
+
+
+def publish(root: Path, folder: Path, *, references: str | None = None, force: bool = False) -> str:
+    """Write or update a published folder, and return what is in it, for people.
+
+    Parameters
+    ----------
+    root
+        The course; its ``course/release/`` says which notebooks students get.
+    folder
+        Empty, or written by `publish` before. Files that it did not write stay.
+    references
+        See `autograder.course.student.references_for`.
+    force
+        Replace files that were changed since, or that are in the way.
+    """
+    if folder == root or folder in root.parents:
+        raise ValueError(f"{folder} is the course itself; name a folder for students")
+    before = _manifest(folder)
+    if before is None and any(path.name != ".git" for path in folder.glob("*")) and not force:
+        raise ValueError(f"{folder} is neither empty nor published before; name another folder, or use --force")
+    notebooks = _released(root)
+    given = references_for(root, folder / PACKAGE, references)
+    with tempfile.TemporaryDirectory() as place:
+        _lay_out(root, Path(place), notebooks, given)
+        files = {path.relative_to(place).as_posix(): path.read_bytes() for path in _files(Path(place))}
+    changed = [name for name, content in files.items() if _changed(folder / name, content, (before or {}).get(name))]
+    if changed and not force:
+        raise ValueError(
+            f"{folder}: {', '.join(changed)} changed since it was published, or not written by `publish`; put "
+            "the changes into the course, or replace them with --force"
+        )
+    for name in set(before or {}) - set(files):
+        (folder / name).unlink(missing_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            write_atomically(path, content)
+    (folder / "binder" / "postBuild").chmod(0o755)
+    digests = {name: _digest(content) for name, content in sorted(files.items())}
+    write_atomically(folder / MANIFEST, json.dumps(digests, indent=1) + "\n")
+    shown = f"{notebooks[0].name} to {notebooks[-1].name}" if len(notebooks) > 1 else notebooks[0].name
+    return (
+        f"{folder}: {len(notebooks)} notebooks ({shown}), references: {', '.join(given) or 'none'}\n"
+        "commit and push it where your students can clone it"
+    )
+
+
+def _manifest(folder: Path) -> dict[str, str] | None:
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{folder / MANIFEST} cannot be read ({error}); restore it, or publish elsewhere") from None
+    names = found if isinstance(found, dict) else {}
+    inside = folder.resolve()
+    return {name: str(digest) for name, digest in names.items() if (inside / name).resolve().is_relative_to(inside)}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _changed(path: Path, content: bytes, before: str | None) -> bool:
+    """Whether a file holds neither what is to be written nor what was written last."""
+    if not path.is_file():
+        return False
+    there = path.read_bytes()
+    return there != content and _digest(there) != before
+
+
+def _released(root: Path) -> list[Path]:
+    """Return the folders of released notebooks; refuse those that are older than their source."""
+    sources = {path.stem: path for path in course_notebooks(root)}
+    folders = [path.parent for path in sorted((root / "course" / "release").glob("*/*.ipynb")) if path.stem in sources]
+    if not folders:
+        raise ValueError("no notebook is released yet; run `autograder release`")
+    old = [f.name for f in folders if (f / f"{f.name}.ipynb").stat().st_mtime < sources[f.name].stat().st_mtime]
+    if old:
+        raise ValueError(f"changed since their release: {', '.join(old)}; run `autograder release {' '.join(old)}`")
+    return folders
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _lay_out(root: Path, place: Path, notebooks: list[Path], references: list[str]) -> None:
+    for folder in notebooks:
+        for path in _files(folder):
+            _copy(path, place / folder.name / path.relative_to(folder))
+    lay_out_package(root, place / PACKAGE, references)
+    for path in tools():
+        _copy(path, place / "autograder" / path.relative_to(_home()))
+    if (root / "LICENSE").is_file():
+        _copy(root / "LICENSE", place / "LICENSE")
+    wanted = requirements()
+    names = [folder.name for folder in notebooks]
+    built = "\n".join(f"/{PACKAGE}/{name}.py" for name in sorted(written_by(root / PACKAGE)))
+    texts = {
+        "README.md": handout.README.format(
+            title=TITLE, modules=", ".join(f"`{name}`" for name in names), first=f"{names[0]}/{names[0]}.ipynb"
+        ),
+        ".gitignore": handout.GITIGNORE.format(built=built),
+        "pyproject.toml": handout.PYPROJECT.format(
+            version=version("tinybench-course"), dependencies="\n".join(f'    "{each}",' for each in wanted)
+        ),
+        "environment.yml": handout.ENVIRONMENT.format(dependencies="\n".join(f"      - {each}" for each in wanted)),
+        "binder/postBuild": handout.POST_BUILD,
+    }
+    texts["binder/environment.yml"] = texts["environment.yml"]
+    for name, text in texts.items():
+        write_atomically(place / name, text)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(source.read_bytes())
+
+
+def requirements() -> list[str]:
+    """Return what students install, with the bounds of the project."""
+    listed = [*(requires("tinybench-ml") or ()), *(requires("tinybench-course") or ())]
+    bounds = {re.split(r"[^\w-]", line.lower())[0]: line.partition(";")[0].strip() for line in listed}
+    return [bounds[name] for name in NEEDED]
+
+
+def _home() -> Path:
+    return Path(str(autograder.__file__)).parent
+
+
+def tools() -> list[Path]:
+    """Return the files of this package that students' commands consist of: some modules, and what those import."""
+    home, found, left = _home(), dict[str, Path](), ["", *TOOLS, *PROGRAMS]
+    while left:
+        name = left.pop()
+        path = home.joinpath(*name.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if name in found or not path.is_file() or f"{name}.".startswith(tuple(f"{each}." for each in NEVER)):
+            continue
+        found[name] = path
+        left += _imported(path, name if path.name == "__init__.py" else name.rpartition(".")[0])
+        left += [name.rpartition(".")[0]]
+    folders = {path.parent for path in found.values()} - {home}
+    data = [path for folder in folders for path in folder.glob("*.toml")]
+    return sorted([*found.values(), *data])
+
+
+def _imported(path: Path, package: str) -> Iterator[str]:
+    """Yield the modules of `autograder` that a file imports, anywhere but for annotations only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing = {id(node) for block in tree.body if _is_for_types(block) for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        if id(node) in typing:
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join(["autograder", *filter(None, parts)]) if node.level else ""
+            base = ".".join(filter(None, [base, node.module]))
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        yield from (name.removeprefix("autograder.") for name in names if name.startswith("autograder."))
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"

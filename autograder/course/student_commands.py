@@ -1,0 +1,77 @@
+"""The student's commands of the course: build, status, borrow."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autograder.course.config import OK, PACKAGE, is_students
+
+
+def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the student's folder: where it is called, or in the course that ``--root`` names."""
+
+    @functools.wraps(command)
+    def found(*args: Any, **options: Any) -> int:
+        from autograder.course.student import student_folder
+
+        named = click.get_current_context().find_root().params["root"]
+        return command(student_folder(Path(named) if named else None), *args, **options)
+
+    return found
+
+
+@click.command()
+@click.argument("assignment", metavar="NN_name")
+@with_student_folder
+def build(student: Path, assignment: str) -> int:
+    """Put a module of the student's into their tinybench package.
+
+    Runs the visible checks first; the file stays as it was when one fails.
+    """
+    here = Path.cwd()
+    folder = here if here.name == assignment else student / assignment
+    package = folder.parent / PACKAGE
+    if not is_students(package):
+        print(f"{folder} is not in a student's folder (no tinybench/ of a student next to it): nothing to build")
+        return OK
+    # in a process of its own, for which the student's package comes first, whatever `tinybench` is installed
+    path = os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")]))
+    words = [sys.executable, "-m", "autograder.course.build", str(folder / f"{assignment}.ipynb"), str(package)]
+    run = subprocess.run(words, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    print(run.stdout, end="")
+    print(run.stderr, end="", file=sys.stderr)
+    return run.returncode
+
+
+@click.command()
+@with_student_folder
+def status(student: Path) -> int:
+    """Show whose code each module of the package is."""
+    from autograder.course.student import status as whose_modules
+
+    for name, whose in whose_modules(student):
+        print(f"{name:<16} {whose}")
+    return OK
+
+
+@click.command()
+@click.argument("assignment", metavar="NN_name")
+@click.option("--force", is_flag=True, help="Even if the module is the student's own, which is kept as a backup.")
+@with_student_folder
+def borrow(student: Path, assignment: str, force: bool) -> int:
+    """Take the reference of a module into the package, for those who study alone.
+
+    The modules after it can then be done without it; `status` shows what was borrowed.
+    """
+    from autograder.course.student import borrow as take
+
+    print(take(student, assignment, force=force))
+    return OK

@@ -1,0 +1,59 @@
+"""The commands that hand the course out: release, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from autograder.course.config import OK, with_root
+
+with_references = click.option(
+    "--with",
+    "references",
+    metavar="MODULES",
+    help="Modules whose reference students get: numbers, names and ranges such as 01,03-05, or all or none. By default "
+    "those whose due date has passed, and those they already have.",
+)
+
+
+@click.command()
+@click.argument("assignments", nargs=-1, metavar="[NN_name]...")
+@with_references
+@click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
+@click.option("--no-verify", is_flag=True, help="Prove nothing: do not run the notebooks.")
+@with_root
+def release(root: Path, assignments: Sequence[str], references: str | None, force: bool, no_verify: bool) -> int:
+    """Build the student notebooks; untouched, they score 0.
+
+    All when none is named. Each is run to prove it, and its reference has to get full marks on this machine. Writes
+    course/release/ and student/; a notebook the student has changed stays. The student's package holds no module that
+    is still to be built.
+    """
+    from autograder.course.release import release_all
+    from autograder.grading.proof import insist_on_full_marks
+
+    proof = insist_on_full_marks
+    done = release_all(root, assignments, references=references, force=force, verify=not no_verify, full_marks=proof)
+    print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
+    return OK
+
+
+@click.command()
+@click.argument("folder", type=Path)
+@with_references
+@click.option(
+    "--force", is_flag=True, help="Replace files of the folder that were changed since, or that are in the way."
+)
+@with_root
+def publish(root: Path, folder: Path, references: str | None, force: bool) -> int:
+    """Write the repository that students clone, or bring it up to date.
+
+    It holds the released notebooks, the package without what is still to be built, the student's commands, and what
+    conda, pip and Binder need: no solution, check or history. Other files of the folder stay, such as .git.
+    """
+    from autograder.course.publish import publish as write
+
+    print(write(root, folder.resolve(), references=references, force=force))
+    return OK

@@ -1,0 +1,38 @@
+"""Honest work earns full marks in the sandbox, however it is written, or is told what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.checks import SEED
+from autograder.course.assignment import Assignment
+from autograder.course.notebook import course_notebooks, read_notebook
+from autograder.grading.grader import Grader
+from tests.variants import students, variants
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
+LISTS = [module for module in NOTEBOOKS if variants(module)]
+
+
+@pytest.mark.parametrize("module", LISTS)
+def test_honest_variants_earn_full_marks(module: str) -> None:
+    path, lost = NOTEBOOKS[module], []
+    with Grader(Assignment.read(path)) as grader:
+        for notebook, judged in students(module, read_notebook(path)):
+            SEED.set(20)
+            graded = grader.grade(nbformat.writes(notebook).encode())
+            for check, why in graded.verdicts.items():
+                tried = judged.get(check, [])
+                said = [variant.said for variant in tried if variant.said]
+                if (why and not said) or any(words not in why for words in said):
+                    lost.append(f"{[variant.name for variant in tried]} at {check}: {why or 'full marks'}")
+    assert not lost, "\n".join(lost)
+
+
+def test_every_module_has_variants() -> None:
+    assert set(LISTS) == set(NOTEBOOKS)
+    assert sum(len(variants(module)) for module in LISTS) >= 100
