@@ -48,7 +48,7 @@ def findings(mounts: Mounts, forbidden: Forbidden, limits: Limits | None = None)
         "modules": forbidden.modules,
         "names": list(forbidden.names),
         "files": _digests([*forbidden.files, *course_files()]),
-        "paths": [*host_paths(), *forbidden.paths],
+        "paths": [*host_paths(), *(path for path in forbidden.paths if path not in SHOWN)],
         "texts": dict(forbidden.texts),
     }
     place = "/inside/probe.py"
