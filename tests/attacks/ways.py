@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-QUICK, MIDDLE, SLOW = (0.004, 0.001, 0.0003), (0.02, 0.005, 0.001), (0.06, 0.02, 0.005)
+QUICK, MIDDLE, SLOW = (0.004, 0.001, 0.0003, 0.0001), (0.02, 0.005, 0.001), (0.06, 0.02, 0.005)
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Lasting:
     why: str = ""
 
 
-def _counter(path: str, word: str) -> str:
-    """Return code that reads the first number after a word in a file of the kernel."""
-    return f"return float(open({path!r}).read().split({word!r}, 1)[1].split()[0])"
+def _counter(path: str, word: str, change: str = "float") -> str:
+    """Return code that reads the first number after a word in a file of the kernel, or by how much it grew."""
+    return f"return {change}(float(open({path!r}).read().split({word!r}, 1)[1].split()[0]))"
 
 
-NEARBY = "It is the price of a machine that two share."
+NEARBY = "The price of a machine that two share; a core and a machine for each would end it."
 # what the kernel forgives root would count as silence
 NOBODY = "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
 ALLOCATE = "held = []"
-HOLD_MEMORY = "held[:] = [b'x' * 32_000_000] if bit else []"
-FORK = "if bit:\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)"
+HOLD_MEMORY = "held[:] = [b'x' * 256_000_000] if bit else []"
+FORK = "for _ in range(9 * bit):\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)"
 LOCK = "file = open(shared, 'rb')\nreader = struct.pack('hhqqi', fcntl.F_RDLCK, 0, 0, 1, 0)\nwriter = struct.pack('hhqqi', fcntl.F_WRLCK, 0, 0, 1, 0)\nnone = struct.pack('hhqqi', fcntl.F_UNLCK, 0, 0, 1, 0)"
 FUTEX = """
 call = {'x86_64': 202, 'aarch64': 98}[os.uname().machine]
@@ -107,30 +107,30 @@ TALKING = [
     Talking("shared memory in /dev/shm", "path = '/dev/shm/' + key", "if bit: open(path, 'w').close()\nelif os.path.exists(path): os.unlink(path)", "return os.path.exists(path)"),
     Talking("System V shared memory", "name = int(key[:7], 16)\nheld = []", "while held: libc.shmctl(held.pop(), 0, None)\nif bit: held.append(libc.shmget(name, 4096, 0o1600))", "return libc.shmget(name, 4096, 0) >= 0"),
     Talking("room left in /tmp", "path = place + '/' + key", "if bit: open(path, 'wb').write(bytes(2_000_000))\nelif os.path.exists(path): os.unlink(path)", "return os.statvfs(place).f_bavail", MIDDLE),
-    Talking("times of a library's file", "", "if bit: open(shared, 'rb').read(1); os.utime(shared)", "known = globals().get('known_time'); globals()['known_time'] = os.stat(shared).st_mtime_ns\nreturn known_time != known", MIDDLE),
+    Talking("times of a library's file", "", "if bit: open(shared, 'rb').read(1); os.utime(shared)", "return since(os.stat(shared).st_mtime_ns) != 0", MIDDLE),
     Talking("keys of the kernel", "calls = {'x86_64': (248, 250), 'aarch64': (217, 219)}[os.uname().machine]", "libc.syscall(calls[0], b'user', b'tiny', b'x', 1, -4) if bit else libc.syscall(calls[1], 9, libc.syscall(calls[1], 10, -4, b'user', b'tiny', 0), -4)",
             "return libc.syscall(calls[1], 10, -4, b'user', b'tiny', 0) >= 0"),
     Talking("descriptors in flight", NOBODY + "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\nheld = []\nnull = os.open('/dev/null', 0)\nends = socket.socketpair()",
             "for end in held: end.close()\nheld.clear()\nif bit:\n    held.extend(socket.socketpair())\n    for _ in range(4): held[0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack('i', null) * 200)])",
             "try: ends[0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack('i', null))])\nexcept OSError as error: return error.errno == errno.ETOOMANYREFS\n"
             "os.close(struct.unpack('i', ends[1].recvmsg(1, 100)[1][0][2])[0])\nreturn 0",
-            why="The kernel counts descriptors on their way through sockets for a user of the whole machine, and `multiprocessing` sends some."),
+            why="The kernel counts them, on their way through sockets, for a user of the whole machine, and `multiprocessing` sends some. A user for each sandbox would end it."),
     Talking("room for pipes", NOBODY + "held = []", "while held: os.close(held.pop())\nif bit:\n    for _ in range(100):\n        held.extend(os.pipe())\n        with suppress(OSError): fcntl.fcntl(held[-1], 1031, 2**20)",
             "ends = os.pipe()\nsize = fcntl.fcntl(ends[0], 1032)\nos.close(ends[0]); os.close(ends[1])\nreturn size < 60000", MIDDLE),
     Talking("many small pipes", NOBODY + MANY_PIPES,
             "fill() if bit and not kept else drain() if not bit else None",
             "ends = os.pipe()\nsize = fcntl.fcntl(ends[0], 1032)\nos.close(ends[0]); os.close(ends[1])\nreturn size < 60000", (0.1, 0.04),
-            why="The kernel counts the pages of pipes for a user of the whole machine; who has many processes can use them up."),
+            why="The kernel counts the pages of pipes for a user of the whole machine, and many processes can use them up. A user for each sandbox would end it."),
     Talking("signals that wait", NOBODY + "kind = signal.SIGRTMIN + 3\nsignal.pthread_sigmask(signal.SIG_BLOCK, [kind])\nwith suppress(ValueError): resource.setrlimit(resource.RLIMIT_SIGPENDING, (1000, 1000))\nme = threading.get_ident()",
             "with suppress(OSError):\n    while bit: signal.pthread_kill(me, kind)\nwhile not bit and signal.sigtimedwait([kind], 0): pass",
             "try: signal.pthread_kill(me, kind)\nexcept OSError: return 1\nsignal.sigtimedwait([kind], 0)\nreturn 0", MIDDLE),
     Talking("open files in all", "held = []", "while held: os.close(held.pop())\nif bit: held.extend(os.open('/dev/null', 0) for _ in range(100))", "return float(open('/proc/sys/fs/file-nr').read().split()[0])", MIDDLE, noisy=True),
-    Talking("forks in all", "", FORK, _counter("/proc/stat", "processes"), MIDDLE, noisy=True),
+    Talking("forks in all", "", FORK, _counter("/proc/stat", "processes", "since"), (0.06, 0.02), noisy=True),
     Talking("running processes in all", SPIN, "spin(until) if bit else None", "return float(open('/proc/loadavg').read().split()[3].partition('/')[0])", MIDDLE, noisy=True),
-    Talking("idle time in all", SPIN, "spin(until) if bit else None", "return float(open('/proc/uptime').read().split()[1])", SLOW, noisy=True),
-    Talking("free memory in /proc", ALLOCATE, HOLD_MEMORY, _counter("/proc/meminfo", "MemFree:"), SLOW, noisy=True),
-    Talking("faults in all", "", "if bit: b'x' * 32_000_000", "known = globals().get('faults', 0); globals()['faults'] = float(open('/proc/vmstat').read().partition('pgfault')[2].split()[0])\nreturn faults - known", SLOW, noisy=True),
-    Talking("free memory by sysinfo", ALLOCATE, HOLD_MEMORY, "room = ctypes.create_string_buffer(200)\nif libc.sysinfo(room): raise OSError\nreturn struct.unpack_from('q', room, 40)[0]", SLOW, noisy=True),
+    Talking("idle time in all", SPIN, "spin(until) if bit else None", "return since(float(open('/proc/uptime').read().split()[1]))", (0.2, 0.06), noisy=True),
+    Talking("free memory in /proc", ALLOCATE, HOLD_MEMORY, _counter("/proc/meminfo", "MemFree:"), (0.3, 0.1), noisy=True),
+    Talking("faults in all", "", "if bit: b'x' * 64_000_000", _counter("/proc/vmstat", "pgfault", "since"), SLOW, noisy=True),
+    Talking("free memory by sysinfo", ALLOCATE, HOLD_MEMORY, "room = ctypes.create_string_buffer(200)\nif libc.sysinfo(room): raise OSError\nreturn struct.unpack_from('q', room, 40)[0]", (0.3, 0.1), noisy=True),
     Talking("flushes of the disk", "file = open(shared, 'rb')", "while bit and time.monotonic() < until: os.fsync(file); time.sleep(0.001)",
             "start = time.perf_counter()\nos.fsync(file)\nreturn time.perf_counter() - start", SLOW, noisy=True),
     Talking("time on a core", SPIN, "spin(until) if bit else None", "return spin(until)", (0.1, 0.04, 0.01), held=True, noisy=True, why=NEARBY),
@@ -166,6 +166,6 @@ def touch(number):
 LASTING = [
     Lasting("a file left in /tmp", "def touch(number):\n    path = f'{place}/left-{number}'\n    found = os.path.exists(path)\n    open(path, 'w').close()\n    return found or 0.5"),
     Lasting("names asked for in vain", "folder = os.path.dirname(json.__file__)\ndef touch(number):\n    os.access(f'{folder}/{key}-{number}', 0)\n    return 0",
-            why="The kernel remembers which names a folder on a disk does not hold. Libraries must be shown."),
-    Lasting("files read before", READ, _forget, why="The kernel keeps in memory what was read of a disk. Once all is there, nothing is to be learnt."),
+            why="The kernel remembers names that a folder does not hold, and answers sooner when asked again. Both must see the libraries; it lasts until memory is short."),
+    Lasting("files read before", READ, _forget, why="The kernel keeps what was read of a disk. Of files that are all in memory nothing is to be learnt: this holds after a start of the machine."),
 ]  # fmt: skip
