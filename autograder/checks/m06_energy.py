@@ -317,8 +317,11 @@ def energy_is_per_inference(student: Any) -> None:
     holds(result, {"mean": joules, "count": count}, "result", cause, rel=1e-6)
     metadata = entries(result.metadata, "metadata")
     holds(metadata, {"measured": True, "idle_watts": idle, "batch_size": batch}, "metadata", rel=1e-6)
-    lasts = seconds * number(metadata.get("inferences_per_reading"), "metadata['inferences_per_reading']")
-    expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading: use calibrate_loops")
+    inferences = number(metadata.get("inferences_per_reading"), "metadata['inferences_per_reading']")
+    expect(inferences * seconds >= shortest - 1e-9, "a reading should last at least min_reading: use calibrate_loops")
+    expect(
+        machine.calls >= count * inferences, f"{count} readings of {inferences:.0f} calls, not {machine.calls} in all"
+    )
     expect(machine.slept >= 0.95 * shortest, "the idle power needs a time in which the process sleeps")
 
     joules, more = rng.uniform((1.5e-3, 0.003), (3e-3, 0.0045)).tolist()
@@ -365,8 +368,9 @@ def utilisation_counts_cores(student: Any) -> None:
         metadata, names = entries(result.metadata, "metadata"), ("share_of_machine", "cores", "inferences_per_reading")
         share, cores, inferences = (number(metadata.get(name), f"metadata[{name!r}]") for name in names)
         same(share * cores, busy, "share_of_machine × cores", rel=1e-6)
-        lasts = inferences * seconds
-        expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading")
+        expect(inferences * seconds >= shortest - 1e-9, "a reading should last at least min_reading")
+        enough = machine.calls >= count * inferences
+        expect(enough, f"{count} readings of {inferences:.0f} calls, not {machine.calls} in all")
 
 
 def answer_understanding(student: Any) -> None:

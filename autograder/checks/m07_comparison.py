@@ -466,9 +466,11 @@ def compare_independent(student: Any) -> None:
     signed, test = student.compare(raw, other, paired=False), _welch(*independent_values(raw, other, False)[:2])
     truth = {"p_value": test.pvalue, "difference_ci": list(test.confidence_interval(0.95))}
     holds(signed, truth, "comparison of values below 0", "Welch of the values as they are", rel=1e-6)
-    few = student.compare((1.0 + _balanced(rng, 0.1, 14)).tolist(), (1.02 + _balanced(rng, 0.1, 8)).tolist())
-    low, high = numbers(few.ratio_ci, "ratio_ci", 2)
-    needed = _runs(8, (high - low) / 2, abs(number(few.ratio, "ratio", finite=True) - 1)) - 8
+    raw, other = (1.0 + _balanced(rng, 0.1, 14)).tolist(), (1.02 + _balanced(rng, 0.1, 8)).tolist()
+    few, logs = student.compare(raw, other), [np.log(v) for v in independent_values(raw, other, False)[:2]]
+    middle, ends = math.exp(logs[0].mean() - logs[1].mean()), np.exp(_welch(*logs).confidence_interval(0.95))
+    holds(few, {"ratio": middle, "ratio_ci": ends}, "comparison of 14 and 8 values", rel=1e-6)
+    needed = _runs(8, float(ends[1] - ends[0]) / 2, abs(middle - 1)) - 8
     cause = "decide takes ratio − 1 and its interval, n rounds"
     if needed <= 10**5:  # more are said in other words, by given code
         same(few.verdict, UNDECIDED.format(f"about {needed:,}"), "the verdict on 14 and 8 values", cause)
@@ -594,6 +596,15 @@ def _rounds_to(evidence: float) -> int:
     return next(n for n in range(1, 99) if 2**n / (n + 1) >= evidence)
 
 
+def _stop(wins: np.ndarray, stop_at: float) -> tuple[int, float]:
+    """Return after how many rounds of these winners the evidence is enough, and how much it is then."""
+    for n, more in enumerate(np.cumsum(wins).tolist(), start=1):
+        leader = max(more, n - more)
+        if 2 * leader > n and (evidence := _fortune(leader, n)) >= stop_at:
+            return n, evidence
+    raise ValueError(f"no evidence of {stop_at} in {len(wins)} rounds")
+
+
 def answer_live(student: Any) -> None:
     """Both counts follow from powers of two."""
     same(student.rounds_to_twenty(), _rounds_to(20), "question (a)", "2ⁿ / (n + 1) ≥ 20")
@@ -616,11 +627,22 @@ def live_stops_in_time(student: Any) -> None:
     for threshold in (20.0, 100.0, *rng.uniform(5, 900, 2).tolist()):
         rounds, took, seed = _rounds_to(threshold), float(rng.uniform(0.001, 0.003)), int(rng.integers(1000))
         ratio = float(rng.uniform(1.5, 4) ** rng.choice([-1, 1]))
-        found, _, _ = _race(student, {"one": [ratio * took], "other": [took]}, stop_at=threshold, seed=seed)
+        found, _, log = _race(student, {"one": [ratio * took], "other": [took]}, stop_at=threshold, seed=seed)
         what, cause = f"rounds to e ≥ {threshold:g}, all one way", "look after every round, stop at e ≥ stop_at"
         same(found.counts, [rounds, rounds], what, cause)
+        same(len(log), 2 * rounds, f"calls in {rounds} rounds of two models")
         holds(found, {"verdict": "slower" if ratio > 1 else "faster", "ratio": ratio}, "comparison", rel=1e-6)
         holds(found.checks, {"e_value": 2.0**rounds / (rounds + 1)}, "checks", rel=1e-6)
+        wins, cause = (
+            rng.random(2000) < rng.uniform(0.7, 0.9),
+            "count who is slower in each round; evidence is sign_e_value",
+        )
+        rounds, evidence = _stop(wins, threshold)
+        times = {"one": np.where(wins, 1.3 * took, 0.7 * took).tolist(), "other": [took]}
+        found, _, log = _race(student, times, stop_at=threshold, seed=seed)
+        same(found.counts, [rounds, rounds], f"rounds to e ≥ {threshold:g}, of which one model wins some", cause)
+        same(len(log), 2 * rounds, f"calls in {rounds} rounds of two models")
+        holds(found.checks, {"e_value": evidence}, "checks", cause, rel=1e-6)
     longest, (a, b) = float(rng.uniform(2, 2.5)), rng.uniform(0.01, 0.0125, (2, 300)).tolist()
     found, ran, log = _race(student, {"a": a, "b": b}, stop_at=1e12, max_seconds=longest, seed=int(rng.integers(1000)))
     one, other = numbers(found.counts, "the timed calls of both models", 2)
@@ -654,9 +676,10 @@ def live_keeps_its_promise(student: Any) -> None:
     # right answers have more than 12 once in two thousand million gradings
     expect(false <= 12, f"{false} of 60 races between equals had a winner; at e ≥ 20 about 3 are expected at most")
     equal, apart = noisy(0.001, 0.001, 0.02, 20_000), noisy(0.001, 0.0011, 0.02, 20_000)
-    found, _, _ = _race(student, equal, stop_at=200.0, max_seconds=20.0, margin=0.03, seed=1)
+    found, _, log = _race(student, equal, stop_at=200.0, max_seconds=20.0, margin=0.03, seed=1)
     same(found.verdict, "equivalent", "the verdict on equal models with a margin of 3 %")
     rounds = max(numbers(found.counts, "the timed calls of both models", 2))
+    same(len(log), 2 * rounds, "calls in the rounds of two equal models")
     looked = f"with 2 % scatter a margin of 3 % takes a few dozen rounds, not {rounds:.0f}: look at it in each"
     expect(rounds < 100, looked)
     found, _, _ = _race(student, apart, max_seconds=5.0, margin=0.02, seed=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from secrets import token_hex
 from types import SimpleNamespace
@@ -185,6 +186,8 @@ def latency_runs_in_rounds(student: Any) -> None:
     seen = calls["b"]
     as_asked = bool(seen) and seen[0].shape == shape and seen[0].dtype == np.float32
     expect(as_asked, "the input is float32 of the shape asked for")
+    made = {name: len(calls[name]) for name in seconds}
+    expect(min(made.values()) >= warm + count, f"{warm} + {count} calls of every model, there were {made}")
     expect(bool(np.all((seen[0] >= 0) & (seen[0] < 1))) and float(np.ptp(seen[0])) > 0, "the input is random on [0, 1)")
     first = seen[0]
     again = student.Benchmark(named, clock=clock, progress=None, seed=seed)
@@ -209,7 +212,9 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock) -
     holds(_kept(bench, "throughput", found)["x"], {"batch_size": many}, "metadata of x")
     same(found["x"].values, [many / (fixed + per_row * many)] * count, "x's throughput", rel=1e-6)
     same(found["y"].mean, 1 / other, "y's throughput", rel=1e-6)
-    same({batch.shape for batch in calls["x"]}, {(size, *row) for size in (1, few, many)}, "the shapes of the batches")
+    made = Counter(batch.shape for batch in calls["x"])
+    same(set(made), {(size, *row) for size in (1, few, many)}, "the shapes of the batches")
+    expect(min(made.values()) >= count, f"{count} calls for every batch size, there were {dict(made)}")
     calls["x"].clear()
     rows = rng.normal(size=(3, 2))
     bench.run_throughput_benchmark(batch_sizes=(2, many), rows=rows)

@@ -268,25 +268,37 @@ def requirements_are_read(student: Any) -> None:
 @judges("Requirements.violations", "Requirements.filter", "Requirements.rank")
 def filter_then_rank(student: Any) -> None:
     """Every limit on both sides, equality, order, direction, ties, nothing left, nothing measured."""
-    base = {"model": "m", "latency_p95": 0.004, "latency": 0.003, "accuracy": 0.9, "memory": 5e7, "throughput": 300.0}
-    base |= {"energy": 0.012}
-    limits = {"latency_p95_ms": (4.0, 3.9), "accuracy_min": (0.9, 0.91), "memory_max_mb": (50.0, 49.9)}
-    limits |= {"throughput_min_qps": (300, 301), "energy_budget_mj": (12.0, 11.5)}
-    for name, (meets, breaks) in limits.items():
-        met, broken = (student.Requirements(**{name: limit}) for limit in (meets, breaks))
-        what, cause = f"violations of {name}: {meets}", "it is met exactly, which is good enough"
+    rng = draw()
+    latency, energy, memory, rate, share = rng.integers(3, 16, 5).tolist()
+    base = {
+        "model": "m",
+        "latency_p95": latency / 1024,
+        "latency": 0.003,
+        "energy": energy / 1024,
+    }  # exact in ms and mJ
+    base |= {"accuracy": share / 16, "memory": memory * 1e6, "throughput": 10.0 * rate}
+    shown = {"latency_p95_ms": 1000 * latency / 1024, "accuracy_min": share / 16, "memory_max_mb": float(memory)}
+    shown |= {"throughput_min_qps": 10.0 * rate, "energy_budget_mj": 1000 * energy / 1024}
+    limits = dict[str, tuple[float, ...]]()
+    for name, exact in shown.items():
+        apart = float(rng.uniform(0.002, 0.06)) * (exact if "_min" in name else -exact)
+        limits[name] = exact, exact + apart, exact - apart
+    for name, (exact, breaks, loose) in limits.items():
+        met, broken, easy = (student.Requirements(**{name: limit}) for limit in (exact, breaks, loose))
+        what, cause = f"violations of {name}: {exact:g}", "it is met exactly, which is good enough"
         same(items(met.violations(base), what), [], what, cause)
+        same(items(easy.violations(base), what), [], f"violations of {name}: {loose:g}", "it is met")
+        same(items(easy.filter([base]), "filter"), [base], f"rows that meet {name}: {loose:g}")
         what = f"{name}: {breaks}, which is broken"
         [said] = items(broken.violations(base), f"violations of {what}", 1)
         expect(name in text(said, "a violation"), f"one sentence with the name expected of {what}, got {said!r}")
         same(items(broken.filter([base]), "filter"), [], f"rows that meet {what}")
-    everything = student.Requirements(**{name: breaks for name, (_, breaks) in limits.items()})
+    everything = student.Requirements(**{name: breaks for name, (_, breaks, _) in limits.items()})
     said = items(everything.violations(base), "violations of five limits", 5)
     missing = [name for name in limits if not any(name in text(each, "a violation") for each in said)]
     expect(not missing, f"five broken limits make five sentences, and none names {missing}")
     same(items(student.Requirements().violations(base), "violations"), [], "violations without limits")
 
-    rng = draw()
     drawn = (rng.integers(1, 6, (25, 3)) / [1e3, 6, 1]).tolist()
     columns = ("latency", "accuracy", "throughput")
     same_for_all = {"memory": 1e6, "energy": 1e-3}

@@ -1,4 +1,8 @@
-"""What a submission holds in each solution cell, as sets of numbers to compare: done to a stranger's bytes."""
+"""What a submission holds in each solution cell, as sets of numbers to compare: done to a stranger's bytes.
+
+What the released notebook gave does not count, as in MOSS: Schleimer, Wilkerson, Aiken, "Winnowing: Local Algorithms
+for Document Fingerprinting", SIGMOD 2003.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from autograder.course.notebook import Cell
 from autograder.grading.submission import UnusableSubmission, parse_submission
 from autograder.grading.syntax import aliases, defined, parsed, token_grams, tree_grams, used
 
-MAX_CODE = 500_000  # characters; the largest reference has XXX
+MAX_CODE = 500_000  # characters; the largest module has 42,000
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,16 @@ def fingerprints(cells: Iterable[Cell], given: Given) -> dict[str, Print]:
             texts[cell.id].append(cell.source)
         else:
             own += parsed(cell.source) or []
-    helpers = {name: statement for statement in own for name in defined(statement)}
-    imported = aliases(node for statement in own for node in ast.walk(statement))
+    nodes = [node for statement in own for node in ast.walk(statement)]
+    helpers: dict[str, list[ast.stmt]] = {}
+    for statement in (node for node in nodes if isinstance(node, ast.stmt)):
+        for name in defined(statement):
+            helpers.setdefault(name, []).append(statement)
+    imported = aliases(nodes)
     return {name: _print("\n".join(texts[name]), stub, helpers, imported) for name, stub in given.stubs.items()}
 
 
-def _print(text: str, stub: str, helpers: Mapping[str, ast.stmt], imported: Mapping[str, str]) -> Print:
+def _print(text: str, stub: str, helpers: Mapping[str, Sequence[ast.stmt]], imported: Mapping[str, str]) -> Print:
     names, given_tree, given_tokens = _given(stub)
     tree = None
     if (statements := parsed(text)) is not None:
@@ -77,12 +85,14 @@ def _given(stub: str) -> tuple[set[str], Counter[int], Counter[int]]:
     return names, tree_grams(statements, {}), token_grams(stub)
 
 
-def _with_helpers(statements: Sequence[ast.stmt], wanted: set[str], helpers: Mapping[str, ast.stmt]) -> list[ast.stmt]:
+def _with_helpers(
+    statements: Sequence[ast.stmt], wanted: set[str], helpers: Mapping[str, Sequence[ast.stmt]]
+) -> list[ast.stmt]:
     """Return a cell's statements, and what they need of the cells of one's own: whole functions may stand there."""
     whole, done = list(statements), set[str]()
     wanted = wanted | used(statements)
     while wanted := (wanted - done) & helpers.keys():
-        found = [copy.deepcopy(helpers[name]) for name in sorted(wanted)]
+        found = [copy.deepcopy(helper) for name in sorted(wanted) for helper in helpers[name]]
         done |= wanted
         whole += found
         wanted = used(found)

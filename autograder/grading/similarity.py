@@ -9,11 +9,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from autograder.course.config import MODULES
 from autograder.course.notebook import NotebookError, cells_of, read_notebook, without_solution_markers
@@ -21,15 +19,13 @@ from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
 from autograder.grading.fingerprint import Given, Print, fingerprints, fingerprints_of
 from autograder.grading.killable import each
+from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import UnusableSubmission, read_submission
 from tinybench.table import Table
 
 REFERENCE = "the reference"
 TELLING = 0.5  # from here on a pair or cell is named
-SAME, ALL_THROUGH = 0.7, 0.85  # so alike in so much of all work, two are one way to write the assignment
-SHORT, LEAST_USUAL = 40, 0.4  # where too few ways are known: up to so many grams there is one way, then ever more
-FEW = 3  # pairs, from which on their median counts
 ONE_WAY = 0.95
 LITTLE = 0.02  # of the comparison: such a cell is not named
 SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # that one submission may take, on a usual machine
@@ -58,21 +54,6 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Base:
-    """What correct solutions of one cell share anyway: two of them, and one of them and the reference, in the median.
-
-    It is `assumed` from the cell's length where no two ways to write the assignment are known. `weight` is the cell's
-    part in the comparison.
-    """
-
-    cell: str
-    usual: float
-    to_reference: float | None
-    assumed: bool
-    weight: float
-
-
-@dataclass(frozen=True)
 class Report:
     """The most similar pairs of a class, what is usual in it, and which submissions could not be read, and why."""
 
@@ -80,6 +61,7 @@ class Report:
     pairs: tuple[Pair, ...]
     telling: int  # pairs that are much alike, listed or not
     cells: tuple[Base, ...]
+    whole: Base
     compared: int
     earlier: int
     ways: int  # correct solutions of the class that are no copies of each other: `cells` are about them
@@ -101,13 +83,14 @@ def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Pat
     written, unread = _written({**now, **before}, given)
     students, others = ([name for name in names if name in written] for names in (now, before))
     rows = [fingerprints(reference, given), *(written[name] for name in [*students, *others])]
-    cells = [_Cell.of(name, [row[name] for row in rows]) for name in stubs]
+    cells = [Compared.of(name, [row[name] for row in rows]) for name in stubs]
     right = _without_mistakes(root, assignment)
     correct = [number for number, name in enumerate(students, start=1) if name in right]
-    ways = _ways(cells, correct if len(correct) > 1 else range(1, len(students) + 1))
-    bases = tuple(cell.base(ways) for cell in cells)
-    pairs, telling = _pairs(cells, bases, [REFERENCE, *students, *others], len(students), top)
-    return Report(assignment, pairs, telling, bases, len(students), len(others), len(ways) - 1, unread)
+    ways = distinct(cells, len(rows), correct if len(correct) > 1 else range(1, len(students) + 1))
+    bases, total = tuple(cell.base(ways) for cell in cells), whole(cells, len(rows))
+    pairs, telling = _pairs(cells, bases, total, [REFERENCE, *students, *others], len(students), top)
+    found = pairs, telling, bases, total.base(ways), len(students), len(others), len(ways) - 1, unread
+    return Report(assignment, *found)
 
 
 def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -> dict[str, Content]:
@@ -149,84 +132,15 @@ def _without_mistakes(root: Path, assignment: str) -> set[str]:
     """Return who has a verdict that finds nothing wrong."""
     right = set()
     for file in (root / "course" / "verdicts" / assignment).glob("*.json"):
-        with suppress(ValueError, OSError):
+        with suppress(ValueError, OSError, KeyError, TypeError):  # damaged: then it says nothing
             verdict = json.loads(file.read_bytes())
             if not verdict["failure"] and not any(verdict["verdicts"].values()):
                 right.add(file.stem)
     return right
 
 
-@dataclass
-class _Cell:
-    """How much of one cell each has in common with each."""
-
-    name: str
-    shared: np.ndarray
-    shorter: np.ndarray  # length of the shorter of a pair, 0 where one wrote nothing
-
-    @classmethod
-    def of(cls, name: str, prints: Sequence[Print]) -> _Cell:
-        both = _shared([each.tree or frozenset() for each in prints])
-        broken = np.array([each.tree is None for each in prints])
-        if broken.any():  # what does not parse is compared by its tokens
-            by_tokens = _shared([each.tokens for each in prints])
-            both = np.where(broken[:, None] | broken, by_tokens, both)
-        return cls(name, *both)
-
-    @property
-    def likeness(self) -> np.ndarray:
-        found: np.ndarray = self.shared / np.maximum(self.shorter, 1)
-        return found
-
-    def base(self, ways: Sequence[int]) -> Base:
-        """Return what is usual among some rows, the first being the reference."""
-        lengths = np.diag(self.shorter)
-        size = float(np.median(lengths[lengths > 0])) if lengths.any() else 0.0
-        square = np.ix_(ways, ways)
-        among = self.likeness[square][np.triu(self.shorter[square] > 0, 1)]
-        assumed = among.size < FEW
-        guess = min(1.0, max(LEAST_USUAL, SHORT / max(size, 1)))
-        usual = min([guess, *among]) if assumed else float(np.median(among))
-        wrote = [row for row in ways[1:] if self.shorter[0, row]]
-        to_reference = round(float(np.median(self.likeness[0, wrote])), 3) if wrote else None
-        return Base(self.name, round(usual, 3), to_reference, assumed, round((1 - max(usual, LEAST_USUAL)) * size, 1))
-
-
-def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
-    """Return for each two sets how many members they share, and how many the smaller has.
-
-    A set much smaller than usual would be in many a large one: it counts as half of the median one, if the other does.
-    """
-    sizes = np.array([len(each) for each in sets])
-    members = np.fromiter(chain.from_iterable(sets), dtype=np.int64)
-    names, columns = np.unique(members, return_inverse=True)
-    parts = np.ones(len(members), dtype=np.float32), columns, np.cumsum([0, *sizes])
-    table = sparse.csr_array(parts, shape=(len(sets), max(1, len(names))))
-    shared = (table @ table.T).toarray()
-    least = np.median(sizes[sizes > 0]) / 2 if sizes.any() else 0
-    smaller, larger = np.minimum.outer(sizes, sizes), np.maximum.outer(sizes, sizes)
-    shorter = np.where(smaller > 0, np.maximum(smaller, np.minimum(larger, least)), 0)
-    return np.stack([shared, shorter])
-
-
-def _ways(cells: Sequence[_Cell], correct: Iterable[int]) -> list[int]:
-    """Return the rows that are no copies of each other, the reference first: in long work, copies agree all through."""
-    copied = _over_all(cells, [cell.likeness >= SAME for cell in cells])
-    ways = [0]
-    for row in correct:
-        if copied[row, row] and max(copied[row, ways]) < ALL_THROUGH:
-            ways.append(row)
-    return ways
-
-
-def _over_all(cells: Sequence[_Cell], values: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the mean over the cells that both wrote, by their lengths."""
-    weighted = sum(cell.shorter * value for cell, value in zip(cells, values, strict=True))
-    return np.asarray(weighted / np.maximum(sum(cell.shorter for cell in cells), 1))
-
-
 def _pairs(
-    cells: Sequence[_Cell], bases: Sequence[Base], names: Sequence[str], students: int, top: int
+    cells: Sequence[Compared], bases: Sequence[Base], whole: Compared, names: Sequence[str], students: int, top: int
 ) -> tuple[tuple[Pair, ...], int]:
     """Return the most similar pairs with one of this class, in order, and how many are much alike."""
     excess = {
@@ -235,7 +149,7 @@ def _pairs(
         if base.weight and (least := max(base.usual, LEAST_USUAL))
     }
     total = sum(base.weight for base in excess)
-    whole, none = _over_all(cells, [cell.likeness for cell in cells]), np.zeros((len(names),) * 2)
+    none, likeness = np.zeros((len(names),) * 2), whole.likeness
     alike = sum((base.weight / total * found for base, found in excess.items()), none)
     one, other = np.triu_indices(len(names), 1)
     ours = (one <= students) & ((one > 0) | (other <= students))  # not the reference with an earlier year
@@ -248,7 +162,7 @@ def _pairs(
         named = tuple(
             sorted((cell for cell in telling if telling[cell] >= LITTLE * total), key=lambda cell: -telling[cell])
         )
-        pairs.append(Pair(names[i], names[j], round(float(values[at]), 3), round(float(whole[i, j]), 3), named))
+        pairs.append(Pair(names[i], names[j], round(float(values[at]), 3), round(float(likeness[i, j]), 3), named))
     return tuple(pairs), int(np.sum(values >= TELLING))
 
 
@@ -258,7 +172,7 @@ def report_lines(report: Report) -> Iterator[str]:
         {
             "alike": f"{pair.alike:.0%}",
             "students": safe_line(f"{pair.one}, {pair.other}"),
-            "much alike in": ", ".join(pair.cells),
+            "much alike in": _some(pair.cells),
         }
         for pair in report.pairs
     ).text()
@@ -271,11 +185,10 @@ def report_lines(report: Report) -> Iterator[str]:
             "two of this class": f"{base.usual:.0%}{' (assumed)' if base.assumed else ''}",
             "one and the reference": "–" if base.to_reference is None else f"{base.to_reference:.0%}",
         }
-        for base in report.cells
-        if base.usual < ONE_WAY
+        for base in [*(base for base in report.cells if base.usual < ONE_WAY), report.whole]
     ).text()
     if alike := [base.cell for base in report.cells if base.usual >= ONE_WAY]:
-        yield f"There is hardly more than one way to write {', '.join(alike)}."
+        yield f"\nThere is hardly more than one way to write {', '.join(alike)}."
     others = f", and with {report.earlier} of earlier years" if report.earlier else ""
     yield f"\n{report.compared} submissions of {report.assignment} compared with each other and the reference{others}."
     if report.unread:
@@ -284,12 +197,17 @@ def report_lines(report: Report) -> Iterator[str]:
     yield "A hint where to look, never a mark: read these cells of both side by side, and have both explained to you."
 
 
+def _some(cells: Sequence[str], most: int = 4) -> str:
+    return ", ".join(cells[:most]) + (f" and {len(cells) - most} more" if len(cells) > most else "")
+
+
 def as_csv(report: Report) -> str:
-    """Return the pairs as CSV."""
+    """Return the pairs as CSV, each with what is usual in the assignment."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["assignment", "student", "other", "alike", "likeness", "cells"])
+    writer.writerow(["assignment", "student", "other", "alike", "likeness", "usual", "usual_to_reference", "cells"])
     for pair in report.pairs:
-        cells = " ".join(pair.cells)
-        writer.writerow([report.assignment, pair.one, pair.other, pair.alike, pair.likeness, cells])
+        usual = report.whole.usual, report.whole.to_reference
+        likeness = pair.alike, pair.likeness, *usual
+        writer.writerow([report.assignment, pair.one, pair.other, *likeness, " ".join(pair.cells)])
     return text.getvalue()

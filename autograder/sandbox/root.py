@@ -27,6 +27,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from autograder.sandbox.guest import linux
+
 PYTHON = "/python"
 PROGRAM = f"{PYTHON}/bin/python3"
 STAGE, NEW = str(Path(__file__).with_name("stage.py")), "/run/new"  # the program, and where it lays out the root
@@ -90,6 +92,7 @@ def plan(
 
 def _files() -> Iterator[tuple[str, Path]]:
     yield NOTHING, Path(os.devnull)
+    yield from ((f"/inside/proc/{name}", Path("/proc", name)) for name in linux.PROC_STILL)
     if os.path.isfile("/etc/ld.so.cache"):
         yield "/etc/ld.so.cache", Path("/etc/ld.so.cache")
 

@@ -20,7 +20,7 @@ from autograder.course.notebook import Cell, NotebookError, cells_of, read_noteb
 from autograder.course.release import stub_solutions
 from autograder.grading import similarity
 from autograder.grading.fingerprint import MAX_CODE, Given, fingerprints
-from autograder.grading.similarity import REFERENCE, TELLING, Report, most_alike
+from autograder.grading.similarity import REFERENCE, TELLING, Report, most_alike, report_lines
 from autograder.grading.syntax import parsed, tree_grams
 from tests.grading.disguises import DISGUISES, Disguise
 from tests.grading.own_ways import WAYS
@@ -168,6 +168,7 @@ def test_the_command_in_its_three_forms(words: Path, capsys: pytest.CaptureFixtu
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert len(rows) == 2
     assert (rows[0]["student"], rows[0]["other"], rows[0]["cells"]) == ("dan", "zoe", "count")
+    assert rows[0]["usual"] == str(report["whole"]["usual"])
     assert main(["--root", str(words), "similarity", "09_none"]) == 1
 
 
@@ -227,6 +228,7 @@ def test_it_says_what_is_usual_however_many_copied(whole_class: Report) -> None:
         assert not bases[cell].assumed
     assert bases["method_cv"].usual == 1, "here all wrote this one as the reference does"
     assert bases["method_cv"].weight == 0
+    assert 0.4 < whole_class.whole.usual < 0.8, "a part of the work was the reference's in everybody's"
     assert whole_class.telling == sum(pair.alike >= TELLING for pair in whole_class.pairs)
 
 
@@ -327,6 +329,15 @@ def test_a_class_that_wrote_nothing(words: Path) -> None:
     hand_in(words, "kim", b"no notebook", NAME)
     report = most_alike(words, NAME)
     assert (report.compared, report.pairs, list(report.unread)) == (0, (), ["kim"])
+    assert "0 submissions" in "\n".join(report_lines(report))
+
+
+@pytest.mark.usefixtures("here")
+def test_a_module_without_solutions(course: Path, module: Write) -> None:
+    content = module(code(SETUP, "setup", locked=True), name=NAME).read_bytes()
+    for student in ("kim", "lea"):
+        hand_in(course, student, content, NAME)
+    assert {pair.alike for pair in most_alike(course, NAME).pairs} == {0}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ MAP_FIXED = 16
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 
 # of /proc, besides processes and links; psutil warns where vmstat says nothing about swapping, and goes on
-PROC_KEPT = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems"}
+PROC_STILL = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"}  # a submission sees them as they were at the start
+PROC_KEPT = {"version", "filesystems", *PROC_STILL}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -103,6 +103,8 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
         for name, is_folder in linux.uncovered():
             linux.mount(EMPTY if is_folder else NOTHING, f"/proc/{name}", "", linux.BIND)
+        for name in linux.PROC_STILL:
+            linux.mount(f"/inside/proc/{name}", f"/proc/{name}", "", linux.BIND)
         for data in options["data"]:
             (folder / Path(data).name).symlink_to(data)
         os.chdir(folder)

@@ -1,0 +1,109 @@
+"""Attacks on the checks of modules 06 to 10 by one who has read them: work left out where nobody counted it, and tables
+of what a check asks. Each once earned its cell's marks."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+
+from autograder.course.assignment import Assignment
+from autograder.grading.grader import Grader
+from tests.attacks.notebooks import VISIBLE_PASSES, cell_of, solved, without_demonstrations
+from tests.attacks.notebooks.test_other_modules import LIMITS, PATHS
+
+pytestmark = pytest.mark.needs("sandbox")
+
+ONE_CALL = """
+def cpu_utilisation(model, inputs, warmup_runs=5, measurement_runs=10, min_reading=0.1, clock=None, cpu_clock=None):
+    wall, processor = clock(), cpu_clock()
+    model(inputs)
+    busy = (cpu_clock() - processor) / (clock() - wall)
+    notes = {"cores": 2, "share_of_machine": busy / 2, "inferences_per_reading": 10**6}
+    return BenchmarkResult("cpu_utilisation", [busy] * measurement_runs, notes)
+"""
+ONE_ROUND = """
+from types import SimpleNamespace
+def compare_live(models, inputs, stop_at=20.0, max_seconds=10.0, *, margin=0.0, seed=None, clock=None, **_):
+    coin, times = random.Random(seed), {}
+    for name in coin.sample(list(models), 2):
+        start = clock()
+        models[name](inputs)
+        times[name] = clock() - start
+    a, b = (times[name] for name in models)
+    rounds = next(n for n in range(1, 99) if 2**n / (n + 1) >= stop_at)
+    verdict, e, low = "undecided", 1.0, 0.94 if margin else 0.7
+    if a < low * b or b < low * a:
+        verdict, e = "faster" if a < b else "slower", 2.0**rounds / (rounds + 1)
+    elif margin:
+        verdict = "equivalent"
+    elif max_seconds > 0.1:
+        while clock() < max_seconds:
+            for name in coin.sample(list(models), 2):
+                models[name](inputs)
+    return SimpleNamespace(verdict=verdict, counts=(rounds, rounds), checks={"e_value": e}, ratio=a / b, p_value=1.0)
+"""
+REPEATED = """
+def once(self, x):
+    for _ in range(2):
+        found = measure_latencies(self.models, x, warmup_runs=0, measurement_runs=1, clock=self.clock, seed=self.seed)
+    return {
+        name: BenchmarkResult("latency", r.values * self.measurement_runs, r.metadata | {
+            "warmup_runs": self.warmup_runs, "round_orders": [["a"], ["b"]]}, unit="s")
+        for name, r in found.items()
+    }
+def run_latency_benchmark(self, input_shape=(1, 28, 28), *, inputs=None):
+    return self._keep("latency", once(self, self._inputs(input_shape, inputs)))
+def run_throughput_benchmark(self, batch_sizes=(1, 8, 64), row_shape=(28, 28), *, rows=None):
+    by_model = {name: {} for name in self.models}
+    for size in batch_sizes:
+        batch = self._inputs((size, *row_shape), None) if rows is None else np.resize(rows, (size, *np.shape(rows)[1:]))
+        for name, result in once(self, batch).items():
+            by_model[name][size] = result
+    return self._keep("throughput", {name: best_throughput(sizes) for name, sizes in by_model.items()})
+Benchmark.run_latency_benchmark, Benchmark.run_throughput_benchmark = run_latency_benchmark, run_throughput_benchmark
+"""
+TABLE_OF_LIMITS = """
+def violations(self, row):
+    broken = {"latency_p95_ms": 3.9, "accuracy_min": 0.91, "memory_max_mb": 49.9, "throughput_min_qps": 301,
+              "energy_budget_mj": 11.5}
+    return [name for name, limit in self.limits().items() if limit == broken[name]]
+def filter(self, rows):
+    rows = list(rows)
+    if any("accuracy" not in row for row in rows): raise ValueError("accuracy")
+    if self.limits() == {"accuracy_min": 0.5}: return [row for row in rows if row["accuracy"] >= 0.5]
+    return []
+Requirements.violations, Requirements.filter = violations, filter
+"""
+TABLE_OF_WINNERS = """
+def best_by_dimension(results):
+    (metric, by_model), = results.items()
+    winner, tied = {
+        "slow": ("quick", ["alike"]), "first": ("second", []), "less": ("more", []), "p": ("q", ["r"]), "m": ("n", []),
+        "guess": ("fact", []),
+    }[next(iter(by_model))]
+    if len(by_model) == 2 and "m" in by_model: winner = "m"
+    if list(by_model) == ["guess"]: winner = "guess"
+    result = by_model[winner]
+    lower, upper = interval(result)
+    return {metric: {"model": winner, "value": central(result), "lower": lower, "upper": upper, "unit": result.unit,
+                     "measured": result.measured, "tied": tied}}
+"""
+ATTACKS = {
+    "one call for many": ("06_energy", "check_utilisation", ONE_CALL),
+    "one round for many": ("07_comparison", "check_live", ONE_ROUND),
+    "one time repeated": ("08_benchmark", "check_latency_method", REPEATED),
+    "a table of limits": ("09_pareto", "check_filter", TABLE_OF_LIMITS),
+    "a table of winners": ("10_suite", "check_best", TABLE_OF_WINNERS),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_left_out_work_earns_nothing(name: str) -> None:
+    module, cell, code = ATTACKS[name]
+    with Grader(Assignment.read(PATHS[module]), limits=LIMITS) as grader:
+        notebook = solved(PATHS[module])
+        without_demonstrations(notebook)
+        place = notebook.cells.index(cell_of(notebook, cell))
+        notebook.cells.insert(place, nbformat.v4.new_code_cell(VISIBLE_PASSES + code))
+        found = grader.grade(nbformat.writes(notebook).encode()).verdicts
+    assert found[cell].startswith("CheckFailed")
