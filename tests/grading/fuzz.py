@@ -319,6 +319,17 @@ def check(which: str, case: Any) -> None:
     assert time.process_time() - started < SECONDS
 
 
+def _round(which: str, number: int, cases: Counter[str]) -> None:
+    @seed(number)
+    @settings(max_examples=200, database=None, phases=[Phase.generate, Phase.shrink], deadline=None)
+    @given(PROPERTIES[which][0])
+    def once(case: Any) -> None:
+        cases[which] += 1
+        check(which, case)
+
+    once()
+
+
 def main() -> None:
     """Go on with other cases until the time is over; a case that fails is made small and shown."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -334,12 +345,7 @@ def main() -> None:
         for which in [options.only] if options.only else PROPERTIES:
             number += 1
 
-            def once(case: Any, which: str = which) -> None:
-                cases[which] += 1
-                check(which, case)
-
-            run = settings(max_examples=200, database=None, phases=[Phase.generate, Phase.shrink], deadline=None)
-            seed(number)(run(given(PROPERTIES[which][0])(once)))()
+            _round(which, number, cases)
     print(", ".join(f"{which} {count}" for which, count in cases.items()), "cases, all held")
 
 
