@@ -187,6 +187,8 @@ def report_lines(report: Report) -> Iterator[str]:
         }
         for base in [*(base for base in report.cells if base.usual < ONE_WAY), report.whole]
     ).text()
+    if any(base.assumed for base in report.cells):
+        yield "\nAssumed: from the cell's length, as too few are no copies of the reference or of each other."
     if alike := [base.cell for base in report.cells if base.usual >= ONE_WAY]:
         yield f"\nThere is hardly more than one way to write {', '.join(alike)}."
     others = f", and with {report.earlier} of earlier years" if report.earlier else ""
