@@ -12,7 +12,22 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import agrees, draw, expect, holds, judges, number, refuses, same, shuffled, words
+from autograder.checks import (
+    agrees,
+    draw,
+    entries,
+    expect,
+    holds,
+    items,
+    judges,
+    numbers,
+    plain,
+    refuses,
+    same,
+    shown,
+    shuffled,
+    words,
+)
 from tinybench.dependence import batch_medians
 from tinybench.result import BenchmarkResult, bca_interval, percentile_interval, tukey_outliers
 
@@ -24,9 +39,9 @@ def values_are_guarded(student: Any) -> None:
     """Numbers pass in order, anything else is refused with its index."""
     rng = draw()
     whole, drawn = rng.integers(-50, 50, 2), rng.normal(0, 1e3, 2)
-    kept = student.check_values(iter([int(whole[0]), float(drawn[0]), drawn[1], whole[1]]))
+    kept = items(student.check_values(iter([int(whole[0]), float(drawn[0]), drawn[1], whole[1]])), "check_values")
     same(kept, [whole[0], drawn[0], drawn[1], whole[1]], "check_values of ints, floats and NumPy numbers")
-    expect(all(type(value) is float for value in kept), "check_values should return plain floats")
+    expect(all(isinstance(value, float) for value in kept), "check_values should return plain floats")
     size = int(rng.integers(40, 60))
     for bad in (NAN, INF, -INF, "1.0", None, True, [1.0], 1j):
         # two digits, so that an index is not in a message by accident
@@ -45,9 +60,15 @@ def moments_are_exact(student: Any) -> None:
         exact = [Fraction(value) for value in values]
         mean = sum(exact) / len(exact)
         variance = sum((value - mean) ** 2 for value in exact) / (len(exact) - 1)
-        got_mean, got_std = student.mean_and_std(values)
+        got_mean, got_std = numbers(student.mean_and_std(values), "mean_and_std", 2)
         same(got_mean, mean, "the mean", rel=1e-14)
-        same(got_std, math.sqrt(variance), "the deviation", "divide by n − 1; subtract the mean before squaring")
+        same(
+            got_std,
+            math.sqrt(variance),
+            "the deviation",
+            "divide by n − 1; subtract the mean before squaring",
+            rel=1e-7,
+        )
     agrees(student.mean_and_std, (7.5, 0.0), [[7.5]])
 
 
@@ -135,25 +156,27 @@ def bootstrap_resamples(student: Any) -> None:
             got = student.bootstrap_interval(values, statistic, confidence, seed=11, resamples=3000)
             tail = (1 - confidence) / 2
             chance = 5 * math.sqrt(tail * (1 - tail) * (1 / 3000 + 1 / 6000))  # of both simulations together
-            for end, mine, at in zip(("lower", "upper"), got, (tail, 1 - tail), strict=True):
+            ends = numbers(got, "the interval", 2)
+            for end, mine, at in zip(("lower", "upper"), ends, (tail, 1 - tail), strict=True):
                 low, high = np.quantile(truth.bootstrap_distribution, [at - chance, at + chance])
-                plain = number(mine, f"the {end} end")
                 expect(
-                    low - 1e-9 <= plain <= high + 1e-9,
+                    low - 1e-9 <= mine <= high + 1e-9,
                     f"the {end} end for {statistic.__name__} at {confidence}: expected {low:.6g} to {high:.6g}, got "
-                    f"{plain:.6g}; resample with replacement at the full size and take the middle of the replicas",
+                    f"{mine:.6g}; resample with replacement at the full size and take the middle of the replicas",
                 )
-    first, again, other = (student.bootstrap_interval(values, np.mean, seed=s, resamples=200) for s in (1, 1, 2))
-    same(again, list(first), "the interval of the same seed")
-    expect(list(other) != list(first), "another seed should give slightly another interval: pass it to default_rng")
-    calls: list[int] = []
+    interval = partial(student.bootstrap_interval, values, np.mean, resamples=200)
+    first, again, other = (numbers(interval(seed=s), "the interval", 2) for s in (1, 1, 2))
+    same(again, first, "the interval of the same seed")
+    expect(other != first, "another seed should give slightly another interval: pass it to default_rng")
+    sizes: list[int] = []
 
     def first_value(sample: Any) -> float:
-        calls.append(len(sample))
-        return float(sample[0])
+        drawn = numbers(sample, "what the statistic gets")
+        sizes.append(len(drawn))
+        return drawn[0]
 
     student.bootstrap_interval(values, first_value, resamples=150)
-    expect(calls.count(60) >= 150, f"150 resamples of all 60 values expected, got {len(calls)} of {set(calls)} values")
+    expect(sizes.count(60) >= 150, f"150 resamples of all 60 values expected, got {len(sizes)} of {set(sizes)} values")
 
 
 @judges("tukey_outliers")
@@ -204,7 +227,9 @@ def result_summarises(student: Any) -> None:
     holds(result, truth, "result", rel=1e-7)
     single = {"std": 0.0, "ci_lower": 2.0, "ci_upper": 2.0}
     holds(student.BenchmarkResult("latency", [2.0]), single, "the result of one value")
-    expect(isinstance(student.BenchmarkResult("x", (1, 2)).values, list), "values should be kept as a list")
+    kept = student.BenchmarkResult("x", (1, 2)).values
+    expect(type(kept) is list, f"values should be kept as a list, not as {type(kept).__name__}")
+    same(kept, [1.0, 2.0], "values")
     refuses(student.BenchmarkResult, ("latency", [1.0, NAN]), mentions="1")
     refuses(student.BenchmarkResult, ("latency", []))
 
@@ -246,22 +271,22 @@ def results_survive_json(student: Any) -> None:
         return BenchmarkResult(**given), given
 
     truth, given = made(9)
-    text = json.dumps(student.BenchmarkResult(**given).to_dict(), allow_nan=False)
+    text = json.dumps(entries(student.BenchmarkResult(**given).to_dict(), "to_dict()"), allow_nan=False)
     data = json.loads(text)
     for name, value in truth.to_dict().items():
         expect(name in data, f"to_dict() should also hold {name}, for those who read the file")
         _identical(data[name], value, f"to_dict()[{name!r}]")
     other, _ = made(int(rng.integers(5, 12)))
-    plain = BenchmarkResult(metric, rng.lognormal(0, 1, 4).tolist())
+    bare = BenchmarkResult(metric, rng.lognormal(0, 1, 4).tolist())
     # besides the student's own text, one that the student's code has not written, and so cannot remember
     for written, result, what in (
         (json.loads(text), truth, "after a round trip"),
         (other.to_dict(), other, "after a round trip"),
-        ({"metric_name": metric, "values": plain.values}, plain, "of a dict of a name and values"),
+        ({"metric_name": metric, "values": bare.values}, bare, "of a dict of a name and values"),
     ):
         copy = student.BenchmarkResult.from_dict(json.loads(json.dumps(written)))
         for name, value in result.to_dict().items():
-            _identical(getattr(copy, name), value, f"{name} {what}")
+            _identical(plain(getattr(copy, name)), value, f"{name} {what}")
     refuses(student.BenchmarkResult.from_dict, ({"metric_name": "x"},), mentions="values")
     cases = (([1.0e6, 1.2e6], "B"), (other.values, "J"), ([x / 1e3 for x in truth.values], "s"))
 
@@ -273,7 +298,8 @@ def results_survive_json(student: Any) -> None:
 
 def _identical(got: Any, truth: Any, what: str) -> None:
     """Fail unless two pieces of JSON are the same to the last bit."""
-    expect(got == truth and repr(got) == repr(truth), f"{what} should be {truth!r}, it is {got!r}")
+    written, true = (json.dumps(value, sort_keys=True, default=shown) for value in (got, truth))
+    expect(written == true, f"{what} should be {true}, it is {written}")
 
 
 def answer_understanding(student: Any) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from autograder.checks import FakeClock, draw, expect, judges, refuses, same, words
+from autograder.checks import FakeClock, draw, expect, judges, number, refuses, same, words
 
 TICK = 2.0**-20  # sums and differences of such steps are exact in floating point
 
@@ -94,11 +94,15 @@ def timer_is_made(student: Any) -> None:
     clock = ShownClock(first, first + then)
     timer = student.precise_timer(clock)
     expect(clock.reads == 0, "__init__ read the clock; the block's begin does: keep the function, without parentheses")
+    same(timer._start, None, "_start of a new timer", "it is not running yet")
     _has_nothing(timer, "of a timer that was never used")
-    same(_elapsed(timer), then, f"a block from {first} to {first + then} s", "keep the clock that was handed in")
-    _block(student.precise_timer(clock=ShownClock(0.0, 1.0)))
-    default = "a timer without a clock uses time.perf_counter, the default of the parameter"
-    expect(_elapsed(student.precise_timer()) >= 0, default)
+    for made in (timer, student.precise_timer(clock=ShownClock(first, first + then))):
+        kept = made._clock
+        cause = "keep the clock that was handed in, the function itself"
+        same([kept(), kept()], [first, first + then], "two readings of _clock", cause)
+    kept = student.precise_timer()._clock
+    before, after = number(kept(), "a reading"), number(kept(), "a reading")
+    expect(before <= after, "a timer without a clock uses time.perf_counter, the default of the parameter")
     for bad in (12.5, None, "perf_counter", int(rng.integers(100, 10**6)), *words(rng, 1)):
         refuses(student.precise_timer, bad, error=TypeError, mentions=repr(bad))
 
@@ -109,30 +113,26 @@ def timer_starts(student: Any) -> None:
     for low, high in _drawn_blocks():
         clock = ShownClock(low, high)
         timer = student.precise_timer(clock)
-        with timer as handed:
-            expect(handed is timer, "__enter__ should return self: it is what stands after `as`")
-            same(clock.reads, 1, "the readings of the clock by __enter__")
-        same(timer.elapsed, high - low, "elapsed")
+        expect(timer.__enter__() is timer, "__enter__ should return self: it is what stands after `as`")
+        same(clock.reads, 1, "the readings of the clock by __enter__")
+        same(timer._start, low, "_start", "the clock's reading, in seconds")
+        _has_nothing(timer, "of a timer that runs")
+        refuses(timer.__enter__, error=RuntimeError, what="starting a timer that is running")
+        same(clock.reads, 1, "the readings of the clock after a refused start", "refuse before you touch the clock")
+        same(timer._start, low, "_start after a refused start", "leave the running measurement as it is")
 
-    stale = []
+    stale = list[Any]()
 
     def watching_clock() -> float:
-        try:
-            stale.append(timer.elapsed)
-        except RuntimeError:
-            stale.append(None)
-        return float(len(stale))
+        stale.append(timer._elapsed)
+        return 7.0
 
     timer = student.precise_timer(watching_clock)
-    _block(timer)
-    _block(timer)
+    timer._elapsed = 2.0  # as a block before leaves it
+    timer.__enter__()
     cause = "forget the first measurement before reading the clock, which comes last"
-    same(stale[2], None, "elapsed while __enter__ reads the clock for the second use", cause)
-
-    timer = student.precise_timer(ShownClock(1.0, 6.0, 7.0, 9.0))
-    refuses(partial(_block, timer, partial(_block, timer)), error=RuntimeError, what="starting a timer that is running")
-    same(timer.elapsed, 5.0, "the outer block after a refused inner start", "refuse before you touch clock or _start")
-    same(_elapsed(timer), 2.0, "the next use after a refused start")
+    same(stale, [None], "_elapsed while __enter__ reads the clock for the second use", cause)
+    same(timer._start, 7.0, "_start of the second use")
 
 
 @judges("precise_timer.__exit__")
@@ -150,15 +150,19 @@ def timer_stops(student: Any) -> None:
         lets_through("", "return nothing from __exit__")
         same(timer.elapsed, high - low, "elapsed of a block that failed", "set it also when the block raises")
 
-    running = []
+    running = list[Any]()
 
     def watching_clock() -> float:
-        running.append(timer._start is not None)
+        running.append(timer._start)
         return float(len(running))
 
     timer = student.precise_timer(watching_clock)
     _block(timer)
-    expect(running == [False, True], "__exit__ did its books before it read the clock: read the clock first")
+    same(running, [None, 1.0], "_start at the two readings of the clock", "__exit__ reads it before it does its books")
+    timer = student.precise_timer(ShownClock(1.0, 6.0, 7.0, 9.0))
+    refuses(partial(_block, timer, partial(_block, timer)), error=RuntimeError, what="a timer in its own block")
+    same(timer.elapsed, 5.0, "the outer block after a refused inner start")
+    same(_elapsed(timer), 2.0, "the next use after a refused start")
 
     timer = student.precise_timer(ShownClock(50.25, 48.75, 60.0, 61.0, 70.5, 69.5, 80.0, 84.0))
     backwards = ["50.25", "48.75", "monotonic"]
@@ -279,15 +283,19 @@ def loops_fill_the_batch(student: Any) -> None:
 @judges("gc_paused")
 def collector_is_restored(student: Any) -> None:
     """Off inside; afterwards as before, whether it was on or off, nested, failing, or meddled with."""
-    rng = draw()
+    rng, wrong = draw(), list[str]()
 
     def paused(collector: Collector, what: str, inside: Callable[[], Any] = lambda: None) -> None:
-        before = collector.on
-        with student.gc_paused(collector):
-            expect(not collector.on, f"inside {what} the collector should be off")
+        before, steps = collector.on, list[Any]()
+        with student.gc_paused(collector):  # which might swallow a verdict that is raised inside
+            steps.append(collector.on)
             inside()
+            steps.append("ended")
         state = "on" if before else "off"
-        expect(collector.on is before, f"the collector was {state} before {what} and should be {state} after it")
+        if steps != [False, "ended"]:
+            wrong.append(f"inside {what} the collector should be off")
+        if collector.on is not before:
+            wrong.append(f"the collector was {state} before {what} and should be {state} after it")
 
     def nested(depth: int, collector: Collector) -> None:
         """Go through blocks in blocks, each of which may switch the collector on before or after the inner one."""
@@ -302,11 +310,13 @@ def collector_is_restored(student: Any) -> None:
         paused(collector, "the block")
         paused(collector, "a block around another", partial(paused, collector, "an inner block"))
         paused(collector, "a block that switches it on itself", collector.enable)
+        expect(not wrong, (wrong or [""])[0])
         refuses(_block, (student.gc_paused(collector), _fails), error=BlockFailed, what="a block that fails")
         expect(collector.on is on, f"after a block that failed collector.on should be {on}, as before")
     for depth in rng.integers(2, 6, 3).tolist():
         collector = Collector(bool(rng.random() < 0.5))
         paused(collector, "nested blocks", partial(nested, depth, collector))
+    expect(not wrong, (wrong or [""])[0])
 
 
 def answer_understanding(student: Any) -> None:

@@ -13,7 +13,21 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import FakeClock, draw, expect, holds, judges, refuses, same, words
+from autograder.checks import (
+    FakeClock,
+    draw,
+    entries,
+    expect,
+    holds,
+    items,
+    judges,
+    number,
+    numbers,
+    refuses,
+    same,
+    text,
+    words,
+)
 from tinybench.result import runs_for_percentile
 
 
@@ -67,12 +81,29 @@ class Session:
     def get_outputs(self) -> list[Any]:
         return [SimpleNamespace(name=name, type="tensor(float)") for name in self.names]
 
-    def run(self, names: list[str] | None, feed: dict[str, Any]) -> list[Any]:
-        self.fed = feed
-        return [(name, next(iter(feed.values()))) for name in (names or self.names)]
+    def run(self, names: Any, feed: Any) -> list[Any]:
+        self.fed = entries(feed, "what the session is fed")
+        asked = self.names if names is None else items(names, "the names of the outputs")
+        return [(name, next(iter(self.fed.values()))) for name in asked or self.names]
 
     def predict(self, x: Any) -> str:
         return "predict"
+
+
+def _results(found: Any) -> dict[str, Any]:
+    return entries(found, "the results by name")
+
+
+def _metadata(result: Any) -> dict[str, Any]:
+    return entries(result.metadata, "metadata")
+
+
+def _orders(found: Any) -> list[list[str]]:
+    return [[text(name, "a name in an order") for name in items(order, "an order")] for order in items(found, "orders")]
+
+
+def _is_array(value: Any, dtype: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == dtype
 
 
 def _fitting(rng: np.random.Generator, seconds: float, most: int) -> tuple[float, int]:
@@ -100,14 +131,17 @@ def models_become_callables(student: Any) -> None:
     data = draw().normal(size=(3, 2))
     for kind, dtype in (("float", np.float32), ("double", np.float64), ("int64", np.int64)):
         session = Session(f"tensor({kind})")
-        output, fed = student.as_callable(session)(data)
+        output = items(student.as_callable(session)(data), "what a session's call returns", 2)[0]
         same(list(session.fed), ["in0"], "the names of what is fed to a session whose input is in0")
-        expect(fed.dtype == dtype, f"tensor({kind}) takes {np.dtype(dtype)}, fed was {fed.dtype}")
+        fed = session.fed["in0"]
+        told = getattr(fed, "dtype", type(fed).__name__)
+        expect(_is_array(fed, dtype), f"tensor({kind}) takes an array of {np.dtype(dtype)}, fed was {told}")
         expect(np.array_equal(fed, data.astype(dtype)), "the values fed differ from the array given")
         same(output, "scores", "the output", "the last one is due: probabilities follow labels")
     single = np.zeros((1, 2), np.float32)
     session = Session(outputs=("logits",))
-    same(student.session_call(session)(single)[0], "logits", "the output of a session with this one")
+    got = items(student.session_call(session)(single), "what a session's call returns", 2)
+    same(got[0], "logits", "the output of a session with this one")
     expect(session.fed["in0"] is single, "an array of the right dtype should be fed as it is, without a copy")
     bad = ("model.onnx", 3, None, object())
     refuses(student.as_callable, *bad, error=TypeError, mentions=["predict_proba", "forward"])
@@ -119,7 +153,6 @@ def every_call_is_timed(student: Any) -> None:
     durations = draw().uniform(0.001, 0.1, 20).tolist()
     model, marker = Model(*durations, clock=Clock(1000.0)), object()
     got = student.timed_calls(model, marker, 20, model.clock)
-    expect(type(got) is list, f"timed_calls should return a list, not {type(got).__name__}")
     same(got, durations, "timed_calls", "one value for each call, in order", rel=1e-6)
     same(len(model.inputs), 20, "the calls of 20 runs")
     expect(all(x is marker for x in model.inputs), "the call should get x")
@@ -156,7 +189,7 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
         expect(took < max(0.4, 8 * seconds), f"{what}; stop when it no longer falls")
         holds(report, {"calls": calls, "seconds": took}, "report", "count every call", rel=1e-6)
         holds(report, {"median": seconds, "settled": True}, "report", "this model is steady", rel=1e-3)
-        expect(all(x == "x" for x in model.inputs), "the call should get the inputs")
+        same(model.inputs, ["x"] * calls, "the inputs that the call got")
 
     def warmed(*seconds: float, **more: Any) -> tuple[Any, int, float]:
         """Return the report, the calls and the seconds of a warm-up."""
@@ -172,10 +205,10 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
     expect(took >= shortest - 1e-9, f"min_seconds={shortest}, and you stopped after {took:.2f} s")
     top = float(rng.uniform(0.008, 0.012))
     report = warmed(*(top * max(0.2, 0.97**i) for i in range(100)))[0]
-    same(report["median"], 0.2 * top, "the last median of a model that falls", "go on while medians fall", rel=0.15)
+    holds(report, {"median": 0.2 * top}, "report of a model that falls", "go on while medians fall", rel=0.15)
     report, _, took = warmed(*(0.9**i for i in range(300)), max_seconds=longest)
     expect(took < longest + 3.5, f"max_seconds={longest:.3g}, and it ran for {took:.1f} s")
-    same(report["settled"], False, "report['settled'] of a model that was still falling at max_seconds")
+    holds(report, {"settled": False}, "report of a model that was still falling at max_seconds")
     took = warmed(0.001, max_seconds=0.03)[2]
     expect(took < 0.038, f"max_seconds=0.03 and calls of 1 ms, and it ran for {1e3 * took:.0f} ms: blocks of 6 ms each")
     plain = Model(0.02)
@@ -204,7 +237,7 @@ def latency_is_warm_and_described(student: Any) -> None:
     durations = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, *draw().uniform(0.020, 0.021, 4000).tolist()]
     model = Model(*durations)
     result = measured(model, warmup_runs=6, measurement_runs=30)
-    calls, notes = len(model.inputs), result.metadata
+    calls, notes = len(model.inputs), _metadata(result)
     same(result.values, durations[calls - 30 : calls], "values", "the last 30 calls, each timed once", rel=1e-6)
     holds(result, {"unit": "s", "metric_name": "latency"}, "result")
     expected = {"input_shape": [16, 5], "input_dtype": "float64", "batch_size": 16, "timer_overhead": 0.0}
@@ -219,29 +252,32 @@ def latency_is_warm_and_described(student: Any) -> None:
     model = Model(0.05)
     measured(model, warmup_runs=40, measurement_runs=1)
     expect(len(model.inputs) >= 41, f"warmup_runs=40 and 1 run are at least 41 calls, you made {len(model.inputs)}")
-    took = measured(Model(0.001)).metadata["warmup"]["seconds"]
+    report = entries(_metadata(measured(Model(0.001)))["warmup"], "metadata['warmup']")
+    took = number(report["seconds"], "the seconds of the warm-up")
     expect(took >= 0.1 - 1e-9, f"the warm-up lasted {took:.3f} s; without other orders warm_up takes at least 100 ms")
     cold = measured(Model(0.7, 2e-6), x[0], warmup_runs=0, measurement_runs=3)
     same(cold.values, [0.7, 2e-6, 2e-6], "cold values", "warmup_runs=0: no call before them, no inner loop", rel=1e-6)
     holds(cold.metadata, {"batch_size": 1, "loops": 1}, "metadata", "one vector is a batch; no loops without warm-up")
     # slow calls use up the 10 s of warm-up: judged from outside, each call of a fake is a message
     short = measured(Model(5.0, 5.0, 5.0, 4e-6), warmup_runs=3, measurement_runs=7)
-    same(short.metadata["loops"], 5, "loops of a call of 4 µs", "calibrate_loops(…, 10e-6): 5 calls last 20 µs")
+    holds(short.metadata, {"loops": 5}, "metadata of a call of 4 µs", "calibrate_loops(…, 10e-6): 5 calls last 20 µs")
     same(short.values, [4e-6] * 7, "values of a call of 4 µs", "seconds per call", rel=1e-3)
     longer = measured(Model(5.0, 5.0, 5.0, 12e-6), warmup_runs=3)
-    same(longer.metadata["loops"], 1, "loops of a call of 12 µs")
+    holds(longer.metadata, {"loops": 1}, "metadata of a call of 12 µs")
     counted = measured(Model(0.01), [[1.0, 2.0]])
     same(counted.count, 10, "the measurements without measurement_runs")
-    same(counted.metadata["input_shape"], [1, 2], "input_shape of a list", "ask describe_input")
-    _, loops, notes = student.prepare((tiny := Model(5.0, 5.0, 4e-6)), x, 3, tiny.clock)
-    same([loops, notes["loops"]], [5, 5], "loops that prepare finds for 4 µs", "calibrate_loops(…, 10e-6)")
-    holds(notes, {"input_shape": [16, 5], "batch_size": 16}, "metadata of prepare", "describe_input")
+    holds(counted.metadata, {"input_shape": [1, 2]}, "metadata of a list", "ask describe_input")
+    _, loops, notes = items(
+        student.prepare((tiny := Model(5.0, 5.0, 4e-6)), x, 3, tiny.clock), "what prepare returns", 3
+    )
+    same(loops, 5, "loops that prepare finds for 4 µs", "calibrate_loops(…, 10e-6)")
+    holds(notes, {"loops": 5, "input_shape": [16, 5], "batch_size": 16}, "metadata of prepare", "describe_input")
     brief = Model(0.01)
     student.prepare(brief, x, 2, brief.clock, max_seconds=0.03)
     expect(len(brief.inputs) < 6, f"max_seconds=0.03 and calls of 10 ms are 3 calls, you made {len(brief.inputs)}")
     grown = Model(0.01)
     copies = measured(grown, [1, 2], setup=list, measurement_runs=3)
-    expect(copies.metadata["setup"] == "list", "setup should go to made_ready, as sync should")
+    holds(copies.metadata, {"setup": "list"}, "metadata", "setup should go to made_ready, as sync should")
     fresh = Model(0.01)
     latency = partial(student.measure_latency, clock=fresh.clock)
     bad: list[Any] = [{"measurement_runs": runs} for runs in (0, -3, 2.0)]
@@ -258,12 +294,13 @@ def summary_has_tails(student: Any) -> None:
     rng = draw()
     for n, confidence in itertools.product((1, 5, 40, 400), (0.95, 0.8)):
         values = rng.lognormal(-7, 1, n).tolist()
-        summary = student.latency_summary(student.BenchmarkResult("latency", values, confidence=confidence))
-        tail, intervals, reasons = (1 - confidence) / 2, summary["intervals"], summary["reasons"]
+        result = student.BenchmarkResult("latency", values, confidence=confidence)
+        summary, tail = entries(student.latency_summary(result), "the summary"), (1 - confidence) / 2
+        intervals, reasons = (entries(summary.get(name), f"summary[{name!r}]") for name in ("intervals", "reasons"))
         for q in (50, 90, 95, 99):
             key, below = f"p{q}", np.arange(n)
             where = f"{key} of {n} values at {confidence:.0%}"
-            same(summary[key], np.percentile(values, q), where)
+            holds(summary, {key: np.percentile(values, q)}, f"summary of {n}")
             enough = max((q / 100) ** n, (1 - q / 100) ** n) <= tail
             same(key in intervals, enough, f"that there is an interval for {where}")
             same(key in reasons, not enough, f"that there is a reason for {where}", "only where is no interval")
@@ -274,7 +311,8 @@ def summary_has_tails(student: Any) -> None:
                 same(intervals[key], ends, f"interval of {where}", "use the result's confidence")
             else:
                 takes = str(runs_for_percentile(q, confidence))
-                expect(takes in reasons[key], f"the reason of {where} should say how many it takes: {takes}")
+                reason = text(reasons[key], f"reasons[{key!r}]")
+                expect(takes in reason, f"the reason of {where} should say how many it takes: {takes}")
         jitter = float(np.mean(np.abs(np.diff(values)))) if n > 1 else 0.0
         cause = "mean |difference| of neighbours; 0 for one"
         holds(summary, {"max": max(values), "jitter": jitter}, f"summary of {n}", cause)
@@ -293,7 +331,10 @@ def shapes_must_agree(student: Any) -> None:
     rng = draw()
     first, second, third, stranger = words(rng, 4)
     models = {second: len, first: len, third: len}
-    inputs = partial(student.inputs_by_model, models)
+
+    def inputs(given: Any) -> dict[str, Any]:
+        return entries(student.inputs_by_model(models, given), "the inputs")
+
     rows, columns, more = rng.integers((2, 2, 1), (9, 9, 5)).tolist()
     x = rng.random((rows, columns))
     got = inputs(x)
@@ -302,11 +343,15 @@ def shapes_must_agree(student: Any) -> None:
     named: dict[str, Any] = {first: x, second: x.astype(np.float32), third: x.tolist()}
     got = inputs(named)
     same(list(got), list(models), "the order of inputs by name")
-    expect(got[second].dtype == np.float32 and got[first] is x, "each model should get its own array, with its dtype")
-    expect(got[third] == x.tolist() and not hasattr(got[third], "dtype"), "a list stays a list")
+    own = got[first] is x and _is_array(got[second], np.float32)
+    expect(own, "each model should get its own array, with its dtype")
+    expect(type(got[third]) is list, f"a list stays a list, and does not become {type(got[third]).__name__}")
+    same(got[third], x.tolist(), "the input of a model that was given a list")
     feed = {stranger: x, "mask": x}
     got = inputs(feed)
-    expect(all(list(value) == list(feed) for value in got.values()), "a dictionary without a model's name is the input")
+    same(list(got), list(models), "the order of inputs that are a dictionary")
+    for name in models:
+        same(got[name], feed, f"the input of {name}", "a dictionary without a model's name is itself the input")
     wider = (rows, columns + more)
     shapes = [str(wider), str((rows, columns)), third]
     refuses(inputs, ({**named, third: np.ones(wider)},), mentions=shapes, what="inputs of different shapes")
@@ -322,7 +367,7 @@ def shapes_must_agree(student: Any) -> None:
 def orders_are_shuffled(student: Any) -> None:
     """Every order is equally likely (chi-squared), each name comes once, seeds decide."""
     names = ["x", "y", "z"]
-    orders = student.round_orders(names, 1200, seed=int(draw().integers(1000)))
+    orders = _orders(student.round_orders(names, 1200, seed=int(draw().integers(1000))))
     same(len(orders), 1200, "the number of orders for 1200 rounds")
     expect(all(sorted(order) == names for order in orders), "every round should hold each name once")
     counts = Counter(map(tuple, orders))
@@ -333,7 +378,7 @@ def orders_are_shuffled(student: Any) -> None:
     expect(120 < repeats < 290, f"an order should follow itself in about 200 of 1200 rounds, yours does in {repeats}")
     expect(names == ["x", "y", "z"], "the list of names given should stay as it was")
     seeds: list[dict[str, int]] = [{"seed": 7}, {"seed": 7}, {"seed": 8}, {}, {}]
-    one, again, other, fresh, new = (student.round_orders(names, 20, **seed) for seed in seeds)
+    one, again, other, fresh, new = (_orders(student.round_orders(names, 20, **seed)) for seed in seeds)
     expect(one == again, "the same seed should give the same orders")
     expect(one != other, "another seed should give other orders")
     expect(fresh != new, "without a seed the orders should be fresh each time")
@@ -355,10 +400,10 @@ def rounds_pair(student: Any) -> None:
     count, batch, seed = rng.integers((20, 2, 0), (30, 6, 1000)).tolist()
     x = np.ones((batch, 2), np.float32)
     given, own = {"a": x, "b": x.astype(float), "c": x}, {"clock": clock, "seed": seed}
-    results = student.measure_latencies(models, given, warmup_runs=2, measurement_runs=count, **own)
+    results = _results(student.measure_latencies(models, given, warmup_runs=2, measurement_runs=count, **own))
     same(list(results), ["a", "b", "c"], "the results, in the models' order")
-    notes = {name: result.metadata for name, result in results.items()}
-    orders = notes["a"]["round_orders"]
+    notes = {name: _metadata(result) for name, result in results.items()}
+    orders = _orders(notes["a"]["round_orders"])
     same(len(orders), count, "the number of orders in metadata['round_orders']")
     before, during = log[: -3 * count], log[-3 * count :]
     same(during, [name for order in orders for name in order], "the calls", "each once a round, in the recorded order")
@@ -369,25 +414,27 @@ def rounds_pair(student: Any) -> None:
         holds(results[name], {"unit": "s"}, f"result of {name}")
         holds(notes[name], {"model": name, **kept}, f"metadata of {name}")
     holds(notes["b"], {"input_dtype": "float64"}, "metadata of b", "describe each model's own input")
-    dtypes = [models[name].inputs[-1].dtype for name in "ab"]
-    expect(dtypes == [np.float32, np.float64], "each model should get its own input")
-    again = student.measure_latencies(models, x, measurement_runs=3, **own)
-    marks, other = {notes[name]["pairing"] for name in notes}, again["a"].metadata["pairing"]
+    for name, dtype in (("a", np.float32), ("b", np.float64)):
+        expect(_is_array(models[name].inputs[-1], dtype), "each model should get its own input")
+    again = _results(student.measure_latencies(models, x, measurement_runs=3, **own))
+    every = [notes, {"again": _metadata(again["a"])}]
+    marks, [other] = ({text(note["pairing"], "metadata['pairing']") for note in some.values()} for some in every)
     same(len(marks), 1, "the number of pairing marks in one session")
     expect(other not in marks, "two sessions do not pair: each needs a mark of its own, even with the same seed")
     shown = list[int]()
 
     def bar(rounds: Any) -> Any:
-        shown.append(len(list(rounds)))
-        return rounds
+        wrapped = items(rounds, "what progress wraps")
+        shown.append(len(wrapped))
+        return wrapped
 
-    wrapped = student.measure_latencies(models, x, measurement_runs=4, clock=clock, progress=bar)
+    wrapped = _results(student.measure_latencies(models, x, measurement_runs=4, clock=clock, progress=bar))
     same([*shown, wrapped["a"].count], [4, 4], "the rounds", "progress should wrap the list of all 4 rounds, once")
 
     clock = Clock()
     durations = {name: rng.uniform(0.005, 0.05, 6).tolist() for name in ("a", "b")}
     drifting, _ = named(durations, clock)
-    results = student.measure_latencies(drifting, x, warmup_runs=0, measurement_runs=6, clock=clock)
+    results = _results(student.measure_latencies(drifting, x, warmup_runs=0, measurement_runs=6, clock=clock))
     cause = "value i of every result is from round i; warmup_runs=0 makes no other call"
     for name, each in durations.items():
         same(results[name].values, each, f"values of {name}", cause, rel=1e-6)
@@ -397,22 +444,23 @@ def rounds_pair(student: Any) -> None:
     ticking, took = Clock(tick=0.001), float(rng.uniform(0.05, 0.2))
     dear = {name: Model(took, clock=ticking) for name in ("a", "b")}
     for mode in ("as_served", "hot"):
-        values = student.measure_latencies(dear, x, measurement_runs=2, clock=ticking, mode=mode)["b"].values
+        dearer = _results(student.measure_latencies(dear, x, measurement_runs=2, clock=ticking, mode=mode))
+        values = dearer["b"].values
         same(values, [took] * 2, f"values by a clock that costs 1 ms, mode {mode}", "take its overhead off", rel=1e-6)
     clock = Clock()
     slow, limit = {name: Model(1.0, clock=clock) for name in ("a", "b")}, float(rng.uniform(7, 9))
-    results = student.measure_latencies(slow, x, measurement_runs=50, clock=clock, max_seconds=limit)
+    results = _results(student.measure_latencies(slow, x, measurement_runs=50, clock=clock, max_seconds=limit))
     expect(clock.now <= limit, f"max_seconds={limit:.1f}, but it took {clock.now:.1f} s: see record.in_time")
-    expect(results["a"].count > 1, "with max_seconds there should be as many rounds as fit in")
-    fresh = student.measure_latencies(slow, [1], measurement_runs=2, clock=clock, setup=list)["a"]
-    holds(fresh.metadata, {"setup": "list"}, "metadata", "setup and sync go to ready")
+    expect(number(results["a"].count, "count") > 1, "with max_seconds there should be as many rounds as fit in")
+    fresh = _results(student.measure_latencies(slow, [1], measurement_runs=2, clock=clock, setup=list))
+    holds(fresh["a"].metadata, {"setup": "list"}, "metadata", "setup and sync go to ready")
     clock = Clock()
     loops, took = ((2, 8e-6), (5, 4e-6), (10, 1.5e-6))[int(rng.integers(3))]  # of 1, 2, 5, … the first to last 10 µs
     took *= float(rng.uniform(0.8, 1.2))
     tiny = {name: Model(5.0, 5.0, 5.0, took, clock=clock) for name in ("a", "b")}
-    results = student.measure_latencies(tiny, x, warmup_runs=3, measurement_runs=4, clock=clock)
+    results = _results(student.measure_latencies(tiny, x, warmup_runs=3, measurement_runs=4, clock=clock))
     what = f"of a call of {1e6 * took:.2f} µs"
-    same(results["a"].metadata["loops"], loops, f"loops {what}", "use the loops that prepare found")
+    holds(results["a"].metadata, {"loops": loops}, f"metadata {what}", "use the loops that prepare found")
     same(results["b"].values, [took] * 4, f"values {what}", rel=1e-3)
 
 
@@ -423,7 +471,7 @@ def hot_blocks_are_hot(student: Any) -> None:
 
     def hot(model: Model, loops: int = 1, **more: Any) -> tuple[Any, int]:
         """Return the median and the number of calls."""
-        subject = student.made_ready({"": model}, {"": None}, 0, model.clock)[""]
+        subject = entries(student.made_ready({"": model}, {"": None}, 0, model.clock), "what is ready")[""]
         subject.loops = loops
         return student.hot_median(subject, **more), len(model.inputs)
 
@@ -453,13 +501,15 @@ def hot_blocks_are_hot(student: Any) -> None:
     models, log = named({name: [took] for name, (took, _) in fits.items()}, clock)
     count, seed = rng.integers((4, 0), (9, 1000)).tolist()
     settings = {"measurement_runs": count, "mode": "hot", "seed": seed, "clock": clock}
-    results = student.measure_latencies(models, np.ones((1, 1)), **settings)
+    results = _results(student.measure_latencies(models, np.ones((1, 1)), **settings))
     before = [len(models[name].inputs) - count * (2 + calls) for name, (_, calls) in fits.items()]
     expect(min(before) >= 3, "mode='hot' makes 2 untimed calls and a block of 5 ms for each model and round")
-    same(results["a"].metadata["mode"], "hot", "metadata['mode']")
+    notes = _metadata(results["a"])
+    holds(notes, {"mode": "hot"}, "metadata")
     for name, (took, _) in fits.items():
         same(results[name].values, [took] * count, f"values of {name} in mode hot, one for each round", rel=1e-6)
-    orders = results["a"].metadata["round_orders"]
+    orders = _orders(notes["round_orders"])
+    same(len(orders), count, "the number of orders in metadata['round_orders']")
     truth = [name for order in orders for name in order for _ in range(2 + fits[name][1])]
     expect(log[-len(truth) :] == truth, "each model's two calls and its block stand together, in the recorded order")
 
@@ -470,21 +520,21 @@ def session_is_spread(student: Any) -> None:
     rng = draw()
     rounds, seed = rng.integers((15, 0), (25, 10**6)).tolist()
     seconds = float(rng.uniform(2, 9))
-    starts = np.array([student.session_starts(rounds, seconds, seed=seed + i) for i in range(150)])
-    same(starts.shape, (150, rounds), "the shape of 150 lists of starts")
+    drawn = (student.session_starts(rounds, seconds, seed=seed + i) for i in range(150))
+    starts = np.array([numbers(each, "the starts", rounds) for each in drawn])
     phases = starts / (seconds / rounds) - np.arange(rounds)
     expect(bool(np.all(abs(phases - 0.5) <= 0.5 + 1e-9)), "start i lies between i and i + 1 times seconds / rounds")
     # of right answers one in ten thousand million is further off
     expect(stats.kstest(phases.ravel(), "uniform").pvalue > 1e-10, "within its slot a start should be uniformly random")
     expect(abs(float(np.corrcoef(phases[:, 0], phases[:, 1])[0, 1])) < 0.5, "each start should be drawn on its own")
-    one, again = (list(student.session_starts(5, 1.0, seed=seed)) for _ in "12")
+    one, again = (numbers(student.session_starts(5, 1.0, seed=seed), "the starts", 5) for _ in "12")
     same(again, one, "starts of the same seed")
 
     clock, slept, called = Clock(100.0), list[float](), list[float]()
 
-    def sleep(wait: float) -> None:
-        slept.append(wait)
-        clock.now += wait
+    def sleep(wait: Any) -> None:
+        slept.append(number(wait, "the time to sleep", finite=True))
+        clock.now += slept[-1]
 
     took, calls = _fitting(rng, 0.005, 4)
 
@@ -496,24 +546,26 @@ def session_is_spread(student: Any) -> None:
     x, seconds, each = np.ones((batch, 2)), float(rng.uniform(6, 12)), 2 + calls
     session = partial(student.measure_session_latency, clock=clock, sleep=sleep)
     result = session(model, x, rounds=rounds, seconds=seconds, seed=seed)
-    notes = result.metadata
-    noted = [float(start) for start in notes["round_starts"]]
+    notes = _metadata(result)
+    noted = numbers(notes["round_starts"], "metadata['round_starts']", rounds)
     apart = np.diff(called[-rounds * each :: each])
     same(np.diff(noted), apart, "steps of round_starts", "sleep until each start; note when a round began", rel=1e-3)
     same(result.values, [took] * rounds, "round medians", rel=1e-6)
     truth = list[float]()
-    for start in student.session_starts(rounds, seconds, seed=seed):
+    for start in numbers(student.session_starts(rounds, seconds, seed=seed), "the starts", rounds):
         # a round that is due before the last one has ended begins at once
-        truth.append(max(float(start), truth[-1] + each * took if truth else 0.0))
+        truth.append(max(start, truth[-1] + each * took if truth else 0.0))
     same(noted, truth, "round_starts", "sleep until each; count from the end of the warm-up", rel=1e-6, abs=1e-9)
     expect(seconds > clock.now - 100 - truth[-1] > 0, "the session should end after its last round")
     holds(notes, {"session_seconds": truth[-1] + each * took}, "metadata", "until the last round has ended", rel=0.01)
     holds(notes, {"batch_size": batch, "order": "rounds spread over a session"}, "metadata")
-    expect(notes["warmup"]["calls"] >= 3, "what prepare says belongs in the metadata")
+    report = entries(notes["warmup"], "metadata['warmup']")
+    expect(number(report["calls"], "the calls of the warm-up") >= 3, "what prepare says belongs in the metadata")
     holds(result, {"unit": "s"}, "result")
     slept.clear()
     slow = session(Model(1.0, clock=clock), x, rounds=10, seconds=0.5)
-    expect(slow.count == 10 and min(slept, default=0) >= 0, "a slow model is never waited for: sleep positive times")
+    same(slow.count, 10, "the rounds of a slow model")
+    expect(min(slept, default=0) >= 0, "a slow model is never waited for: sleep positive times")
 
     clock = Clock()
     session(Model(1.0, clock=clock), x, rounds=10, seconds=0.5, clock=clock, max_seconds=12.0)
@@ -521,7 +573,7 @@ def session_is_spread(student: Any) -> None:
 
     def ten(model: Model) -> list[float]:
         settings = {"rounds": 10, "seconds": 1.0, "clock": model.clock, "sleep": lambda wait: None}
-        return list(student.measure_session_latency(model, x, **settings).values)
+        return numbers(student.measure_session_latency(model, x, **settings).values, "values", 10)
 
     took, slope = float(rng.uniform(0.05, 0.2)), float(rng.uniform(0.5e-6, 2e-6))
     same(ten(Model(took, tick=0.001)), [took] * 10, "medians by a clock that costs 1 ms", "take it off", rel=1e-6)
@@ -539,11 +591,11 @@ def cold_starts_are_fresh(student: Any) -> None:
     tasks: list[Any] = []
 
     def launch(task: Any) -> dict[str, float]:
-        tasks.append(task)
+        tasks.append(entries(task, "the task"))
         return rows[len(tasks) - 1]
 
     cold = partial(student.measure_cold_start, "json:loads", launch=launch)
-    results = cold(np.ones((4, 2)), repeats=9, args=("{}",), steady_calls=33)
+    results = _results(cold(np.ones((4, 2)), repeats=9, args=("{}",), steady_calls=33))
     same(len(tasks), 9, "the processes of 9 repetitions", "a fresh one for each")
     same(list(results), stages, "the stages")
     notes = {"processes": 9, "steady_calls": 33, "input_shape": [4, 2], "batch_size": 4}

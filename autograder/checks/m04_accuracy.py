@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
+from autograder.checks import agrees, draw, entries, expect, holds, items, judges, numbers, refuses, same, words
 
 NAN, INF = float("nan"), float("inf")
 
@@ -26,7 +26,7 @@ class Scores:
     def predict_proba(self, inputs: Any) -> np.ndarray:
         """Return the scores of as many rows as asked, and remember the question."""
         self.asked += 1
-        return self.scores[: len(inputs)]
+        return self.scores[: len(items(inputs, "what the model is called with"))]
 
 
 def _wilson(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -43,9 +43,9 @@ def wilson_is_wilsons(student: Any) -> None:
     cases = [(*count, confidence) for count in counts for confidence in (0.8, 0.95, 0.99)]
     cause = "z at 0.5 + confidence / 2, z²/2n and z²/4n² in the formula, all over 1 + z²/n"
     agrees(student.wilson_interval, _wilson, cases, cause, rel=1e-6, abs=1e-12)
-    lower, upper = student.wilson_interval(0, 3)[0], student.wilson_interval(3, 3)[1]
+    lower, upper = (numbers(student.wilson_interval(end, 3), "the interval", 2)[end // 3] for end in (0, 3))
     expect(lower == 0.0 and upper == 1.0, "0 of 3 should begin at exactly 0, and 3 of 3 end at exactly 1")
-    same(student.wilson_interval(353, 360), student.wilson_interval(353, 360, 0.95), "the default confidence is 0.95")
+    agrees(student.wilson_interval, _wilson, [(353, 360)], "the default confidence is 0.95", rel=1e-6)
     refuses(student.wilson_interval, (0, 0), (5, 4), (-1, 4), (0.5, 4), (1, 2, 1.5))
 
 
@@ -160,7 +160,9 @@ def accuracy_is_counted(student: Any) -> None:
     holds(result.metadata, pooled, "metadata", "add up all datasets; pooled is correct / total, no mean of fractions")
     interval = {"wilson_interval": _wilson(correct, 95, 0.9)}
     holds(result.metadata, interval, "metadata", "pooled; hand the confidence on", rel=1e-6)
-    holds(result.metadata["datasets"]["night"], {"correct": counts[1], "total": 25}, "metadata['datasets']['night']")
+    each = entries(entries(result.metadata, "metadata")["datasets"], "metadata['datasets']")
+    same(list(each), ["day", "night"], "the datasets in the metadata")
+    holds(each["night"], {"correct": counts[1], "total": 25}, "metadata['datasets']['night']")
     holds(result, {"metric_name": "accuracy", "unit": "", "confidence": 0.9}, "result")
     same(model.asked, 2, "the calls of the model", "it should run once for each dataset")
 
@@ -233,7 +235,8 @@ def recalls_are_per_class(student: Any) -> None:
         y, said = ([names[i] for i in rng.integers(0, top, 60)] for top in (3, 4))
         cause = "classes of y, sorted; over the rows whose true label it is"
         agrees(student.recall_per_class, counted, [(y, said)], cause)
-        same(list(student.recall_per_class(y, said)), sorted(set(y)), "the classes", "those of y, sorted")
+        recalls = entries(student.recall_per_class(y, said), "the recalls")
+        same(list(recalls), sorted(set(y)), "the classes", "those of y, sorted")
     refuses(student.recall_per_class, ([1, 2], [1]), ([], []), ([1, 2], ["1", "2"]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -14,7 +13,22 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
+from autograder.checks import (
+    agrees,
+    draw,
+    entries,
+    expect,
+    flag,
+    holds,
+    items,
+    judges,
+    numbers,
+    refuses,
+    same,
+    text,
+    words,
+)
+from tinybench.fresh import fresh_task
 from tinybench.heap import free_heap
 
 NAN, INF = float("nan"), float("inf")
@@ -29,9 +43,10 @@ class FakeProcess:
 
     def __init__(self, student: Any, rss: int) -> None:
         self.student = student
-        self.root = student.Path(student.tempfile.mkdtemp())
-        (self.root / "self").mkdir()
-        self.status, self.orders = self.root / "self" / "status", self.root / "self" / "clear_refs"
+        self.place = text(student.tempfile.mkdtemp(), "the name of a folder")
+        self.root, self.folder = student.Path(self.place), student.Path(self.place, "self")
+        self.folder.mkdir()
+        self.status, self.orders = (self.folder.joinpath(name) for name in ("status", "clear_refs"))
         self.rss = self.peak = rss
         self.resets, self.inputs = 0, list[Any]()
         self.orders.write_text("")
@@ -43,7 +58,7 @@ class FakeProcess:
     def __exit__(self, *_: object) -> None:
         for file in (self.status, self.orders):
             file.unlink()
-        for folder in (self.root / "self", self.root):
+        for folder in (self.folder, self.root):
             folder.rmdir()
 
     def write(self) -> None:
@@ -54,7 +69,7 @@ class FakeProcess:
 
     def use(self, peak: int, kept: int = 0) -> None:
         """Rise by `peak`, fall to what is `kept`; the mark was reset before if a 5 has been written since."""
-        if self.orders.read_text().strip() == "5":
+        if text(self.orders.read_text(), "what clear_refs holds").strip() == "5":
             self.peak, self.resets = self.rss, self.resets + 1
         self.orders.write_text("")
         self.peak = max(self.peak, self.rss + peak, self.rss + kept)
@@ -82,14 +97,16 @@ def status_is_read(student: Any) -> None:
             truth = {"VmRSS": process.rss * 1024, "VmHWM": process.peak * 1024}
             cause = "a kB of /proc is 1024 bytes; VmHWM, not VmPeak, which is virtual memory"
             same(student.read_status(process.root), truth, "read_status", cause)
-        same(student.read_status(str(process.root)), truth, "read_status of the folder as text", cause)
+        same(student.read_status(process.place), truth, "read_status of the folder as text", cause)
         student.reset_peak(process.root)
         process.use(0)
         same(process.resets, 1, "resets", "reset_peak should write 5 to self/clear_refs below the folder it is given")
         process.status.write_text("Name:\tx\nVmRSS:\t 5 kB\n")
         refuses(student.read_status, process.root, error=OSError, what="a status file without VmHWM")
         for function in (student.read_status, student.reset_peak):
-            refuses(function, process.root / "no", error=OSError, what="a folder without self/status and clear_refs")
+            refuses(
+                function, process.root.joinpath("no"), error=OSError, what="a folder without self/status and clear_refs"
+            )
 
 
 @judges("peak_added")
@@ -146,6 +163,10 @@ def python_peak_is_beside(student: Any) -> None:
     """Peaks above what was traced, with tracemalloc left as it was found."""
     tracing = student.tracemalloc
     tracing.stop()
+
+    def traces() -> bool:
+        return flag(tracing.is_tracing(), "whether tracemalloc is on")
+
     rng = draw()
     lows, highs = (500, 2 * 10**6, 10**5, 2, 2), (1000, 8 * 10**6, 3 * 10**5, 5, 5)
     side, size, length, *times = rng.integers(lows, highs).tolist()
@@ -163,11 +184,11 @@ def python_peak_is_beside(student: Any) -> None:
         got, what = student.python_peak(call, x), "the peak of a call that takes memory and gives it back"
         # 100 kB is what a message takes on its way
         same(got, truth, what, "the peak, not what is left", rel=0.01, abs=100_000)
-        expect(not tracing.is_tracing(), "tracemalloc was off, and should be off again")
+        expect(not traces(), "tracemalloc was off, and should be off again")
     same(buffers.played, 3, "the calls of call(x) in 3 measurements")
     buffers.close()
     refuses(student.python_peak, (math.sqrt, -1))
-    expect(not tracing.is_tracing(), "switch tracemalloc off also when the model raises (finally)")
+    expect(not traces(), "switch tracemalloc off also when the model raises (finally)")
     seen: list[Any] = []
     student.python_peak(seen.append, "the input")
     same(seen, ["the input"], "what call(x) is called with", "once, with x")
@@ -179,7 +200,7 @@ def python_peak_is_beside(student: Any) -> None:
         holder.ballast = b"x" * 500_000
         got, cause = student.python_peak(bytearray, 200_000), "reset the peak, and subtract what was there"
         same(got, 200_000, "the peak while somebody else traces", cause, rel=0.1)
-        expect(tracing.is_tracing(), "somebody else traces: leave it running")
+        expect(traces(), "somebody else traces: leave it running")
     finally:
         tracing.stop()
 
@@ -192,25 +213,28 @@ def memory_is_the_peak(student: Any) -> None:
     with FakeProcess(student, 30_000) as process:
         process.use(500_000)
         for warmups, runs in ((0, 4), (3, 5)):
-            needs, collections = rng.integers(100, 60_000, warmups + runs).tolist(), list[int]()
+            needs, collections = rng.integers(100, 60_000, warmups + runs).tolist(), list[Any]()
             take = process.model(*((need, 0) for need in needs), (77, 0))
             process.inputs.clear()
 
-            def model(x: Any, take: Any = take, collections: list[int] = collections) -> None:
+            def model(x: Any, take: Any = take, collections: list[Any] = collections) -> None:
                 take(x)
-                collections.append(student.gc.get_stats()[2]["collections"])
+                oldest = items(student.gc.get_stats(), "the collector's generations", 3)[2]
+                collections.append(entries(oldest, "the oldest generation")["collections"])
 
             result = student.measure_memory(model, x, warmup_runs=warmups, measurement_runs=runs, proc=process.root)
             truth, cause = [1024 * n for n in needs], "one peak for each measured call, in bytes"
             same(result.values, truth[warmups:], f"the values after {warmups} warm-up calls", cause)
             notes = {"first_call": truth[0], "heap_freed": free_heap(), "input_shape": [6, 4]}
             holds(result.metadata, notes, "metadata", "first_call: warm-up or not; free_heap(), describe_input(x)")
-            expect(all(np.array_equal(value, x) for value in process.inputs), "the model should get the inputs")
-            measured = collections[warmups : warmups + runs]
+            for value in process.inputs:
+                same(value, x, "what the model is called with")
+            measured = numbers(collections[warmups : warmups + runs], "collections before each measured run", runs)
             freed = all(later > earlier for earlier, later in pairwise(measured))
             expect(freed, "call free_heap() before each measured run: else freed blocks hide what a run needs")
             holds(result, {"metric_name": "memory", "unit": "B"}, "result")
-            expect("VmHWM" in str(result.metadata["method"]), "metadata['method'] should name VmHWM")
+            method = text(entries(result.metadata, "metadata")["method"], "metadata['method']")
+            expect("VmHWM" in method, "metadata['method'] should name VmHWM")
         notes = student.measure_memory(np.ones, 500_000, measurement_runs=2, proc=process.root).metadata
         holds(notes, {"python_peak": 4_000_000}, "metadata", "this takes 4 MB; python_peak(call, x)", rel=0.01)
         refuses(partial(student.measure_memory, 3, x, proc=process.root), error=TypeError)
@@ -231,11 +255,12 @@ def stages_are_fresh(student: Any) -> None:
     numbers = [{s: {k: int(rng.integers(1, 10**9)) for k in kinds} for s in STAGES} for _ in range(4)]
 
     def launch(task: Any) -> Any:
-        tasks.append(task)
+        tasks.append(entries(task, "the task"))
         return {"method": "by hand", "stages": numbers[len(tasks) - 1]}
 
     x = rng.normal(size=(3, 2))
-    stages = student.memory_stages("json:loads", x, repeats=4, args=("a", 2), steady_calls=7, launch=launch)
+    found = student.memory_stages("json:loads", x, repeats=4, args=("a", 2), steady_calls=7, launch=launch)
+    stages = entries(found, "the results by stage")
     same(len(tasks), 4, "the processes of 4 repetitions", "a fresh one for each")
     same(list(stages), STAGES, "the stages")
     for stage, result in stages.items():
@@ -243,34 +268,35 @@ def stages_are_fresh(student: Any) -> None:
         holds(result, {"values": truth.pop("peak"), "unit": "B", "metric_name": "memory"}, f"result of {stage}")
         notes = {**truth, "stage": stage, "method": "by hand", "processes": 4}
         holds(result.metadata, notes, f"metadata of {stage}", "one number for each process; method is what it reports")
+    truth = fresh_task("json:loads", x, ("a", 2), 7)  # compared as it is packed: nobody unpacks what a student packed
     for task in tasks:
-        same(pickle.loads(base64.b64decode(task["args"])), ("a", 2), "the arguments in a task")
-        holds(task, {"steady_calls": 7}, "task")
+        holds(task, {"args": truth["args"], "steady_calls": 7}, "task", "hand the task on that fresh_task made")
 
 
 @judges("model_size")
 def size_is_on_disk(student: Any) -> None:
     """Files, folders, external weights and pickles, byte by byte."""
     rng = draw()
-    folder, files = student.Path(student.tempfile.mkdtemp()), {}
+    top, files = text(student.tempfile.mkdtemp(), "the name of a folder"), {}
+    folder = student.Path(top)
     for place in ("deep/down", "deep"):
-        (folder / place).mkdir(parents=True, exist_ok=True)
+        folder.joinpath(place).mkdir(parents=True, exist_ok=True)
     for number, place in enumerate(("a.bin", "deep/c.dat", "deep/down/e.onnx", "empty", "m.onnx")):
         content = _external_onnx("a.bin") if place == "m.onnx" else bytes([number + 1]) * int(rng.integers(500, 5000))
         files[place] = b"" if place == "empty" else content
-        (folder / place).write_bytes(files[place])
+        folder.joinpath(place).write_bytes(files[place])
     for place, content in files.items():
         truth = len(content) + (len(files["a.bin"]) if place == "m.onnx" else 0)
         cause = "add the external_files of an ONNX model" if place == "m.onnx" else ""
-        for path, how in ((folder / place, ""), (str(folder / place), ", given as text")):
+        for path, how in ((folder.joinpath(place), ""), (f"{top}/{place}", ", given as text")):
             agrees(student.model_size, truth, [path], cause, what=f"the size of {place}{how}")
     truth = sum(map(len, files.values()))
     agrees(student.model_size, truth, [folder], "all files, in folders within it too", what="the size of a folder")
-    refuses(student.model_size, folder / "nowhere", error=FileNotFoundError)
+    refuses(student.model_size, folder.joinpath("nowhere"), error=FileNotFoundError)
     for place in files:
-        (folder / place).unlink()
+        folder.joinpath(place).unlink()
     for place in ("deep/down", "deep", ""):
-        (folder / place).rmdir()
+        folder.joinpath(place).rmdir()
     models = [({"w": rng.normal(size=3000)},), (list(range(2000)),)]
     agrees(student.model_size, lambda model: len(pickle.dumps(model, protocol=5)), models, "pickle's highest protocol")
     refuses(student.model_size, lambda x: x, error=TypeError, mentions="path", what="a model that cannot be pickled")

@@ -12,7 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import agrees, draw, expect, holds, judges, number, refuses, same, words
+from autograder.checks import (
+    agrees,
+    draw,
+    entries,
+    expect,
+    flag,
+    holds,
+    items,
+    judges,
+    number,
+    numbers,
+    refuses,
+    same,
+    text,
+    words,
+)  # fmt: skip
 
 RANGE = 262_143_328_850
 FILES = ("name", "energy_uj", "max_energy_range_uj")
@@ -23,19 +38,19 @@ UNIT = 1e-4  # J; a counter's own step is up to 61 µJ, so a wrap is known no be
 @contextmanager
 def powercap(student: Any, zones: Mapping[str, tuple[str, int, int]]) -> Iterator[Any]:
     """Write a folder like /sys/class/powercap where the student's code runs: the `FILES` of each zone."""
-    root = student.Path("/tmp") / f"powercap-{os.getpid()}-{next(COUNT)}"
-    folders = [root, root / "intel-rapl", *(root / zone for zone in zones)]  # the control type stands beside its zones
+    root = student.Path(f"/tmp/powercap-{os.getpid()}-{next(COUNT)}")
+    folders = [root, *map(root.joinpath, ["intel-rapl", *zones])]  # the control type stands beside its zones
     for folder in folders:
         folder.mkdir()
     for zone, content in zones.items():
-        for file, text in zip(FILES, content, strict=True):
-            (root / zone / file).write_text(f"{text}\n")
+        for file, value in zip(FILES, content, strict=True):
+            root.joinpath(zone, file).write_text(f"{value}\n")
     try:
         yield root
     finally:
         for zone in zones:
             for file in FILES:
-                (root / zone / file).unlink()
+                root.joinpath(zone, file).unlink()
         for folder in reversed(folders):
             folder.rmdir()
 
@@ -47,7 +62,7 @@ def package(start: int = 10, zone: str = "intel-rapl:0", name: str = "package-0"
 
 def advance(root: Any, zone: str, value: int) -> None:
     """Let a counter show another value."""
-    (root / zone / "energy_uj").write_text(f"{value}\n")
+    root.joinpath(zone, "energy_uj").write_text(f"{value}\n")
 
 
 class Machine:
@@ -80,6 +95,8 @@ class Machine:
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        seconds = number(seconds, "the seconds to sleep", finite=True)
+        expect(seconds >= 0, "nobody can sleep for less than no time")
         self.slept += seconds
         self._pass(seconds * 1.1, 0.0)
 
@@ -151,8 +168,9 @@ def packages_are_found_once(student: Any) -> None:
     ):
         with powercap(student, {zone: (name, 1, RANGE) for zone, name in zones.items()}) as root:
             for dram, truth in ((False, packages), (True, with_dram)):
-                got = [str(zone).rpartition("/")[2] for zone in student.package_domains(root, dram)]
-                expect(got == truth, f"{what}, dram={dram}: {truth} expected, got {got}")
+                told = f"{what}, dram={dram}"
+                found = items(student.package_domains(root, dram), told)
+                same([str(zone).rpartition("/")[2] for zone in found], truth, told)
     with powercap(student, package(name="psys")) as root:
         refuses(student.package_domains, root, error=FileNotFoundError, mentions=str(root))
 
@@ -163,7 +181,7 @@ def counters_are_read(student: Any) -> None:
     rng = draw()
     count, zone = int(rng.integers(RANGE)), int(rng.integers(1, 20))
     with powercap(student, package(count)) as root:
-        same(student.read_counter(root / "intel-rapl:0" / "energy_uj"), count, "read_counter", rel=0)
+        same(student.read_counter(root.joinpath("intel-rapl:0", "energy_uj")), count, "read_counter", rel=0)
     path = f"/sys/class/powercap/intel-rapl:{zone}/energy_uj"
     cause = "read with path.read_text(), and explain a PermissionError"
     read = partial(student.read_counter, Locked(path))
@@ -230,22 +248,23 @@ def best_meter_explains_itself(student: Any) -> None:
     joules, watts, source = int(rng.integers(1, 50)), float(rng.uniform(1, 9)), words(rng, 1)[0]
     with powercap(student, package()) as root:
         meter = student.best_meter(root, watts_per_core=3.0)
-        expect(bool(meter.measured), "readable counters should be used, also where watts are given")
+        expect(flag(meter.measured, "meter.measured"), "readable counters should be used, also where watts are given")
         advance(root, "intel-rapl:0", joules * 10**6 + 10)
         same(meter.read(), joules, "the joules of best_meter(root)", "pass root on", abs=UNIT)
     with powercap(student, package(name="psys")) as root:
         meter = student.best_meter(root)
-        expect(not meter.measured, "without a package nothing is measured")
-        same(str(meter.unit), "s", "the unit without watts")
-        why = str(dict(meter.details).get("not_measured_because"))
+        same(meter.measured, False, "meter.measured without a package")
+        same(meter.unit, "s", "the unit without watts")
+        why = text(entries(meter.details, "details").get("not_measured_because"), "details['not_measured_because']")
         expect(str(root) in why, "the reason should be the error's text")
-        details = dict(student.best_meter(root, watts, source).details)
+        details = student.best_meter(root, watts, source).details
         holds(details, {"watts_per_core": watts, "watts_source": source}, "details")
     with powercap(student, package()) as root:
-        counter = root / "intel-rapl:0" / "energy_uj"
+        counter = root.joinpath("intel-rapl:0", "energy_uj")
         counter.unlink()
         counter.mkdir()  # cannot be read, whoever asks
-        expect(not student.best_meter(root).measured, "a counter that cannot be read: fall back, do not fail")
+        measured = student.best_meter(root).measured
+        same(measured, False, "meter.measured where a counter cannot be read", "fall back, do not fail")
         counter.rmdir()
         counter.touch()
 
@@ -266,8 +285,9 @@ def readings_are_differences(student: Any) -> None:
             seen.append(x)
             return machine(x)
 
-        energy, time = student.energy_reading(call, "inputs", loops, machine, machine.clock)
-        expect(seen == ["inputs"] * loops, f"{loops} calls with the inputs expected, {len(seen)} came")
+        reading = student.energy_reading(call, "inputs", loops, machine, machine.clock)
+        energy, time = numbers(reading, "the energy and duration of a reading", 2)
+        same(seen, ["inputs"] * loops, "what the calls of a reading are given")
         same(time, loops * seconds / 1000, "the duration of a reading")
         same(energy, loops * (joules + idle * seconds / 1000), "the energy of a reading", "read before and after")
 
@@ -295,9 +315,9 @@ def energy_is_per_inference(student: Any) -> None:
     result = measured(machine, count, min_reading=shortest)
     cause = "idle power off, divided by inferences of a reading"
     holds(result, {"mean": joules, "count": count}, "result", cause, rel=1e-6)
-    metadata = dict(result.metadata)
+    metadata = entries(result.metadata, "metadata")
     holds(metadata, {"measured": True, "idle_watts": idle, "batch_size": batch}, "metadata", rel=1e-6)
-    lasts = metadata["inferences_per_reading"] * seconds
+    lasts = seconds * number(metadata.get("inferences_per_reading"), "metadata['inferences_per_reading']")
     expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading: use calibrate_loops")
     expect(machine.slept >= 0.95 * shortest, "the idle power needs a time in which the process sleeps")
 
@@ -313,7 +333,7 @@ def energy_is_per_inference(student: Any) -> None:
     guess.measured, guess.details = False, {"meter": "guess", "watts_source": source}
     estimate = measured(guess, 2)
     cause = "take measured and the details of the meter"
-    holds(dict(estimate.metadata), {"measured": False, "watts_source": source}, "metadata of an estimate", cause)
+    holds(estimate.metadata, {"measured": False, "watts_source": source}, "metadata of an estimate", cause)
     same(guess.slept, 0.0, "seconds slept with an estimating meter", "it has no idle power to measure")
     same(estimate.mean, joules, "the estimate per inference", rel=1e-6)
 
@@ -342,9 +362,10 @@ def utilisation_counts_cores(student: Any) -> None:
         result = measure(machine, np.zeros(2), measurement_runs=count, min_reading=shortest)
         cause = "processor over wall time of the same reading"
         holds(result, {"mean": busy, "count": count}, "result", cause, rel=1e-6)
-        metadata = dict(result.metadata)
-        same(metadata["share_of_machine"] * metadata["cores"], busy, "share_of_machine × cores", rel=1e-6)
-        lasts = metadata["inferences_per_reading"] * seconds
+        metadata, names = entries(result.metadata, "metadata"), ("share_of_machine", "cores", "inferences_per_reading")
+        share, cores, inferences = (number(metadata.get(name), f"metadata[{name!r}]") for name in names)
+        same(share * cores, busy, "share_of_machine × cores", rel=1e-6)
+        lasts = inferences * seconds
         expect(lasts >= shortest - 1e-9, "a reading should last at least min_reading")
 
 

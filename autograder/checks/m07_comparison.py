@@ -11,7 +11,22 @@ from typing import Any
 import numpy as np
 from scipy import integrate, stats
 
-from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, shuffled, words
+from autograder.checks import (
+    agrees,
+    draw,
+    entries,
+    expect,
+    holds,
+    items,
+    judges,
+    number,
+    numbers,
+    refuses,
+    same,
+    shuffled,
+    text,
+    words,
+)  # fmt: skip
 from autograder.checks.m03_latency import Clock, named
 from tinybench.cautions import independent_values
 from tinybench.comparison import compare
@@ -92,7 +107,8 @@ def ratio_is_the_median_of_pairs(student: Any) -> None:
         cause = "median and order statistics of log(a/b), round by round, and exp of all three"
         cases = [((b * rng.lognormal(0.1, 0.2, n)).tolist(), b.tolist(), confidence)]
         agrees(student.median_ratio, by_ranks, cases, cause)
-    same(student.median_ratio([1.0] * 5, [2.0] * 5)[1:], [0, INF], "the interval of 5 rounds", "they have none of 95 %")
+    few = items(student.median_ratio([1.0] * 5, [2.0] * 5), "the ratio of 5 rounds with its ends", 3)
+    same(few[1:], [0, INF], "the interval of 5 rounds", "they have none of 95 %")
     refuses(student.median_ratio, ([1.0] * 7, [1.0] * 8), mentions=["7", "8"])
     ones = [1.0] * 8
     for bad in ([1.0, 0.0] * 4, [1.0, -1.0] + [1.0] * 6):
@@ -151,7 +167,8 @@ def welch_is_welch(student: Any) -> None:
 
     agrees(student.welch_test, three, cases, "variances by n, Welch's degrees of freedom, two-sided", rel=1e-7)
     for other, p in ((2.0, 1.0), (3.0, 0.0)):
-        same(student.welch_test([2.0, 2.0], [other, other])[2], p, f"p of two of 2 and two of {other:g}")
+        three_numbers = items(student.welch_test([2.0, 2.0], [other, other]), "welch_test", 3)
+        same(three_numbers[2], p, f"p of two of 2 and two of {other:g}")
     refuses(student.welch_test, ([1.0], [1.0, 2.0]))
 
 
@@ -168,13 +185,13 @@ def welch_intervals_agree(student: Any) -> None:
     rng = draw()
     for n, m, confidence in ((8, 8, 0.95), (5, 30, 0.9), (40, 12, 0.99)):
         a, b = rng.lognormal(1, 0.1, n), rng.lognormal(0.9, 0.4, m)
-        difference, ratio = student.welch_intervals(a.tolist(), b.tolist(), confidence)
+        difference, ratio = items(student.welch_intervals(a.tolist(), b.tolist(), confidence), "welch_intervals", 2)
         truth = _welch(a, b).confidence_interval(confidence)
         same(difference, [truth.low, truth.high], "the difference's interval", "± t(df) · √(v_a + v_b)", rel=1e-7)
         logs = _welch(np.log(a), np.log(b)).confidence_interval(confidence)
         ends, cause = [math.exp(logs.low), math.exp(logs.high)], "Welch's interval of the logarithms, exp of both ends"
         same(ratio, ends, "the ratio's interval", cause, rel=1e-7)
-    difference, ratio = student.welch_intervals([1.0, 2.0, 3.0], [-1.0, 1.0, 0.5])
+    difference, ratio = items(student.welch_intervals([1.0, 2.0, 3.0], [-1.0, 1.0, 0.5]), "welch_intervals", 2)
     same(ratio, [NAN, NAN], "the ratio's interval where a value is negative", "there is no logarithm: (nan, nan)")
     truth = _welch([1.0, 2.0, 3.0], [-1.0, 1.0, 0.5]).confidence_interval(0.95)
     same(difference, [truth.low, truth.high], "the difference's interval where a value is negative", rel=1e-7)
@@ -207,7 +224,8 @@ def permutation_shuffles(student: Any) -> None:
         same(far, 1 / 200, f"p of a huge difference in 199 shuffles, paired={paired}", "add 1 to both counts")
         equal, cause = student.permutation_test(*three, paired=paired, resamples=50), "count shuffles as large, too: ≥"
         same(equal, 1.0, f"p without any difference, paired={paired}", cause)
-    first, again = ([float(test(a.tolist(), b.tolist(), resamples=200, seed=s)) for s in range(6)] for _ in "12")
+    seeded = partial(test, a.tolist(), b.tolist(), resamples=200)
+    first, again = ([number(seeded(seed=s), "permutation_test") for s in range(6)] for _ in "12")
     same(again, first, "permutation_test with the same seeds", "default_rng(seed)")
     expect(len(set(first)) > 1, "another seed should shuffle differently: pass it to default_rng")
 
@@ -409,7 +427,7 @@ def compare_pairs(student: Any) -> None:
     p = stats.binomtest(int(np.sum(differences > 0)), len(x)).pvalue
     same(found.p_value, p, "the p value of pairs", "sign_test", rel=1e-6)
     wilcoxon = stats.wilcoxon(np.log(x) - np.log(y), method="asymptotic").pvalue
-    same(found.checks["wilcoxon_p"], wilcoxon, "checks['wilcoxon_p']", "wilcoxon_test of the log-ratios", rel=1e-6)
+    holds(found.checks, {"wilcoxon_p": wilcoxon}, "checks", "wilcoxon_test of the log-ratios", rel=1e-6)
     holds(found, {"name_a": "A", "name_b": "B", "verdict": "faster"}, "comparison")
     same(student.compare(b, a).ratio, 1 / found.ratio, "the ratio of b against a")
     holds(student.compare(a, b, margin=0.5), {"verdict": "equivalent"}, "comparison at 50 %", "pass the margin on")
@@ -438,16 +456,19 @@ def compare_independent(student: Any) -> None:
     holds(
         found, truth, "comparison of independent samples", "difference_within gives difference and interval", rel=1e-6
     )
-    expect(found.difference_ci[1] < 0, f"difference_ci should lie below 0, as the ratio's below 1: {found}")
-    p = found.checks["permutation_p"]
+    difference_ci = numbers(found.difference_ci, "difference_ci", 2)
+    expect(difference_ci[1] < 0, f"difference_ci should lie below 0, as the ratio's below 1: {difference_ci}")
+    checks = entries(found.checks, "checks")
+    p = number(checks.get("permutation_p"), "checks['permutation_p']")
     expect(0 < p < 0.02, f"checks['permutation_p'] should be small here, it is {p}")
-    same(found.checks["a12"], _a12(x.tolist(), y.tolist()), "checks['a12']")
+    holds(checks, {"a12": _a12(x.tolist(), y.tolist())}, "checks")
     raw, other = _samples(rng, (0, 1, 20), (0.4, 1, 12))  # without logarithms
     signed, test = student.compare(raw, other, paired=False), _welch(*independent_values(raw, other, False)[:2])
     truth = {"p_value": test.pvalue, "difference_ci": list(test.confidence_interval(0.95))}
     holds(signed, truth, "comparison of values below 0", "Welch of the values as they are", rel=1e-6)
     few = student.compare((1.0 + _balanced(rng, 0.1, 14)).tolist(), (1.02 + _balanced(rng, 0.1, 8)).tolist())
-    needed = _runs(8, (few.ratio_ci[1] - few.ratio_ci[0]) / 2, abs(few.ratio - 1)) - 8
+    low, high = numbers(few.ratio_ci, "ratio_ci", 2)
+    needed = _runs(8, (high - low) / 2, abs(number(few.ratio, "ratio", finite=True) - 1)) - 8
     cause = "decide takes ratio − 1 and its interval, n rounds"
     if needed <= 10**5:  # more are said in other words, by given code
         same(few.verdict, UNDECIDED.format(f"about {needed:,}"), "the verdict on 14 and 8 values", cause)
@@ -462,7 +483,8 @@ def compare_without_a_ratio(student: Any) -> None:
         found = student.compare(_latency(x, "growth", "B"), _latency(y, "growth", "B"), paired=paired)
         holds(found, {"ratio": NAN, "verdict": "lower"}, "comparison of values below 0", "the difference decides")
         equal = student.compare(x, np.add(x, _balanced(rng, 0.5, 30)).tolist(), paired=paired)
-        expect(equal.verdict.startswith("undecided"), f"nothing differs here: {equal}")
+        verdict = text(equal.verdict, "the verdict")
+        expect(verdict.startswith("undecided"), f"nothing differs here, and the verdict is {verdict!r}")
     refuses(partial(student.compare, [0.0, 1.0], [1.0, 1.0]), {"margin": 0.1}, cause="there is no ratio")
 
 
@@ -472,8 +494,8 @@ def all_pairs_are_corrected(student: Any) -> None:
     rng = draw()
     means = {"p": 1.0, "q": 1.03, "r": 1.0, "s": 1.5}
     results = {name: _latency(rng.normal(mean, 0.05, 25)) for name, mean in means.items()}
-    found = student.compare_all(results, confidence=0.95)
     pairs = [("p", "q"), ("p", "r"), ("p", "s"), ("q", "r"), ("q", "s"), ("r", "s")]
+    found = items(student.compare_all(results, confidence=0.95), "compare_all of four models", 6)
     same([(c.name_a, c.name_b) for c in found], pairs, "the pairs")
     logs = [[np.log(v) for v in independent_values(results[a].values, results[b].values, False)[:2]] for a, b in pairs]
     raw, largest = [float(_welch(*both).pvalue) for both in logs], 0.0
@@ -481,13 +503,16 @@ def all_pairs_are_corrected(student: Any) -> None:
         largest, comparison = max(largest, min(1.0, (6 - rank) * raw[index])), found[index]
         truth = {"p_value": largest, "corrected_for": 6}
         holds(comparison, truth, f"comparison of {pairs[index]}", "holm over all pairs", rel=1e-6)
-        what = f"that {comparison.verdict!r} claims something, at a corrected p of {largest:.3g}"
-        same(comparison.verdict in ("faster", "slower"), largest <= 0.05, what, "a claim needs p ≤ 0.05")
+        verdict = text(comparison.verdict, "the verdict")
+        what = f"that {verdict!r} claims something, at a corrected p of {largest:.3g}"
+        same(verdict in ("faster", "slower"), largest <= 0.05, what, "a claim needs p ≤ 0.05")
     spread = np.array([-1.0, 0.0, 1.0] * 8) * 0.05
     nearly = {name: _latency(spread + mean) for name, mean in (("a", 1.0), ("b", 1.0275), ("c", 1.0137))}
-    first = student.compare_all(nearly)[0]
-    same(first.verdict, "undecided: not significant after correction", f"the verdict at p = {first.p_value:.3f}")
-    wide, paired = student.compare_all(results, margin=0.2)[0], student.compare_all(results, paired=True)[0]
+    first, *_ = items(student.compare_all(nearly), "compare_all of three models", 3)
+    told = f"the verdict at p = {number(first.p_value, 'p_value'):.3f}"
+    same(first.verdict, "undecided: not significant after correction", told)
+    options: tuple[dict[str, Any], ...] = {"margin": 0.2}, {"paired": True}
+    wide, paired = (items(student.compare_all(results, **more), "compare_all", 6)[0] for more in options)
     same(wide.verdict, "equivalent", "the verdict on p and q within ± 20 %", "pass the margin on")
     same(paired.paired, True, "paired", "pass it on to compare")
 
@@ -513,8 +538,9 @@ def gate_knows_three_answers(student: Any) -> None:
     gate, truth = gated(base, _latency(1.048 * np.exp(_balanced(rng, 0.01, 60))), 0.049)
     half, distance = (truth.ratio_ci[1] - truth.ratio_ci[0]) / 2, abs(truth.ratio - 1 - 0.049)
     needed, cause = max(61, min(10**9, _runs(60, half, distance))), "runs_to_decide from the distance to the limit"
-    same(gate.needs, needed, "the runs the gate needs", cause, rel=1e-6)
-    same(gate.verdict, f"cannot tell: needs {gate.needs} runs", "the verdict of the gate")
+    needs = number(gate.needs, "the runs the gate needs", finite=True)
+    same(needs, needed, "the runs the gate needs", cause, rel=1e-6)
+    same(gate.verdict, f"cannot tell: needs {needs:.0f} runs", "the verdict of the gate")
     rates = 100, 100 / rng.uniform(1.5, 2.5)
     more, less = (_latency(rate * np.exp(rng.normal(0, 0.01, 60)), "throughput", "Hz") for rate in rates)
     for before, after, verdict in ((more, less, "fails"), (less, more, "passes")):
@@ -539,11 +565,12 @@ def evidence_is_a_fair_bet(student: Any) -> None:
     cases = [(int(rng.integers(n + 1)), n) for n in rng.integers(2, 120, 12).tolist()]
     agrees(bet, lambda more, n: 2**n / ((n + 1) * math.comb(n, more)), cases, cause)
     for n in (5, 20):
-        mean = sum(stats.binom.pmf(k, n, 0.5) * bet(k, n) for k in range(n + 1))
+        mean = sum(stats.binom.pmf(k, n, 0.5) * number(bet(k, n), f"sign_e_value({k}, {n})") for k in range(n + 1))
         same(mean, 1.0, f"the mean fortune after {n} fair rounds", "a fair bet keeps its mean", rel=1e-6)
-    big = float(bet(9000, 10_000))
+    big = number(bet(9000, 10_000), "sign_e_value(9000, 10000)")
     expect(math.isfinite(big) and big > 1e300, f"sign_e_value(9000, 10000) should be huge and finite, it is {big}")
-    expect(0 <= float(bet(500, 1000)) < 1, "an even count of 1000 rounds is evidence for nothing: e < 1")
+    even = number(bet(500, 1000), "sign_e_value(500, 1000)")
+    expect(0 <= even < 1, "an even count of 1000 rounds is evidence for nothing: e < 1")
 
 
 @judges("anytime_interval")
@@ -591,12 +618,13 @@ def live_stops_in_time(student: Any) -> None:
         ratio = float(rng.uniform(1.5, 4) ** rng.choice([-1, 1]))
         found, _, _ = _race(student, {"one": [ratio * took], "other": [took]}, stop_at=threshold, seed=seed)
         what, cause = f"rounds to e ≥ {threshold:g}, all one way", "look after every round, stop at e ≥ stop_at"
-        same(found.counts[0], rounds, what, cause)
+        same(found.counts, [rounds, rounds], what, cause)
         holds(found, {"verdict": "slower" if ratio > 1 else "faster", "ratio": ratio}, "comparison", rel=1e-6)
-        same(found.checks["e_value"], 2.0**rounds / (rounds + 1), "the evidence", rel=1e-6)
+        holds(found.checks, {"e_value": 2.0**rounds / (rounds + 1)}, "checks", rel=1e-6)
     longest, (a, b) = float(rng.uniform(2, 2.5)), rng.uniform(0.01, 0.0125, (2, 300)).tolist()
     found, ran, log = _race(student, {"a": a, "b": b}, stop_at=1e12, max_seconds=longest, seed=int(rng.integers(1000)))
-    same(found.counts[0], found.counts[1], "the timed calls of both models")
+    one, other = numbers(found.counts, "the timed calls of both models", 2)
+    same(one, other, "the timed calls of both models")
     in_time = 0.95 * longest <= ran < longest + 0.03  # the results take some time, too
     expect(in_time, f"it should stop after the round that reaches {longest:.3f} s, it ran {ran:.3f} s")
     firsts, rounds = log[::2].count("a"), len(log[::2])
@@ -605,8 +633,9 @@ def live_stops_in_time(student: Any) -> None:
     expect(all(set(log[i : i + 2]) == {"a", "b"} for i in range(0, len(log), 2)), "each round times each model once")
     took = int(rng.integers(8, 16)) / 1024  # sums of which are exact
     found, _, _ = _race(student, {"a": [took], "b": [took]}, max_seconds=1.0, seed=int(rng.integers(1000)))
-    evidence, undecided = found.checks["e_value"], found.verdict.startswith("undecided")
-    expect(undecided and evidence == 1.0, f"rounds that tie are no evidence; e = {evidence:.3g}, {found.verdict!r}")
+    verdict = text(found.verdict, "the verdict")
+    expect(verdict.startswith("undecided"), f"rounds that tie are no evidence, and the verdict is {verdict!r}")
+    holds(found.checks, {"e_value": 1.0}, "checks", "rounds that tie are no evidence")
     same(found.p_value, 1.0, "the p value of ties only")
 
 
@@ -621,14 +650,15 @@ def live_keeps_its_promise(student: Any) -> None:
 
     for seed in range(60):
         found, _, _ = _race(student, noisy(0.001, 0.001, 0.1, 1000), max_seconds=0.08, seed=seed)
-        false += not found.verdict.startswith("undecided")
+        false += not text(found.verdict, "the verdict").startswith("undecided")
     # right answers have more than 12 once in two thousand million gradings
     expect(false <= 12, f"{false} of 60 races between equals had a winner; at e ≥ 20 about 3 are expected at most")
     equal, apart = noisy(0.001, 0.001, 0.02, 20_000), noisy(0.001, 0.0011, 0.02, 20_000)
     found, _, _ = _race(student, equal, stop_at=200.0, max_seconds=20.0, margin=0.03, seed=1)
     same(found.verdict, "equivalent", "the verdict on equal models with a margin of 3 %")
-    looked = f"with 2 % scatter a margin of 3 % takes a few dozen rounds, not {found.counts[0]}: look at it in each"
-    expect(found.counts[0] < 100, looked)
+    rounds = max(numbers(found.counts, "the timed calls of both models", 2))
+    looked = f"with 2 % scatter a margin of 3 % takes a few dozen rounds, not {rounds:.0f}: look at it in each"
+    expect(rounds < 100, looked)
     found, _, _ = _race(student, apart, max_seconds=5.0, margin=0.02, seed=1)
     same(found.verdict, "faster", "the verdict on 10 % with a margin of 2 %")
 

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from secrets import token_hex
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
-from autograder.checks import FakeClock, draw, expect, holds, judges, refuses, same, shown, words
+from autograder.checks import (
+    FakeClock,
+    draw,
+    entries,
+    expect,
+    holds,
+    items,
+    judges,
+    plain,
+    refuses,
+    same,
+    shown,
+    text,
+    words,
+)
 from autograder.checks.m05_memory import FakeProcess
 from autograder.checks.m06_energy import Machine
 from autograder.checks.m09_pareto import seconds
@@ -25,8 +40,9 @@ def models(act: Callable[[str, Any, int], Any], names: Iterable[str]) -> tuple[d
 
     def model(name: str) -> Callable[[Any], Any]:
         def call(inputs: Any) -> Any:
-            seen[name].append(np.array(inputs))
-            return act(name, inputs, len(seen[name]))
+            given = np.array(inputs if isinstance(inputs, np.ndarray) else plain(inputs))
+            seen[name].append(given)
+            return act(name, given, len(seen[name]))
 
         return call
 
@@ -93,12 +109,12 @@ def names_are_unique(student: Any) -> None:
     models = [(a, b, c, d, abs)[i] for i in rng.permutation(5)]
     names = [getattr(model, "name", None) for model in models]
     names = [name if isinstance(name, str) else f"model_{index}" for index, name in enumerate(names)]
-    named = student.name_models(models)
+    named = entries(student.name_models(models), "the models by name")
     same(list(named), names, "the names", "positions where there is no text")
     own = all(named[name] is model for name, model in zip(names, models, strict=True))
     expect(own, "each name belongs to its own model")
-    keys = list(student.name_models({other: a, one: a}))
-    same(keys, [other, one], "the names of a dictionary", "its keys win over model.name, in its order")
+    keys = entries(student.name_models({other: a, one: a}), "the models by name")
+    same(list(keys), [other, one], "the names of a dictionary", "its keys win over model.name, in its order")
     refuses(student.name_models, ([a, b, Model(first)],), mentions=first, what=f"two models called {first!r}")
     place = int(rng.integers(1, 6))
     taken = [Model(f"model_{place}"), *[abs] * place]
@@ -117,27 +133,33 @@ def throughput_is_measured(student: Any) -> None:
     best = max(medians, key=medians.__getitem__)
     found = student.best_throughput(latencies)
     cause = "compare sizes by the median of their throughputs, and keep the metadata of the best one's latency"
-    holds(found.metadata, {"batch_size": best, "note": best}, "metadata", cause)
+    metadata = entries(found.metadata, "metadata")
+    holds(metadata, {"batch_size": best, "note": best}, "metadata", cause)
     holds(found, {"values": rates[best], "unit": "rows/s"}, "the result", "rows over seconds, for every measurement")
     for median, sure in ((1.0, 0.975), (3.0, 0.95)):  # two equal sizes, then one that is far better
         tied = student.best_throughput({1: seconds([1.0, 1.1, 0.9] * 4), 2: seconds([2 * median] * 12)})
         cause = "the same rounds chose the size: pass confidence=confidence_of_choice(rates, best) on"
         same(tied.confidence, sure, "the confidence of the winner of two sizes", cause)
-    table = json.loads(json.dumps(found.metadata["by_batch"]))
+    table = json.loads(json.dumps(entries(metadata.get("by_batch"), "by_batch")))
+    same(sorted(table, key=int), [str(size) for size in sorted(rates)], "the batch sizes of by_batch")
     for size, rate in medians.items():
         truth = {"throughput": rate, "latency": float(np.median(latencies[size].values))}
         holds(table[str(size)], truth, f"by_batch[{size}]")
     skewed = student.best_throughput({1: seconds([1.0, 1.0, 1.0]), 2: seconds([2.5, 2.5, 0.1])})
-    same(skewed.metadata["batch_size"], 1, "the best size with one lucky measurement", "use medians")
+    holds(skewed.metadata, {"batch_size": 1}, "metadata where one measurement is lucky", "use medians")
     refuses(student.best_throughput, ({},), *(({size: latencies[1]},) for size in (0, -8, 2.5, True)))
 
 
-def _kept(bench: Any, metric: str, results: Mapping[str, Any]) -> None:
-    """Check that results went through `_keep`."""
-    expect(metric in set(bench.results), "results should be kept in bench.results")
-    for name, result in results.items():
-        notes = result.metadata
-        expect("system" in notes and notes["model"] == name, "hand the results to self._keep")
+def _kept(bench: Any, metric: str, results: Any) -> dict[str, dict[str, Any]]:
+    """Check that results went through `_keep`; return their metadata."""
+    told = f"bench.results[{metric!r}]"
+    kept, notes = entries(entries(bench.results, "bench.results").get(metric), told), dict[str, dict[str, Any]]()
+    for name, result in entries(results, f"the {metric} results").items():
+        expect(kept.get(name) is result, f"the result of {name} should be kept in {told}")
+        notes[name] = entries(result.metadata, f"metadata of {name}")
+        holds(notes[name], {"model": name}, f"metadata of {name}", "hand the results to self._keep")
+        expect("system" in notes[name], "hand the results to self._keep")
+    return notes
 
 
 @judges("Benchmark.run_latency_benchmark", "Benchmark.run_throughput_benchmark")
@@ -149,24 +171,26 @@ def latency_runs_in_rounds(student: Any) -> None:
     warm, count, seed = rng.integers((3, 15, 0), (9, 21, 1000)).tolist()
     shape = tuple(rng.integers(2, 7, 2).tolist())
     bench = student.Benchmark(named, warmup_runs=warm, measurement_runs=count, clock=clock, progress=None, seed=seed)
-    results = bench.run_latency_benchmark(input_shape=shape)
+    results = entries(bench.run_latency_benchmark(input_shape=shape), "the results")
     same(list(results), list(seconds), "the names of the results", "in the order of the models")
+    metadata = _kept(bench, "latency", results)
     for name, took in seconds.items():
         cause = "pass warmup_runs, measurement_runs and clock on"
         same(results[name].values, [took] * count, f"latencies of {name}", cause, rel=1e-6)
-        same(results[name].metadata["warmup_runs"], warm, f"warm-up runs of {name}", cause)
-    pairings = {result.metadata["pairing"] for result in results.values()}
+        holds(metadata[name], {"warmup_runs": warm}, f"metadata of {name}", cause)
+    pairings = {text(notes.get("pairing"), "metadata['pairing']") for notes in metadata.values()}
     expect(len(pairings) == 1, "all models belong into one call of measure_latencies, so that their rounds pair")
-    expect(len({tuple(order) for order in results["a"].metadata["round_orders"]}) > 1, "rounds should be shuffled")
+    orders = items(metadata["a"].get("round_orders"), "metadata['round_orders']")
+    expect(len({tuple(items(order, "a round's order")) for order in orders}) > 1, "rounds should be shuffled")
     seen = calls["b"]
     as_asked = bool(seen) and seen[0].shape == shape and seen[0].dtype == np.float32
     expect(as_asked, "the input is float32 of the shape asked for")
     expect(bool(np.all((seen[0] >= 0) & (seen[0] < 1))) and float(np.ptp(seen[0])) > 0, "the input is random on [0, 1)")
-    kept = bench.results["latency"] is results or dict(bench.results["latency"]) == results
-    expect(kept, "results should be kept in bench.results")
-    again = student.Benchmark(named, clock=clock, progress=None, seed=seed).run_latency_benchmark(input_shape=shape)
-    alike = again["a"].metadata["seed"] == seed and np.array_equal(seen[-1], seen[0])
-    expect(alike, "the same seed should give the same input")
+    first = seen[0]
+    again = student.Benchmark(named, clock=clock, progress=None, seed=seed)
+    metadata = _kept(again, "latency", again.run_latency_benchmark(input_shape=shape))
+    holds(metadata["a"], {"seed": seed}, "metadata", "pass the seed on")
+    expect(np.array_equal(seen[-1], first), "the same seed should give the same input")
     mine = rng.normal(size=(3, 2))
     bench.run_latency_benchmark(inputs=mine)
     expect(np.array_equal(seen[-1], mine), "inputs, where given, should be used instead of random ones")
@@ -180,18 +204,18 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock) -
     few, many, count = rng.integers((2, 20, 4), (9, 60, 8)).tolist()
     row = tuple(rng.integers(2, 5, 2).tolist())
     bench = student.Benchmark(named, measurement_runs=count, clock=clock, progress=None, seed=1)
-    found = bench.run_throughput_benchmark(batch_sizes=(1, few, many), row_shape=row)
-    same(found["x"].metadata["batch_size"], many, "x's best batch size")
+    found = entries(bench.run_throughput_benchmark(batch_sizes=(1, few, many), row_shape=row), "the results")
+    same(list(found), ["x", "y"], "the names of the results", "in the order of the models")
+    holds(_kept(bench, "throughput", found)["x"], {"batch_size": many}, "metadata of x")
     same(found["x"].values, [many / (fixed + per_row * many)] * count, "x's throughput", rel=1e-6)
     same(found["y"].mean, 1 / other, "y's throughput", rel=1e-6)
     same({batch.shape for batch in calls["x"]}, {(size, *row) for size in (1, few, many)}, "the shapes of the batches")
-    _kept(bench, "throughput", found)
     calls["x"].clear()
     rows = rng.normal(size=(3, 2))
     bench.run_throughput_benchmark(batch_sizes=(2, many), rows=rows)
     what = "the shapes of batches of given rows, repeated where there are too few"
     same({batch.shape for batch in calls["x"]}, {(2, 2), (many, 2)}, what)
-    expect(np.array_equal(calls["x"][0], rows[:2]), "the first batch holds the first rows")
+    expect(bool(calls["x"]) and np.array_equal(calls["x"][0], rows[:2]), "the first batch holds the first rows")
 
 
 @judges(*(f"Benchmark.run_{metric}_benchmark" for metric in ("accuracy", "memory", "energy")))
@@ -203,13 +227,13 @@ def other_metrics_are_measured(student: Any) -> None:
     answers = {"full": right, "half": np.where(np.arange(40)[:, None] < 20, right, wrong)}
     named, _ = models(lambda name, inputs, _: answers[name][: len(inputs)], answers)
     bench = student.Benchmark(named, datasets=[(x, y), (x[:20], y[:20])], measurement_runs=3, progress=None, seed=0)
-    found = bench.run_accuracy_benchmark()
+    found = entries(bench.run_accuracy_benchmark(), "the accuracies")
     truth = {"full": [1.0, 1.0], "half": [0.5, 1.0]}
     values = {name: result.values for name, result in found.items()}
     same(values, truth, "accuracies on two datasets of a model that is right, and of one on the first 20 rows")
     _kept(bench, "accuracy", found)
-    coarse = bench.run_accuracy_benchmark(confidence=0.5)["half"].metadata["confidence"]
-    same(coarse, 0.5, "an option of measure_accuracy", "pass **options on")
+    coarse = _kept(bench, "accuracy", bench.run_accuracy_benchmark(confidence=0.5))
+    holds(coarse.get("half"), {"confidence": 0.5}, "metadata of half", "pass **options of measure_accuracy on")
     without = student.Benchmark(named, progress=None)
     refuses(without.run_accuracy_benchmark, mentions="datasets", what="no datasets")
     memory_of_known_models(student, rng)
@@ -224,6 +248,7 @@ def _known(
 ) -> None:
     """Check the results of models of known need, each called at least so often with the input asked for."""
     calls, least, shape = asked
+    results = entries(results, f"the {metric} results")
     same(list(results), list(truths), f"the names of {metric} results", "in the order of the models")
     cause = f"hand every model to measure_{metric}, with measurement_runs and the options"
     for name, values in truths.items():
@@ -237,18 +262,18 @@ def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
     """Check that each model's memory is measured: on a fake /proc tree, which only calls of the models move."""
     warm, count, rows = rng.integers((0, 3, 2), (4, 6, 9)).tolist()
     needs = {name: [*rng.integers(100, 60_000, warm + count).tolist(), 7] for name in words(rng, 2)}
-    temporary = student.Path("/tmp")  # module 08 imports no tempfile
-    folder = (temporary if temporary.is_dir() else student.Path.cwd()) / "-".join(words(rng, 3))
-    folder.mkdir()
-    here = SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=lambda: str(folder)))
+    folder = f"/tmp/memory-{token_hex(8)}"
+    student.Path(folder).mkdir()
+    here = SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=lambda: folder))  # module 08 has none
     with FakeProcess(here, 50_000) as process:
         named, calls = models(lambda name, _, made: process.use(needs[name][min(made, warm + count + 1) - 1]), needs)
         bench = student.Benchmark(named, measurement_runs=count, progress=None, seed=0)
         memory = bench.run_memory_benchmark(input_shape=(rows, 3), warmup_runs=warm, proc=process.root)
     truths = {name: [1024 * need for need in needs[name][warm:-1]] for name in needs}
+    memory = entries(memory, "the memory results")
     _known(bench, "memory", memory, (calls, warm + count, (rows, 3)), truths, unit="B")
     for result in memory.values():
-        same(result.metadata["method"], PEAK_METHOD, "metadata['method']")
+        holds(result.metadata, {"method": PEAK_METHOD}, "metadata")
 
 
 def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machine, measured: bool, count: int) -> None:
@@ -279,8 +304,8 @@ def comparison_is_with_the_first(student: Any) -> None:
     seconds = dict(zip(("base", "slow", "fast"), (base, *(base / factor for factor in factors)), strict=True))
     named, _ = clock.models(**{name: (took, 0.0) for name, took in seconds.items()})
     bench = student.Benchmark(named, clock=clock, measurement_runs=count, progress=None, seed=0)
-    rows = bench.compare_models()
-    same([row["model"] for row in rows], list(seconds), "the rows", "one for each model, in order")
+    rows = [entries(row, "a row") for row in items(bench.compare_models(), "the rows")]
+    same([row.get("model") for row in rows], list(seconds), "the rows", "one for each model, in order")
     for row, took in zip(rows, seconds.values(), strict=True):
         truth = {"mean": took, "ci_lower": took, "ci_upper": took, "count": count, "std": 0.0}
         truth |= {"metric": "latency", "unit": "s", "measured": True}
@@ -298,13 +323,14 @@ def comparison_is_with_the_first(student: Any) -> None:
     size = int(rng.integers(5, 12))
     x, y, wrong = np.eye(size), np.arange(size), rng.random(size) < 0.5
     says = np.where(wrong[:, None], np.roll(x, 1, axis=1), x)
-    named = {"a": lambda v: v, "b": lambda v: says[: len(v)]}
+    named, _ = models(lambda name, inputs, _: inputs if name == "a" else says[: len(inputs)], "ab")
     graded = student.Benchmark(named, datasets=[(x, y), (x[:1], y[:1])], progress=None)
     right, total = size - int(wrong.sum()) + (not wrong[0]), size + 1
     wilson = binomtest(int(right), total).proportion_ci(method="wilson")
     truth = {"mean": right / total, "ci_lower": wilson.low, "ci_upper": wilson.high, **nothing}
     cause = f"{right} of all {total} rows are right; wilson_interval is in the metadata; there is no speed-up"
-    holds(graded.compare_models("accuracy")[1], truth, "the row of b's accuracy", cause, rel=1e-6, abs=1e-9)
+    rows = items(graded.compare_models("accuracy"), "the rows", 2)
+    holds(rows[1], truth, "the row of b's accuracy", cause, rel=1e-6, abs=1e-9)
 
 
 def answer_understanding(student: Any) -> None:

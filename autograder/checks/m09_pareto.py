@@ -13,7 +13,21 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import agrees, draw, expect, judges, refuses, same, shuffled, words
+from autograder.checks import (
+    agrees,
+    draw,
+    entries,
+    expect,
+    flag,
+    items,
+    judges,
+    numbers,
+    refuses,
+    same,
+    shuffled,
+    text,
+    words,
+)
 from tinybench.result import BenchmarkResult
 
 NAN = float("nan")
@@ -43,6 +57,16 @@ def misspelt(rng: np.random.Generator, word: str) -> str:
     return word[:place] + word[place + 1 :]
 
 
+def table(value: Any, what: str, rows: int, columns: int) -> np.ndarray:
+    """Return an answer of rows of numbers."""
+    return np.array([numbers(row, f"a row of {what}", columns) for row in items(value, what, rows)])
+
+
+def of_each(rows: Any, what: str, name: str = "model") -> list[Any]:
+    """Return one entry of each row of an answer."""
+    return [entries(row, f"a row of {what}").get(name) for row in items(rows, what)]
+
+
 @judges("dominates")
 def dominance_is_strict_somewhere(student: Any) -> None:
     """All small integer points in two and three objectives, each direction."""
@@ -54,8 +78,8 @@ def dominance_is_strict_somewhere(student: Any) -> None:
         cases.append((tuple(a), tuple(b), [bool(up) for up in ups], min(gains) >= 0 and max(gains) > 0))
     for a, b, larger, truth in cases:
         what, cause = f"dominates({a}, {b}, maximize={larger})", "as good everywhere and better somewhere"
-        same(bool(student.dominates(a, b, maximize=larger)), truth, what, cause)
-    expect(not student.dominates((2.0, 3.0), (1.0, 3.0)), "by default smaller is better")
+        same(student.dominates(a, b, maximize=larger), truth, what, cause)
+    same(student.dominates((2.0, 3.0), (1.0, 3.0)), False, "dominates((2, 3), (1, 3))", "by default smaller is better")
 
 
 def answer_dominance(student: Any) -> None:
@@ -102,14 +126,16 @@ def frontiers_agree_with_brute_force(student: Any) -> None:
             truth = beaten_by_none(costs.tolist())
             for name in ("frontier_nd", *(["frontier_2d"] if dimensions == 2 else [])):
                 what = f"{name} of {len(truth)} points in {dimensions} dimensions"
-                got = [bool(x) for x in getattr(student, name)(costs)]
-                same(got, truth, what, "think of ties and duplicates")
+                same(getattr(student, name)(costs), truth, what, "think of ties and duplicates")
     # a curve (all on the frontier) with each point once more, slightly worse
     x = np.linspace(0, 1, 15_000)
     curve = np.column_stack([x, 1 - np.sqrt(x)])
-    kept = [bool(value) for value in student.frontier_2d(np.vstack([curve, curve + 1e-9]))]
-    alone = all(kept[:15_000]) and not any(kept[15_000:])
-    expect(alone, "15 000 points of a curve are on the frontier, their copies 1e-9 worse are not")
+    mask = items(student.frontier_2d(np.vstack([curve, curve + 1e-9])), "frontier_2d of 30 000 points", 30_000)
+    kept = [flag(value, "an element of frontier_2d") for value in mask]
+    expect(
+        kept == [True] * 15_000 + [False] * 15_000,
+        "15 000 points of a curve are on the frontier, their copies 1e-9 worse are not",
+    )
 
 
 @judges("pareto_frontier")
@@ -123,14 +149,15 @@ def frontier_respects_directions(student: Any) -> None:
         costs = np.array(points) * [SIGNS[direction] for direction in objectives.values()]
         kept = [i for i, keep in enumerate(beaten_by_none(costs.tolist())) if keep]
         rows = [{"model": i, **dict(zip(objectives, point, strict=True))} for i, point in enumerate(points)]
-        got = [row["model"] for row in student.pareto_frontier(iter(rows), objectives)]
-        same(got, kept, f"the frontier under {objectives}", "order and duplicates stay")
-        got = [tuple(point) for point in student.pareto_frontier(points, objectives)]
-        expect(got == [points[i] for i in kept], "tuples should come back as they were")
+        what = f"the frontier under {objectives}"
+        found = of_each(student.pareto_frontier(iter(rows), objectives), what)
+        same(found, kept, what, "order and duplicates stay")
+        found, truth = student.pareto_frontier(points, objectives), [points[i] for i in kept]
+        same(found, truth, what, "tuples should come back as they were", rel=0)
     outlier = {"model": "outlier", "latency": seconds([1.0, 1.1, 90.0]), "accuracy": 0.9}
     calm = {"model": "calm", "latency": seconds([2.0, 2.1, 2.2]), "accuracy": 0.9}
-    got = [row["model"] for row in student.pareto_frontier([outlier, calm])]
-    same(got, ["outlier"], "the frontier of results", "a result counts by its median: use objective_values")
+    found = of_each(student.pareto_frontier([outlier, calm]), "the frontier of results")
+    same(found, ["outlier"], "the frontier of results", "a result counts by its median: use objective_values")
     refuses(student.pareto_frontier, ([],), ([(1.0, NAN)],), ([{"latency": 1.0}],))
 
 
@@ -219,17 +246,16 @@ def requirements_are_read(student: Any) -> None:
     memory, rate, energy = rng.uniform(10, 500, 3).round(1).tolist()
     truth = {"latency_p95_ms": quick, "accuracy_min": least, "memory_max_mb": memory}
     truth |= {"throughput_min_qps": rate, "energy_budget_mj": energy}
-    text = "".join(f"{name}: {truth[name]}\n" for name in rng.permutation(list(truth)).tolist())
-    path = student.Path("/tmp") / f"needs-{os.getpid()}.yaml"  # where the student's code runs
-    path.write_text(text, encoding="utf-8")
+    content = "".join(f"{name}: {truth[name]}\n" for name in rng.permutation(list(truth)).tolist())
+    path = student.Path(f"/tmp/needs-{os.getpid()}.yaml")  # where the student's code runs
+    path.write_text(content, encoding="utf-8")
     try:
-        for what, source in (("a text", text), ("a path", path), ("a path as text", str(path))):
-            limits = dict(needs.from_yaml(source).limits())
-            expect(limits == truth, f"{what}: {truth} expected, got {limits}")
+        for what, source in (("a text", content), ("a path", path), ("a path as text", str(path))):
+            same(needs.from_yaml(source).limits(), truth, f"the limits of {what}")
     finally:
         path.unlink()
     for limits in ({"accuracy_min": least}, {}):
-        same(dict(needs.from_dict(limits).limits()), limits, f"from_dict({limits}).limits()")
+        same(needs.from_dict(limits).limits(), limits, f"from_dict({limits}).limits()")
     typos = [("latency_p95", "latency_p95_ms"), ("Accuracy_Min", "accuracy_min"), ("memory_mb", "memory_max_mb")]
     typos += [("throughput_qps", "throughput_min_qps"), ("energy_budget_mJ", "energy_budget_mj")]
     for typo, meant in [*typos, *((misspelt(rng, name), name) for name in truth)]:
@@ -248,14 +274,17 @@ def filter_then_rank(student: Any) -> None:
     limits |= {"throughput_min_qps": (300, 301), "energy_budget_mj": (12.0, 11.5)}
     for name, (meets, breaks) in limits.items():
         met, broken = (student.Requirements(**{name: limit}) for limit in (meets, breaks))
-        same(list(met.violations(base)), [], f"{name}: {meets}", "it is met exactly, which is good enough")
-        said = list(broken.violations(base))
-        what = f"{name}: {breaks} is broken"
-        expect(len(said) == 1 and name in str(said[0]), f"{what}: one sentence with the name expected, got {said}")
-        expect(list(broken.filter([base])) == [], f"{what}: the row should not pass the filter")
+        what, cause = f"violations of {name}: {meets}", "it is met exactly, which is good enough"
+        same(items(met.violations(base), what), [], what, cause)
+        what = f"{name}: {breaks}, which is broken"
+        [said] = items(broken.violations(base), f"violations of {what}", 1)
+        expect(name in text(said, "a violation"), f"one sentence with the name expected of {what}, got {said!r}")
+        same(items(broken.filter([base]), "filter"), [], f"rows that meet {what}")
     everything = student.Requirements(**{name: breaks for name, (_, breaks) in limits.items()})
-    expect(len(list(everything.violations(base))) == 5, "five broken limits make five sentences")
-    expect(list(student.Requirements().violations(base)) == [], "no limits, no violations")
+    said = items(everything.violations(base), "violations of five limits", 5)
+    missing = [name for name in limits if not any(name in text(each, "a violation") for each in said)]
+    expect(not missing, f"five broken limits make five sentences, and none names {missing}")
+    same(items(student.Requirements().violations(base), "violations"), [], "violations without limits")
 
     rng = draw()
     drawn = (rng.integers(1, 6, (25, 3)) / [1e3, 6, 1]).tolist()
@@ -265,42 +294,44 @@ def filter_then_rank(student: Any) -> None:
     needs = student.Requirements(accuracy_min=0.5)
     for by, sign in (("latency", 1), ("accuracy", -1), ("throughput", -1), ("memory", 1)):
         truth = [row["model"] for row in sorted((r for r in rows if r["accuracy"] >= 0.5), key=lambda r: sign * r[by])]
-        got = [row["model"] for row in needs.rank(iter(rows), by=by)]
-        same(got, truth, f"rank(by={by!r})", "filter, then put the best first, ties in their order")
-    nothing = list(student.Requirements(accuracy_min=1.0).rank(rows))
-    expect(nothing == [], "nothing meets the limits: an empty ranking, not an error")
+        found = of_each(needs.rank(iter(rows), by=by), f"rank(by={by!r})")
+        same(found, truth, f"rank(by={by!r})", "filter, then put the best first, ties in their order")
+    nothing = items(student.Requirements(accuracy_min=1.0).rank(rows), "rank")
+    same(nothing, [], "rank where nothing meets the limits", "an empty ranking, not an error")
     refuses(needs.filter, ([{"model": "x", "latency": 1.0}],), mentions="accuracy", what="a missing accuracy")
-    default, by_latency = ([row["model"] for row in needs.rank(rows, **by)] for by in ({}, {"by": "latency"}))
-    expect(default == by_latency, "by default rank by latency")
+    default, by_latency = (of_each(needs.rank(rows, **by), "rank") for by in ({}, {"by": "latency"}))
+    same(default, by_latency, "rank without by", "by default rank by latency")
 
 
 @judges("replicate")
 def replicates_have_the_right_spread(student: Any) -> None:
     """Constants, Beta with Jeffreys' prior, bootstrap of the median; one draw of rounds for all models."""
-    same(np.asarray(student.replicate([2.5, 1.0], 3, [1])).tolist(), [[2.5, 1.0]] * 3, "replicates of two numbers")
+    same(student.replicate([2.5, 1.0], 3, [1]), [[2.5, 1.0]] * 3, "replicates of two numbers")
     for correct, total in ((0, 50), (90, 100), (360, 360)):
-        got = sorted(float(x) for x in np.asarray(student.replicate([accuracy(correct, total)], 4000, [3]))[:, 0])
+        drawn = student.replicate([accuracy(correct, total)], 4000, [3])
+        got = np.sort(table(drawn, "4000 replicates of an accuracy", 4000, 1)[:, 0])
         truth = stats.beta(correct + 0.5, total - correct + 0.5)
         for q in (0.1, 0.5, 0.9):
             what, cause = f"P(Beta below the {q:.0%} quantile", "draw from Beta(correct + 1/2, total - correct + 1/2)"
             same(truth.cdf(got[int(q * 4000)]), q, f"{what} of {correct}/{total})", cause, rel=0, abs=0.04)
     values = shuffled(draw().lognormal(0, 0.6, 31))
-    got = sorted(float(x) for x in np.asarray(student.replicate([seconds(values)], 4000, [5]))[:, 0])
+    got = table(student.replicate([seconds(values)], 4000, [5]), "4000 replicates of a latency", 4000, 1)
     for rank in (12, 15, 18):
         # the bootstrap median is at most the k-th value when at least 16 of 31 picks are
         wanted = float(stats.binom.sf(15, 31, (rank + 1) / 31))
         what = f"the share of bootstrap medians that are at most the value of rank {rank + 1}"
-        share = float(np.mean(np.array(got) <= np.sort(values)[rank]))
+        share = float(np.mean(got <= np.sort(values)[rank]))
         same(share, wanted, what, "take the median of each resample of draw_rounds", rel=0, abs=0.04)
 
-    def drawn(seed: int, *offsets: float) -> np.ndarray:
-        notes = {"pairing": "one"}
-        return np.array(student.replicate([seconds(values + off, **notes) for off in offsets], 50, [seed, 1]), float)
+    def rounds(seed: int, *offsets: float) -> np.ndarray:
+        drawn = student.replicate([seconds(values + off, pairing="one") for off in offsets], 50, [seed, 1])
+        return table(drawn, "50 replicates, a row for each resample,", 50, len(offsets))
 
-    both = drawn(8, 0, 7)
-    same(both.shape, (50, 2), "the shape of 50 replicates of two models", "a row for each resample")
+    both = rounds(8, 0, 7)
     same(both[:, 1], both[:, 0] + 7, "replicates of the same rounds, 7 s later", "the same rounds for all models")
-    expect(not np.array_equal(drawn(9, 0), drawn(8, 0)), "another seed should pick other rounds")
+    first, again, other = (rounds(seed, 0) for seed in (8, 8, 9))
+    same(again, first, "replicates with the same seed", "draw by the rng that is given")
+    expect(not np.array_equal(other, first), "another seed should pick other rounds")
 
 
 def right_on(rows: np.ndarray) -> BenchmarkResult:
@@ -340,7 +371,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     def doubtful(resamples: int, seed: int) -> list[float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return [float(x) for x in membership(unknown, resamples=resamples, seed=seed)]
+            return numbers(membership(unknown, resamples=resamples, seed=seed), what, 2)
 
     same(doubtful(2500, 4), [first, 1 - first], what, cause, rel=0, abs=0.05)  # 5 std errors
 
@@ -349,7 +380,8 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     same(membership(pair, resamples=200), [0.0, 1.0], "membership of paired rounds", "the same rounds for all models")
     pair = [{"latency": seconds(drift * factor), "accuracy": 0.9} for factor in (1.001, 1.0)]
     cause = "unpaired, each is on the frontier about half of the time: another seed for each group"
-    same(membership(pair, resamples=400)[0], 0.5, "membership of the first", cause, rel=0, abs=0.2)
+    first, _ = numbers(membership(pair, resamples=400), "membership of two models", 2)
+    same(first, 0.5, "membership of the first", cause, rel=0, abs=0.2)
     again, same_seed, other = (doubtful(300, seed) for seed in (4, 4, 5))
     same(again, same_seed, "membership with the same seed")
     expect(again != other, "another seed should draw other frontiers")

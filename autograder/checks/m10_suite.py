@@ -6,21 +6,24 @@ Files live where the student's code runs, so checks read and write them through 
 from __future__ import annotations
 
 import json
-import tempfile
-from functools import partial
 from itertools import combinations
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from autograder.checks import draw, expect, holds, judges, refuses, same, shuffled, words
+from autograder.checks import draw, entries, expect, holds, items, judges, numbers, refuses, same, shuffled, text, words
 from autograder.checks.m09_pareto import accuracy, seconds
 from tinybench.result import BenchmarkResult
 
 METRICS = ["latency", "throughput", "accuracy", "memory", "energy"]
 PIECES = ["latency-0", "accuracy", "latency-1", "throughput", "latency-2", "memory", "latency-3", "energy", "latency-4"]
-place = partial(tempfile.mkdtemp, prefix="suite-")  # makes a new folder
+
+
+def place() -> str:
+    """Return the path of a folder of its own, that is not there yet, where the student's code runs."""
+    return f"/tmp/suite-{token_hex(8)}"
 
 
 @judges("write_text", "merge_results")
@@ -29,15 +32,14 @@ def pieces_survive(student: Any) -> None:
     folder = f"{place()}/deep/new"
     path = student.Path(f"{folder}/piece.json")
     student.write_text(path, "first, ä, 漢")
-    expect(str(path.read_text(encoding="utf-8")) == "first, ä, 漢", "the text should be there, in UTF-8")
+    same(path.read_text(encoding="utf-8"), "first, ä, 漢", "what is in the file", "it is written in UTF-8")
     reader = path.open(encoding="utf-8")
     student.write_text(path, "second")
-    seen = str(reader.read())
+    seen = reader.read()
     reader.close()
     same(seen, "first, ä, 漢", "what is read by who has the old file open", "write a new file, then os.replace")
-    expect(str(path.read_text(encoding="utf-8")) == "second", "the second text should replace the first")
-    left = [str(name) for name in student.os.listdir(folder)]
-    same(left, ["piece.json"], "what stays behind", "no temporary file should")
+    same(path.read_text(encoding="utf-8"), "second", "what is in the file", "the second text replaces the first")
+    same(student.os.listdir(folder), ["piece.json"], "what stays behind", "no temporary file should")
     below, mentions = student.Path(f"{folder}/piece.json/below"), ["output_dir", "below"]
     refuses(student.write_text, (below, "x"), error=OSError, mentions=mentions, what="a path below a file")
     merged_is_one_result(student)
@@ -60,14 +62,17 @@ def merged_is_one_result(student: Any) -> None:
     values = [value for piece in pieces for value in piece]
     truth = {"values": values, "unit": "s", "metric_name": "latency", "confidence": 0.9}
     holds(a, truth, "the merged result", "all parts, in order")
-    same(len(a.metadata["round_orders"]), 8, "the number of round_orders of 8 rounds")
-    same(a.metadata["seed"], 7, "metadata['seed']", "the first part's metadata should stay")
-    pairing = a.metadata["pairing"]
-    expect(pairing == b.metadata["pairing"], "two models merged from the same rounds should pair")
-    apart = pairing != other.metadata["pairing"]
-    expect(apart, "results of other rounds should not pair: the digest is of all parts")
+    first, second, third = (entries(each.metadata, "metadata") for each in (a, b, other))
+    orders = [[mark] for mark, piece in zip("pqr", pieces, strict=True) for _ in piece]
+    truth = {"round_orders": orders, "seed": 7}
+    holds(first, truth, "metadata", "the round orders of all parts, and all else of the first")
+    pairing, *others = (text(notes.get("pairing"), "metadata['pairing']") for notes in (first, second, third))
+    same(others[0], pairing, "the pairing of another model merged from the same rounds")
+    expect(others[1] != pairing, "results of other rounds should not pair: the digest is of all parts")
     single = student.merge_results([BenchmarkResult("accuracy", [0.5], {"total": 4})]).metadata
-    expect("pairing" not in single and single["total"] == 4, "a part without pairing stays without")
+    single = entries(single, "metadata")
+    holds(single, {"total": 4}, "metadata")
+    expect("pairing" not in single, "a part without pairing stays without")
     two_processors = [part([1.0], "p"), part([1.0], "q", system={"cpu": "y"})]
     two_metrics = [part([1.0], "p"), BenchmarkResult("energy", [1.0], unit="J")]
     for what, parts in {"no parts": [], "two processors": two_processors, "two metrics": two_metrics}.items():
@@ -85,16 +90,17 @@ def rows_are_whole(student: Any) -> None:
         "accuracy": {"a": BenchmarkResult("accuracy", [0.8, 0.6], {"correct": 150, "total": 200})},
         "energy": {"b": BenchmarkResult("energy", [0.5, 0.25, 0.75], {"measured": False}, unit="J")},
     }
-    rows, truths = list(student.run_rows(results)), list[dict[str, Any]]()
+    truths = list[dict[str, Any]]()
     for metric, by_model in results.items():
         for model, result in by_model.items():
             kind = {"metric": metric, "model": model, "unit": result.unit, "measured": result.measured}
             truths += [{**kind, "run": run, "value": value} for run, value in enumerate(result.values)]
-    same(len(rows), len(truths), "the number of rows", "one for each measurement")
+    rows = items(student.run_rows(results), "the rows, one for each measurement,", len(truths))
     for index, (row, truth) in enumerate(zip(rows, truths, strict=True)):
         holds(row, truth, f"row {index}", "in order, unrounded", rel=1e-15)
-    summary = {(row["metric"], row["model"]): row for row in student.summary_rows(results)}
-    same(len(summary), 5, "the number of summary rows", "one for each result")
+    told = "the summary rows, one for each result,"
+    rows = [entries(row, "a summary row") for row in items(student.summary_rows(results), told, 5)]
+    summary = {tuple(text(row.get(name), name) for name in ("metric", "model")): row for row in rows}
     many, few, some = (np.sort(result.values) for result in results["latency"].values())
     rank = int(stats.binom.ppf(0.025, 40, 0.5))
     wilson = stats.binomtest(150, 200).proportion_ci(method="wilson")
@@ -108,7 +114,7 @@ def rows_are_whole(student: Any) -> None:
     cause = "central and interval of module 09; an accuracy is that of all rows, with Wilson's interval"
     for key, interval in intervals.items():
         truth = dict(zip(("value", "lower", "upper", "interval"), interval, strict=True))
-        holds(summary[key], truth, f"the row of {key}", cause, rel=1e-6 if "accuracy" in key else 1e-9)
+        holds(summary.get(key), truth, f"the row of {key}", cause, rel=1e-6 if "accuracy" in key else 1e-9)
     moments = {"count": 5, "mean": few.mean(), "std": few.std(ddof=1), "median": np.median(few)}
     holds(summary["latency", "b"], moments | {"min_val": few[0], "max_val": few[-1]}, "the row of b's latency")
     holds(summary["energy", "b"], {"measured": False, "unit": "J"}, "an estimate", "it stays labelled, with its unit")
@@ -136,48 +142,51 @@ def pairs_are_corrected(student: Any) -> None:
     scores = graded(x=base, y=base ^ (np.arange(203) < 3), z=base & (np.arange(203) >= 40))
     guess = BenchmarkResult("energy", [1.0, 1.1], {"measured": False}, unit="J")
     energy = {"a": guess, "b": BenchmarkResult("energy", [1.0, 1.1], unit="J")}
-    rows = list(student.comparison_rows({"latency": times, "accuracy": scores, "energy": energy}))
+    rows = student.comparison_rows({"latency": times, "accuracy": scores, "energy": energy})
+    rows = [entries(row, "a row") for row in items(rows, "the rows")]
     pairs = [("latency", *p) for p in combinations("abcd", 2)] + [("accuracy", *p) for p in combinations("xyz", 2)]
-    got = [(row["metric"], row["model_a"], row["model_b"]) for row in rows]
+    got = [[row.get(name) for name in ("metric", "model_a", "model_b")] for row in rows]
     same(got, pairs, "the rows", "an estimate is not tested against a measurement")
     for mine in (rows[:6], rows[6:]):
-        p = np.array([float(row["p"]) for row in mine])
+        p = np.array(numbers([row.get("p") for row in mine], "p"))
         order = np.argsort(p, kind="stable")
         holm = np.empty(len(p))
         holm[order] = np.minimum(1, np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]))
         what = f"p_holm of {mine[0]['metric']}"
-        same([row["p_holm"] for row in mine], holm, what, "Holm over the pairs of this metric alone")
+        same([row.get("p_holm") for row in mine], holm, what, "Holm over the pairs of this metric alone")
         for row, corrected in zip(mine, holm, strict=True):
             if corrected >= 0.05:
                 what, cause = f"verdict on {row['model_a']} and {row['model_b']}", f"p after Holm is {corrected:.2g}"
-                same(row["verdict"], "undecided", what, cause)
-    found = {row["model_a"] + row["model_b"]: row for row in rows}
+                same(row.get("verdict"), "undecided", what, cause)
+    found = {"".join(models): row for (_, *models), row in zip(pairs, rows, strict=True)}
     for pair, verdict, why in (
         ("ab", "faster", "30 % in all of 30 rounds is decided, about model_a"),
         ("bc", "slower", "30 % in all of 30 rounds is decided, about model_a"),
         ("xz", "higher", "McNemar's test decides"),
         ("xy", "undecided", "McNemar's test does not decide"),
     ):
-        same(found[pair]["verdict"], verdict, f"the verdict on {pair[0]} and {pair[1]}", why)
+        same(found[pair].get("verdict"), verdict, f"the verdict on {pair[0]} and {pair[1]}", why)
     less = sum(x < y for x, y in zip(times["a"].values, times["b"].values, strict=True))
     cause = "keep what compare_pair returns: the rounds pair"
-    same(found["ab"]["p"], stats.binomtest(less, 30).pvalue, "p of a and b", cause, rel=1e-6)
+    same(found["ab"].get("p"), stats.binomtest(less, 30).pvalue, "p of a and b", cause, rel=1e-6)
     expect("cohens_d" in found["ab"] and "ratio_lower" in found["ab"], "all columns of compare_pair should stay")
     alike = {name: seconds([1.0] * 30, pairing="two") for name in "mno"}
     alike["m"] = seconds([*[0.9, 0.9, 1.2] * 3, 0.9] * 3, pairing="two")  # mixed: none depends on the one before
-    first = student.comparison_rows({"latency": alike})[0]
+    first, *_ = items(student.comparison_rows({"latency": alike}), "the rows", 3)
     truth = {"p": stats.binomtest(9, 30).pvalue, "verdict": "undecided"}
     holds(first, truth, "the row of 21 rounds of 30", "Holm over three pairs makes it undecided", rel=1e-6)
-    same(list(student.comparison_rows({"latency": {"a": times["a"]}, "memory": {}})), [], "the pairs of one model")
+    same(student.comparison_rows({"latency": {"a": times["a"]}, "memory": {}}), [], "the pairs of one model")
 
 
 @judges("best_by_dimension")
 def best_admits_ties(student: Any) -> None:
     """Directions, ties by test where there is one, by intervals where not, and estimates that do not compete."""
 
-    def best(**results: dict[str, BenchmarkResult]) -> Any:
+    def best(**results: dict[str, BenchmarkResult]) -> dict[str, Any]:
         (metric,) = results
-        return dict(student.best_by_dimension(results))[metric]
+        found = entries(student.best_by_dimension(results), "the best by metric")
+        same(list(found), [metric], "the metrics")
+        return entries(found[metric], f"the best {metric}")
 
     def throughput(*values: float) -> BenchmarkResult:
         return BenchmarkResult("throughput", list(values), unit="rows/s")
@@ -188,10 +197,10 @@ def best_admits_ties(student: Any) -> None:
     rows = shuffled(np.array([slow, quick, quick * [*tilt, *1 / tilt]]))
     times = {name: seconds(row, pairing="one") for name, row in zip(("slow", "quick", "alike"), rows, strict=True)}
     found, names = best(latency=times), {"quick", "alike"}
-    tied = found["model"] in names and set(found["tied"]) == names - {found["model"]}
-    told = f"you say {found['model']}, tied {list(found['tied'])}"
-    expect(tied, f"quick and alike cannot be told apart, slow can; {told}")
-    values = np.sort(times[found["model"]].values)
+    winner, tied = text(found.get("model"), "model"), [text(name, "tied") for name in items(found.get("tied"), "tied")]
+    told = f"you say {winner}, tied {tied}"
+    expect(sorted([winner, *tied]) == sorted(names), f"quick and alike cannot be told apart, slow can; {told}")
+    values = np.sort(times[winner].values)
     truth = {"value": np.median(values), "lower": values[9], "upper": values[20]}
     holds(found, truth, "the best latency", "the median, and as interval the 10th and 21st of 30 values")
     base = draw().random(400) < 0.9
@@ -216,7 +225,7 @@ def best_admits_ties(student: Any) -> None:
     ]  # fmt: skip
     for metric, results, truth, cause in cases:
         holds(best(**{metric: results}), truth, f"the best {metric} of {', '.join(results)}", cause)
-    json.dumps(dict(best(energy=guess)))
+    json.dumps(best(energy=guess))
 
 
 @judges("dashboard_rows")
@@ -234,8 +243,10 @@ def dashboard_is_honest(student: Any) -> None:
             "c": BenchmarkResult("energy", [0.002], {"measured": False}, unit="J"),
         },
     }
-    rows = {str(row["model"]): row for row in student.dashboard_rows(results)}
-    same(list(rows), ["a", "b", "c"], "the rows", "one for each model with any result, in order of appearance")
+    each = [entries(row, "a row") for row in items(student.dashboard_rows(results), "the rows")]
+    names, cause = ["a", "b", "c"], "one for each model with any result, in order of appearance"
+    same([row.get("model") for row in each], names, "the models of the rows", cause)
+    rows = dict(zip(names, each, strict=True))
     columns = ["model", "latency_ms", "latency_p95_ms", "throughput_qps", "accuracy", "memory_mb", "energy_mj"]
     for name, row in rows.items():
         same(list(row), [*columns, "energy_measured"], f"the columns of {name}")
@@ -262,7 +273,7 @@ class Meter:
 
     def measure(self, piece: str) -> dict[str, BenchmarkResult]:
         """Stand in for a measurement."""
-        piece = str(piece)
+        piece = text(piece, "the piece to measure")
         if piece == self.breaks_at:
             raise Interrupted(piece)
         self.measured[piece] = {name: self.rng.uniform(1, 9, 2).tolist() for name in self.names}
@@ -297,23 +308,29 @@ def interrupted_runs_resume(student: Any) -> None:
         refuses(broken.run_full_benchmark, error=Interrupted, what="an error of a model, which should surface,")
         same(list(first.measured), done, f"what was measured before the break at {breaks_at}")
         kept = [metric for metric in METRICS if any(piece.startswith(metric) for piece in done)]
-        same(list(broken.load()), kept, f"what load returns after a break at {breaks_at}")
+        same(list(entries(broken.load(), "what load returns")), kept, f"what load returns after a break at {breaks_at}")
         again, second = suite(folder)
-        found = again.run_full_benchmark(resume=True)
+        found = entries(again.run_full_benchmark(resume=True), "the results")
         same(list(second.measured), PIECES[len(done) :], f"what was measured after the break at {breaks_at}")
         same(list(found), METRICS, "the metrics of all results")
         same(second.tables, 1, "how often the tables were written", "once, at the end")
         values = first.measured | second.measured
+        kept = entries(again.results, "self.results")
         for metric in METRICS:
+            by_model, stored = (entries(each.get(metric), metric) for each in (found, kept))
+            same(
+                [list(by_model), list(stored)], [names, names], f"the models of {metric}, returned and in self.results"
+            )
             parts = sorted(piece for piece in PIECES if piece.startswith(metric))
             for name in names:
                 truth = [value for piece in parts for value in values[piece][name]]
                 what, cause = f"{metric} of {name} after resuming", "what was measured, the parts of latency in order"
-                same(found[metric][name].values, truth, what, cause)
-        pairings = {str(found["latency"][name].metadata["pairing"]) for name in names}
+                same(by_model[name].values, truth, what, cause)
+                same(stored[name].values, truth, f"{what}, in self.results", "keep the results there")
+        latencies = entries(found["latency"], "latency")
+        notes = [entries(latencies[name].metadata, "metadata").get("pairing") for name in names]
+        pairings = {text(pairing, "metadata['pairing']") for pairing in notes}
         expect(len(pairings) == 1, "models merged from the same rounds should still pair")
-        kept = again.results["memory"][one].values
-        expect(kept == found["memory"][one].values, "the results should be kept in self.results")
     complete, third = suite(folder)
     complete.run_full_benchmark(resume=True)
     expect(not third.measured, "a study that is complete has nothing to measure again")
@@ -334,13 +351,13 @@ def interrupted_runs_resume(student: Any) -> None:
         afresh, meter = suite(folder)
         afresh.run_full_benchmark()
         same(list(meter.measured), PIECES, "what is measured without resume", "everything, afresh")
-        kept = list(student.os.listdir(f"{folder}/measurements.{number}"))
+        kept = items(student.os.listdir(f"{folder}/measurements.{number}"), "the files of a run before")
         expect(len(kept) >= len(PIECES), f"the pieces of the run before should be kept in measurements.{number}")
     fresh = place()
     started, meter = suite(fresh)
     started.run_full_benchmark(resume=True)
     same(list(meter.measured), PIECES, "what resume=True measures in an empty folder", "it starts a study")
-    system = json.loads(str(student.Path(f"{fresh}/system.json").read_text()))
+    system = json.loads(text(student.Path(f"{fresh}/system.json").read_text(), "system.json"))
     expect("cpu" in system, "system.json should hold the conditions")
 
 

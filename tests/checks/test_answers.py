@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import socket
 import threading
 from contextlib import suppress
@@ -82,7 +83,7 @@ def _student(module: str, pieces: tuple[str, ...], change: Any) -> Any:
         if not owner:
             names[piece] = answering(names[piece], change)
         elif not method.startswith("__"):
-            member = vars(names[owner])[method]
+            member = inspect.getattr_static(names[owner], method)
             if callable(member):
                 names[owner] = type(owner, (names[owner],), {method: answering(member, change)})
     return SimpleNamespace(**names)
