@@ -120,10 +120,36 @@ def _qdq(op: str, linear: np.ndarray, activations: bool, weight: bool) -> bytes:
     return graph(nodes, tensors, *linear.shape)
 
 
+def _drawn_chain(rng: np.random.Generator) -> tuple[bytes, dict[str, int]]:
+    """Return up to five products in a row, each quantised in one of four ways, and its integer operators."""
+    nodes: list[tuple[Any, ...]] = []
+    tensors: dict[str, np.ndarray] = {"s": np.array(0.05, np.float32)}
+    tensors |= {"zu": np.array(3, np.uint8), "zi": np.array(0, np.int8)}
+    counts, x = dict[str, int](), "x"
+    for n, (op, kind) in enumerate(rng.integers((2, 4), size=(int(rng.integers(1, 6)), 2)).tolist()):
+        name, activations, weight = ("MatMul", "Gemm")[op], kind in (1, 3), kind in (2, 3)
+        if activations:
+            nodes += [("QuantizeLinear", f"{x} s zu", f"q{n}"), ("DequantizeLinear", f"q{n} s zu", f"d{n}")]
+        numbers = rng.integers(-99, 99, (4, 4))
+        tensors[f"W{n}"] = numbers.astype(np.int8 if weight else np.float32)
+        nodes += [("DequantizeLinear", f"W{n} s zi", f"V{n}")] if weight else []
+        nodes.append((name, f"{f'd{n}' if activations else x} {'V' if weight else 'W'}{n}", f"h{n}"))
+        x = f"h{n}"
+        if activations and weight:
+            counts[name] = counts.get(name, 0) + 1
+    return graph([*nodes, ("Relu", x, "y")], tensors, 4, 4), counts
+
+
 @judges("integer_operators", "quantization_verdict")
 def fakes_are_found(student: Any) -> None:
     """Integer products count, weights alone do not, and identical graphs are called so."""
-    W = draw().normal(size=(5, 4)).astype(np.float32)
+    rng = draw()
+    W = rng.normal(size=(5, 4)).astype(np.float32)
+    for _ in range(8):
+        content, counts = _drawn_chain(rng)
+        same(student.integer_operators(content), counts, "integer_operators of a chain of products")
+        said = f"{sum(counts.values())} integer operators" if counts else "no integer operators: identical graph"
+        same(student.quantization_verdict(content, content), said, "quantization_verdict of a chain of products")
     for op in ("MatMul", "Gemm"):
         original = _qdq(op, W, False, False)
         for activations, weight in ((True, True), (False, True), (True, False), (False, False)):

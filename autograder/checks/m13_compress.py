@@ -282,7 +282,10 @@ def journals_hold_their_rules(student: Any) -> None:
     settings = {"network": large, "zeros": "none", "precision": "FP32"}
     pruned = {**settings, "network": small}
     clear, unclear = _measured(student, b, base), _measured(student, b, base, clear=False)
-    refused: list[tuple[str, Any, list[Any], str, str]] = [
+    tried: list[tuple[str, Any, list[Any], str, str | None]] = [  # what a refusal mentions; None where it is recorded
+        ("one change and a decided measurement", pruned, [clear], "keep", None),
+        ("the same, rejected", pruned, [unclear, clear], "reject", None),
+        ("one change, undecided", pruned, [unclear], "undecided", None),
         ("two changes at once", {**pruned, "precision": "INT8"}, [clear], "keep", "network"),
         ("three changes at once", {"network": 1, "zeros": 2, "precision": 3}, [clear], "reject", "zeros"),
         ("no change", dict(settings), [clear], "keep", ""),
@@ -297,9 +300,13 @@ def journals_hold_their_rules(student: Any) -> None:
         ("one of two measurements of another model", pruned, [clear, _measured(student, c, base)], "keep", c),
         ("an undecided entry on another baseline", pruned, [_measured(student, b, other)], "undecided", ""),
     ]
-    for what, after, measurements, verdict, mention in refused:
+    for what, after, measurements, verdict, mention in [tried[i] for i in rng.permutation(len(tried))]:
         journal = student.Journal(base, dict(settings))
         case, what = (b, "faster", after, measurements, verdict), f"an entry with {what}"
+        if mention is None:
+            holds(journal.record(*case), {"name": b, "verdict": verdict}, what)
+            items(journal.entries, f"the entries after {what}", 1)
+            continue
         refuses(journal.record, case, mentions=mention, what=what)
         same(journal.entries, [], f"the entries after {what} was refused")
         holds(journal, {"baseline": base, "settings": settings}, f"the journal after {what} was refused")

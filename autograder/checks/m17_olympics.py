@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import CheckFailed, agrees, draw, expect, refuses, same
+from autograder.checks import CheckFailed, agrees, draw, expect, refuses, same, words
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.referee import referee
@@ -97,12 +97,20 @@ def entries_have_the_signature(student: Any) -> None:
     rows = fresh[0][:512]
     agree = float(np.mean(_read(data, rows, "as_entry") == model.predict(rows)))
     expect(agree > 0.99, f"as_entry: only {agree:.1%} of the answers are those of the model")
-    _facts(student.as_entry(_straight(learnt)), "as_entry of a logistic regression")
-    refuses(student.as_entry, _straight(learnt, 64), mentions="64", what="as_entry of a model for 64 pixels")
-    others = {"1 to 10": lambda labels: labels + 1, "0 to 8 only": lambda labels: np.minimum(labels, 8)}
-    for known, change in others.items():
-        other = _straight(learnt, change=change)
-        refuses(student.as_entry, other, what=f"as_entry of a model that knows the digits {known}")
+    rng = draw()
+    few = int(rng.integers(200, 700))
+    upwards, nine = (lambda labels: labels + 1), (lambda labels: np.minimum(labels, 8))
+    others: list[tuple[str, Any, str | None]] = [  # what the refusal mentions; None for an entry
+        ("a logistic regression", _straight(learnt), None),
+        (f"a model for {few} pixels", _straight(learnt, few), str(few)),
+        ("a model that knows the digits 1 to 10", _straight(learnt, change=upwards), ""),
+        ("a model that knows the digits 0 to 8 only", _straight(learnt, change=nine), ""),
+    ]
+    for what, other, mention in [others[i] for i in rng.permutation(len(others))]:
+        if mention is None:
+            _facts(student.as_entry(other), f"as_entry of {what}")
+        else:
+            refuses(student.as_entry, other, mentions=mention, what=f"as_entry of {what}")
 
 
 def eight_bits_are_real(student: Any) -> None:
@@ -201,8 +209,9 @@ def the_safest_of_the_fastest(student: Any) -> None:
         expect(field == before, "choose has changed the candidates")
     field = _field([("A", 0.3, 0.01, 0.95), ("B", 0.2, 0.01, 0.9)])
     same(student.choose(field), "A", "choose without a least chance", "it is 0.95 where none is named")
-    unlikely = _field([("slow", 0.9, 0.1, 0.2), ("middle", 0.5, 0.1, 0.6), ("fast", 0.1, 0.1, 0.4)])
-    refuses(student.choose, unlikely, mentions="middle", what="choose of three unlikely ones")
+    slow, middle, fast = words(rng, 3)
+    unlikely = _field([(slow, 0.9, 0.1, 0.2), (middle, 0.5, 0.1, 0.6), (fast, 0.1, 0.1, 0.4)])
+    refuses(student.choose, unlikely, mentions=middle, what=f"choose of three, of which {middle} is likeliest")
 
 
 def verdicts_follow_the_rule(student: Any) -> None:
