@@ -58,7 +58,8 @@ class Wings(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, or none of this name."""
         home = _home(cmd_name)
-        return getattr(import_module(home), cmd_name) if home else None
+        there = vars(import_module(home)).values() if home else ()
+        return next((each for each in there if isinstance(each, click.Command) and each.name == cmd_name), None)
 
 
 def _home(command: str) -> str | None:

@@ -60,10 +60,10 @@ def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[st
     yield "finn_unreadable", b'{"cells": [ this was cut off'
 
 
-@click.command()
+@click.command("demo")
 @click.option("--out", default="demo", metavar="FOLDER", help="The folder.", show_default=True)
 @with_root
-def demo(root: Path, out: str) -> int:
+def show_course(root: Path, out: str) -> int:
     """Grade a small class and benchmark a model, headless.
 
     Takes about two minutes and leaves everything in a folder of its own.

@@ -53,7 +53,7 @@ def publish(root: Path, folder: Path, references: str | None, force: bool) -> in
     It holds the released notebooks, the package without what is still to be built, the student's commands, and what
     conda, pip and Binder need: no solution, check or history. Other files of the folder stay, such as .git.
     """
-    from autograder.course.publish import publish as write
+    from autograder.course.published import publish as write
 
     print(write(root, folder.resolve(), references=references, force=force))
     return OK

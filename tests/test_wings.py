@@ -12,7 +12,7 @@ from tests.house import ROOT, circles, imports
 FLOORS = (
     ("autograder.__main__",),
     ("autograder.cli",),
-    ("autograder.demo", "autograder.serve"),
+    ("autograder.demo", "autograder.releasing", "autograder.serve"),
     ("autograder.grading",),
     ("autograder.checks",),
     ("autograder.leaderboard",),

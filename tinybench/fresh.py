@@ -63,12 +63,20 @@ def run():
     end = clock()
     builtins.__import__ = plain_import
     from statistics import median
-    from tinybench.latency import as_callable, timed_calls
-    from tinybench.rounds import plain_call
-    call, x = plain_call(as_callable(model), loads(task["inputs"]), None, None)
-    first = timed_calls(call, x, 1)[0]
-    steady = median(timed_calls(call, x, task["steady_calls"]))
-    return {"import": importing, "load": end - start - importing, "first_call": first, "steady": steady}
+    x = loads(task["inputs"])
+    try:
+        from tinybench.latency import as_callable
+        from tinybench.rounds import plain_call
+        call, x = plain_call(as_callable(model), x, None, None)
+    except ModuleNotFoundError:  # in the notebook that builds them: its example is a session
+        call = lambda x: model.run(None, {model.get_inputs()[0].name: x})
+    times = []
+    for _ in range(1 + task["steady_calls"]):
+        began = clock()
+        call(x)
+        times.append(clock() - began)
+    first, *steady = times
+    return {"import": importing, "load": end - start - importing, "first_call": first, "steady": median(steady)}
 """
 
 

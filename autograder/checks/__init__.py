@@ -154,7 +154,8 @@ def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-
     elif isinstance(truth, Real) and not isinstance(truth, bool):
         told, true = number(value, what), float(truth)
         near = math.isclose(told, true, rel_tol=rel, abs_tol=abs) or (math.isnan(told) and math.isnan(true))
-        expect(near, f"{what}: expected {true:.6g}, got {told:.6g}{because}")
+        digits = 6 if f"{true:.6g}" != f"{told:.6g}" else 17
+        expect(near, f"{what}: expected {true:.{digits}g}, got {told:.{digits}g}{because}")
     else:
         kind: Any = type(truth)
         equal = isinstance(value, kind) and kind.__eq__(truth, value) is True  # not by an __eq__ of the value's

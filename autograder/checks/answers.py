@@ -21,9 +21,13 @@ class CheckFailed(AssertionError):
         return [f"CheckFailed: {self}"]
 
 
+def _taken(value: Any) -> Any:
+    return value._endpoint.ask("take", value) if isinstance(value, Answer) else take(value)
+
+
 def plain(value: Any) -> Any:
     """Return an answer as Python's own values."""
-    value = value._endpoint.ask("take", value) if isinstance(value, Answer) else take(value)
+    value = _taken(value)
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
@@ -51,6 +55,24 @@ def numbers(value: Any, what: str, length: int | None = None, *, finite: bool = 
     """Return a plain list of floats."""
     found = items(value, what, length)
     return [number(each, f"{what}[{index}]", finite=finite) for index, each in enumerate(found)]
+
+
+def array(value: Any, what: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Return a plain array of numbers, of its own type, or of floats where it is none yet."""
+
+    def rows(part: Any) -> Any:
+        part = plain(part)
+        return [rows(each) for each in part] if isinstance(part, list | tuple) else number(part, what)
+
+    found = _taken(value)
+    try:
+        known = isinstance(found, np.ndarray | np.generic) and found.dtype.kind in "biuf"
+        found = np.asarray(found if known else rows(found))
+    except ValueError:
+        raise CheckFailed(f"{what} should be an array, and its rows differ in length") from None
+    if shape is not None and found.shape != shape:
+        raise CheckFailed(f"{what} should have the shape {shape}, and has {found.shape}")
+    return found
 
 
 def entries(value: Any, what: str) -> dict[Any, Any]:

@@ -6,15 +6,16 @@ Files live where the student's code runs, so checks write and read them through 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from autograder.checks import CheckFailed, FakeClock, draw, expect, holds, judges, number, refuses, same
-from autograder.checks.m08_benchmark import models
+from autograder.checks import CheckFailed, FakeClock, draw, expect, holds, judges, refuses, same, words
+from autograder.checks.answers import array, entries, flag, items, number, text
 
 OPSETS = {"": 21, "ai.onnx.ml": 1}
 
@@ -64,18 +65,20 @@ def graphs_are_read(student: Any) -> None:
     W, shape = rng.normal(size=(5, 2)).astype(np.float32), np.array([7, 9], np.int64)
     content = _linear(W, extra=shape)
     for source in (content, room(student, "check.onnx", content)):
-        counts = list(dict(student.operators(source)).items())
+        counts = list(entries(student.operators(source), "operators").items())
         same(counts, [("MatMul", 1), ("Identity", 2), ("Relu", 1)], "operators", "in the order of the graph")
-    found = student.weights(content)
-    same({str(name) for name in found}, {"W", "extra"}, "the names of weights", "the initializers")
-    same(np.asarray(found["W"]), W, "weights: the values of W", rel=0)
-    same(str(found["extra"].dtype), "int64", "weights: the dtype of what is int64")
+    found = entries(student.weights(content), "weights")
+    same(sorted(map(str, found)), ["W", "extra"], "the names of weights", "the initializers")
+    same(found["W"], W, "weights: the values of W", rel=0)
+    same(found["extra"], shape, "weights: the values of what is int64", rel=0)
+    same(str(array(found["extra"], "weights").dtype), "int64", "weights: the dtype of what is int64")
     coefficients = rng.normal(size=3).astype(np.float32).tolist()
     attributes = {"name": "regressor", "domain": "ai.onnx.ml", "coefficients": coefficients, "targets": 1}
-    found = student.weights(graph([("LinearRegressor", "x", "y", attributes)], {}, 3, 1))
+    content = graph([("LinearRegressor", "x", "y", attributes)], {}, 3, 1)
+    found = entries(student.weights(content), "weights")
     cause = "linear models and trees keep numbers in the attributes of their nodes"
     expect("regressor/coefficients" in found, f"weights: 'regressor/coefficients' is missing; {cause}")
-    same(np.ravel(found["regressor/coefficients"]), coefficients, "weights: the coefficients", rel=1e-6)
+    same(found["regressor/coefficients"], coefficients, "weights: the coefficients", rel=1e-6)
 
 
 def answer_parameters(student: Any) -> None:
@@ -151,10 +154,10 @@ def conversion_is_sound(student: Any) -> None:
     good = rng.normal(size=(4, 3)).astype(np.float32)
     student.refuse_bad_weights(_linear(good, extra=np.array([1], np.int64)))
     for bad in (math.nan, math.inf, -math.inf):
-        broken = good.copy()
-        broken[2, 1] = bad
-        content, what = _linear(good, broken=broken), f"a weight that is {bad}"
-        refuses(student.refuse_bad_weights, content, mentions=["broken", "1"], what=what)
+        [name], count, broken = words(rng, 1), int(rng.integers(3, 10)), good.copy()
+        broken.flat[rng.permutation(good.size)[:count]] = bad
+        content, what = _linear(good, **{name: broken}), f"a tensor {name} with {count} weights that are {bad}"
+        refuses(student.refuse_bad_weights, content, mentions=[name, str(count)], what=what)
     X = rng.normal(size=(80, 4))
     classifier = LogisticRegression().fit(X, (X @ rng.normal(size=(4, 3))).argmax(axis=1))
     regressor = Ridge().fit(X, X @ rng.normal(size=4))
@@ -181,17 +184,30 @@ def sessions_keep_conditions(student: Any) -> None:
             options = student.session_options(threads, optimization)
             truth = {"intra_op_num_threads": threads, "inter_op_num_threads": 1, "enable_profiling": False}
             holds(options, truth, what)
-            got = str(options.graph_optimization_level)
-            expect(got.endswith(level), f"{what}: {level} expected, got {got}")
+            got = str(options.graph_optimization_level).rpartition(".")[2]
+            expect(got == level, f"{what}: {level} expected, got {got}")
     options = student.session_options(trace="some/where")
-    expect(bool(options.enable_profiling), "session_options(trace=…) should enable profiling")
-    prefix = str(options.profile_file_prefix)
+    expect(flag(options.enable_profiling, "enable_profiling"), "session_options(trace=…) should enable profiling")
+    prefix = text(options.profile_file_prefix, "profile_file_prefix")
     expect(prefix.endswith("some/where"), f"the trace should begin with 'some/where', not {prefix!r}")
     refuses(student.session_options, 0, mentions="threads")
     rng = draw()
     W, X = rng.normal(size=(4, 2)).astype(np.float32), rng.normal(size=(6, 4))
     got = student.OnnxModel(room(student, "linear.onnx", _linear(W))).forward(X)
-    same(np.asarray(got), np.maximum(X @ W, 0), "forward", rel=1e-4, abs=1e-5)
+    same(array(got, "forward", (6, 2)), np.maximum(X @ W, 0), "forward", rel=1e-4, abs=1e-5)
+
+
+def _row_named(parity: Any) -> Any:
+    """Return a function that raises as `parity` does, its message reduced to the rows it names."""
+
+    def call(*answers: np.ndarray) -> Any:
+        try:
+            return parity(*answers)
+        except ValueError as error:
+            named = {*re.findall(r"\brow (\d+)", str(error))}
+            raise ValueError(f"rows named: {', '.join(named)}.") from None
+
+    return call
 
 
 @judges("check_parity")
@@ -203,11 +219,11 @@ def parity_is_checked(student: Any) -> None:
     def parity(first: np.ndarray, second: np.ndarray, **options: Any) -> Any:
         return student.check_parity(lambda _: first, lambda _: second, X, **options)
 
-    for row in (0, 17, 29):
+    for row in (0, *rng.integers(1, 29, 2).tolist(), 29):
         b = a.copy()
         b[row, 1] += 3e-3
         b[(row + 5) % 30, 2] += 1e-3
-        refuses(parity, (a, b), mentions=f"row {row}", what="a difference of 0.003")
+        refuses(_row_named(parity), (a, b), mentions=f"rows named: {row}.", what="a difference of 0.003")
         found = parity(a, b, tolerance=0.01)
         holds(found, {"max_difference": 3e-3, "rows": 30}, "what check_parity returns", rel=1e-6)
     what = "answers that are all too low by 0.0002"
@@ -223,11 +239,11 @@ def parity_is_checked(student: Any) -> None:
     seen: list[Any] = []
 
     def spy(rows: Any) -> Any:
-        seen.append(np.shape(rows))
+        seen.append(array(rows, "the rows that a model gets"))
         return a
 
     student.check_parity(spy, spy, X)
-    expect(seen == [(30, 2), (30, 2)], f"both models should get all 30 rows, they got {seen}")
+    same(seen, [X, X], "the rows that both models get", "all 30", rel=1e-5)
 
 
 @judges("numpy_baseline")
@@ -246,13 +262,14 @@ def baseline_is_the_network(student: Any) -> None:
         if kind == "logistic":
             truth = np.hstack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))])
         forward, what = student.numpy_baseline(network), f"numpy_baseline with {kind} output"
-        got = forward(X)
+        got = array(forward(X), what, truth.shape)
         same(str(got.dtype), "float32", f"the dtype of {what}")
         same(got, truth, what, "ReLU after each hidden layer, biases added", rel=1e-3, abs=1e-5)
         if kind != "identity":
             with np.errstate(all="ignore"):
-                far = np.asarray(forward(X * 1e5))
+                far = array(forward(X * 1e5), what, truth.shape)
             expect(bool(np.isfinite(far).all()), f"{what}: large inputs give NaN; subtract the row's maximum first")
+            same(far.sum(axis=1), [1.0] * len(X), f"{what}, large inputs: the sums of rows", rel=1e-5)
     refuses(student.numpy_baseline, SimpleNamespace(), error=TypeError, what="a model without coefs_")
 
 
@@ -289,7 +306,8 @@ def shares_come_from_the_trace(student: Any) -> None:
         truth = dict.fromkeys(OPERATORS_IN_TURN, 0.0)
         for op, share in zip(OPERATORS_IN_TURN, medians / medians.sum(), strict=True):
             truth[op] += float(share)
-        got, what = dict(student.operator_shares(events, skip)), f"operator_shares, {skip} runs skipped"
+        what = f"operator_shares, {skip} runs skipped"
+        got = {op: number(share, what) for op, share in entries(student.operator_shares(events, skip), what).items()}
         shares = list(got.values())
         expect(shares == sorted(shares, reverse=True), f"{what}: the largest share first, got {got}")
         cause = "median dur of each node from the first run that counts on, added up by op_name"
@@ -310,23 +328,28 @@ def stages_are_timed(student: Any) -> None:
     y = np.array(["ash", "elm", "oak"])[(X @ rng.normal(size=(4, 3))).argmax(axis=1)]
     steps = [("a", StandardScaler()), ("none", "passthrough"), ("b", MinMaxScaler()), ("c", LogisticRegression())]
     for pipeline in (Pipeline(steps).fit(X, y), LogisticRegression().fit((X - 3) / 5, y)):
-        stages = student.pipeline_stages(pipeline)
-        same(list(stages), ["preprocess", "model", "postprocess"], "the stages")
+        stages = entries(student.pipeline_stages(pipeline), "pipeline_stages")
+        same([*stages], ["preprocess", "model", "postprocess"], "the stages")
         got = stages["postprocess"](stages["model"](stages["preprocess"](X)))
-        truth = [str(label) for label in pipeline.predict(X)]
-        expect([str(label) for label in got] == truth, "the stages together should give the pipeline's labels")
+        same(got, pipeline.predict(X), "the stages together", "they should give the pipeline's labels")
     no_classifier = StandardScaler().fit(X)
     refuses(student.pipeline_stages, no_classifier, error=TypeError, what="a step without predict_proba")
     clock, seconds = FakeClock(5.0), {"first": 0.25, "second": 1.0, "third": 0.5, "fourth": 2.0, "last": 0.0}
 
-    def act(name: str, x: list[float], made: int) -> list[float]:
-        clock.now += seconds[name] * made
-        return [*x, seconds[name]]
+    def stage(name: str, given: list[Any]) -> Callable[[Any], list[float]]:
+        def call(x: Any) -> list[float]:
+            given.append(items(x, f"what reached the {name} stage"))
+            clock.now += seconds[name] * len(given)
+            return [*given[-1], seconds[name]]
+
+        return call
 
     for counted in (1, 5):
-        pieces, seen = models(act, seconds)
-        found = student.time_breakdown(pieces, [], runs=counted, warmup_runs=0, clock=clock)
-        same(list(found), [*seconds, "total"], "the results of time_breakdown")
+        seen: dict[str, list[Any]] = {name: [] for name in seconds}
+        pieces = {name: stage(name, given) for name, given in seen.items()}
+        breakdown = student.time_breakdown(pieces, [], runs=counted, warmup_runs=0, clock=clock)
+        found = entries(breakdown, "time_breakdown")
+        same([*found], [*seconds, "total"], "the results of time_breakdown")
         for name, value in {**seconds, "total": sum(seconds.values())}.items():
             times = [value * (run + 1) for run in range(counted)]
             same(found[name].values, times, f"time_breakdown: {name}", rel=1e-9, abs=1e-9)
@@ -344,7 +367,7 @@ def answer_amdahl(student: Any) -> None:
 def answer_understanding(student: Any) -> None:
     """Parity looks at scores; a profiler's times are no latencies; threads are a condition."""
     same(student.may_ship(), False, "question 1", "a score differs by 0.31 and the tolerance is 0.0001")
-    same(str(student.number_to_quote()), "share", "question 2", "the profiler makes a run several times longer")
+    same(student.number_to_quote(), "share", "question 2", "the profiler makes a run several times longer")
     fair = number(student.fair_speed_up(), "question 3")
     expect(not math.isclose(fair, 2.5, rel_tol=1e-3), "question 3: 2 threads against 1 is not fair")
     same(fair, 1.6, "question 3", "compare both with one thread", rel=0.01)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
+from autograder.checks.answers import array, flag, items, text
 from tinybench import compress
 from tinybench.layers import Layer
 
@@ -29,21 +30,32 @@ def _given(student: Any, network: list[Layer]) -> list[Any]:
     return [student.Layer(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
 
 
+def _taken(network: Any, number: int, what: str) -> list[Layer]:
+    """Return a student's network of so many layers as layers of plain arrays."""
+    layers = []
+    for i, layer in enumerate(items(network, what, number)):
+        of_it = f"layer {i} of {what}"
+        expect(hasattr(layer, "W"), f"{of_it} should be a Layer, not {type(layer).__name__}")
+        relu = flag(layer.relu, f"relu of {of_it}")
+        layers.append(Layer(array(layer.W, f"W of {of_it}"), array(layer.b, f"b of {of_it}"), relu))
+    return layers
+
+
 def _unchanged(network: list[Any], truths: list[Layer]) -> None:
-    unchanged = all(np.array_equal(layer.W, old.W) for layer, old in zip(network, truths, strict=True))
-    expect(unchanged, "the network that was given has changed; copy the weights first")
+    for layer, old in zip(network, truths, strict=True):
+        same(layer.W, old.W, "the weights of the network that was given", "it has changed; copy them first", rel=0)
 
 
-def _scores(layers: list[Any], X: np.ndarray) -> np.ndarray:
+def _scores(layers: list[Layer], X: np.ndarray) -> np.ndarray:
     """Return what a network answers, computed here."""
     a = X
     for layer in layers:
-        a = a @ np.asarray(layer.W, float) + np.asarray(layer.b, float)
+        a = a @ layer.W + layer.b
         a = np.maximum(a, 0) if layer.relu else a
     return a
 
 
-def _answers_alike(got: list[Any], truth: list[Any], X: np.ndarray, what: str, cause: str) -> None:
+def _answers_alike(got: list[Layer], truth: list[Layer], X: np.ndarray, what: str, cause: str) -> None:
     wanted = _scores(truth, X)
     same(_scores(got, X), wanted, f"the scores of {what}", cause, rel=0, abs=1e-4 * (1 + float(np.abs(wanted).max())))
 
@@ -55,8 +67,7 @@ def weights_are_pruned(student: Any) -> None:
     truths = _network(rng, (7, 6, 5, 4))
     network = _given(student, truths)
     for sparsity in (0.0, 0.33, 0.5, 0.9, 0.999):
-        pruned = list(student.prune_weights(network, sparsity))
-        same(len(pruned), 3, "the number of layers")
+        pruned = _taken(student.prune_weights(network, sparsity), 3, f"prune_weights at sparsity {sparsity}")
         for i, (layer, old) in enumerate(zip(pruned, truths, strict=True)):
             count, what = round(sparsity * old.W.size), f"layer {i} at sparsity {sparsity}"
             threshold = np.sort(np.abs(old.W), axis=None)[count] if count < old.W.size else math.inf
@@ -64,9 +75,11 @@ def weights_are_pruned(student: Any) -> None:
             cause = f"{count} of {old.W.size} weights become 0, the smallest by magnitude; all else stays as it is"
             holds(layer, truth, what, cause, rel=0)
     _unchanged(network, truths)
-    tied = [student.Layer(rng.choice([-1.0, 1.0], (20, 15)), np.zeros(15), False)]
-    (got,) = student.prune_weights(tied, 0.7)
-    same(np.sum(np.asarray(got.W) == 0), 210, "the zeros of 300 weights of equal magnitude at sparsity 0.7")
+    signs = rng.choice([-1.0, 1.0], (20, 15))
+    what = "300 weights of equal magnitude at sparsity 0.7"
+    (got,) = _taken(student.prune_weights([student.Layer(np.array(signs), np.zeros(15), False)], 0.7), 1, what)
+    same(np.sum(got.W == 0), 210, f"the zeros of {what}")
+    same(got.W, np.where(got.W == 0, 0, signs), what, "what stays is as it was", rel=0)
     refuses(student.prune_weights, *((network, sparsity) for sparsity in (1.0, -0.1, math.nan)))
 
 
@@ -92,17 +105,17 @@ def units_are_removed(student: Any) -> None:
                 after[np.argsort(-both)[widths[-1] :]] = 0
                 silenced[i + 1] = Layer(after, following.b, following.relu)
             network = _given(student, truths)
-            pruned = list(student.prune_units(network, fraction))
             what = f"{'-'.join(map(str, sizes))} at fraction {fraction}"
-            shapes = [tuple(np.shape(layer.W)) for layer in pruned]
+            pruned = _taken(student.prune_units(network, fraction), len(truths), what)
+            shapes = [layer.W.shape for layer in pruned]
             same(shapes, list(pairwise([sizes[0], *widths, sizes[-1]])), f"the shapes of the weights of {what}")
             cause = "importance is the product of the norms of incoming and outgoing weights, as given"
             _answers_alike(pruned, silenced, X, what, cause)
             _unchanged(network, truths)
     first = student.Layer(np.array([[1.0, 9.0, 3.0]]), np.array([0.1, 0.2, 0.3]))
     network = [first, student.Layer(np.array([[9.0], [4.0], [1.0]]), np.zeros(1), False)]
-    kept = np.ravel(student.prune_units(network, 0.34)[0].W)
-    same(kept, [1.0, 9.0], "what is left of importances 9, 36 and 3", "the first two stay, in their order", rel=0)
+    what, cause = "what is left of importances 9, 36 and 3", "the first two stay, in their order"
+    holds(_taken(student.prune_units(network, 0.34), 2, what)[0], {"W": [[1, 9]], "b": [0.1, 0.2]}, what, cause, rel=0)
     refuses(student.prune_units, (network, 1.0), (network, -0.1))
 
 
@@ -120,8 +133,8 @@ def factors_are_best(student: Any) -> None:
     for shape, rank, relu in product(((14, 9), (9, 14), (10, 10)), (1, 4, 9), (True, False)):
         layer = Layer(rng.normal(size=shape), rng.normal(size=shape[1]), relu)
         sizes, what = np.linalg.svd(layer.W, compute_uv=False), f"{shape} at rank {rank}"
-        first, second = student.factorise(*_given(student, [layer]), rank)
-        A, B = np.asarray(first.W), np.asarray(second.W)
+        first, second = _taken(student.factorise(*_given(student, [layer]), rank), 2, what)
+        A, B = first.W, second.W
         same((A.shape, B.shape), ((shape[0], rank), (rank, shape[1])), f"the shapes of the factors of {what}")
         error, best = np.linalg.norm(layer.W - A @ B), math.sqrt(float(np.sum(sizes[rank:] ** 2)))
         same(error, best, f"error, {what}", "keep the largest singular values with their vectors", rel=1e-6, abs=1e-8)
@@ -138,10 +151,10 @@ def factors_are_best(student: Any) -> None:
         shapes: list[tuple[int, int]] = []
         for n, m in pairwise((30, 20, 12, 4)):
             shapes += [(n, rank), (rank, m)] if rank * (n + m) < n * m else [(n, m)]
-        got = [tuple(np.shape(piece.W)) for piece in student.low_rank(network, rank)]
-        same(got, shapes, f"the shapes of low_rank at {rank}")
+        got = _taken(student.low_rank(network, rank), len(shapes), f"low_rank at {rank}")
+        same([piece.W.shape for piece in got], shapes, f"the shapes of low_rank at {rank}")
     full = [Layer(rng.normal(size=(12, 3)) @ rng.normal(size=(3, 10)), rng.normal(size=10), False)]
-    low = list(student.low_rank(_given(student, full), 3))
+    low = _taken(student.low_rank(_given(student, full), 3), 2, "low_rank at 3")
     _answers_alike(low, full, rng.normal(size=(20, 12)), "low_rank", "a matrix of rank 3 is exact at rank 3")
     square = [student.Layer(rng.normal(size=(8, 8)), np.zeros(8), False)]
     refuses(student.low_rank, (square, 4), what="rank 4 of an 8 × 8 layer: 64 weights before and after")
@@ -199,9 +212,11 @@ def teaching_has_the_right_slope(student: Any) -> None:
         agrees(student.distillation_loss, _loss, cases, cause, rel=1e-6)
         cause = "p − [c = y] for labels, T · (p − q) for the teacher, divided by the number of rows"
         agrees(student.distillation_gradient, _slope, cases, cause, rel=1e-4, abs=1e-7)
-    plain = np.asarray(student.distillation_gradient(scores, labels))
-    default = np.asarray(student.distillation_gradient(scores, labels, None, 9.0, 0.1))
-    expect(np.allclose(plain, default), "without a teacher, temperature and share must not matter")
+    cause = "without a teacher, temperature and share must not matter"
+    rest = (scores, labels, None)
+    same(student.distillation_loss(*rest, 9.0, 0.1), _loss(*rest, 1, 0), "distillation_loss", cause, rel=1e-6)
+    slope = student.distillation_gradient(*rest, 9.0, 0.1)
+    same(slope, _slope(*rest, 1, 0), "distillation_gradient", cause, rel=1e-4, abs=1e-7)
 
 
 @judges("seed_verdict")
@@ -260,7 +275,7 @@ def journals_hold_their_rules(student: Any) -> None:
         before = dict(sorted(old.items(), reverse=reverse))
         cases.append((before, dict(sorted(new.items(), reverse=not reverse)), said))
     for before, after, truth in cases:
-        same([str(text) for text in student.changes(before, after)], truth, f"changes from {before} to {after}")
+        same(student.changes(before, after), truth, f"changes from {before} to {after}")
 
     base, a, b, c, d, other = words(rng, 6)
     large, small, few, fewer = (f"{share} %" for share in rng.permutation(90)[:4].tolist())
@@ -286,8 +301,8 @@ def journals_hold_their_rules(student: Any) -> None:
         journal = student.Journal(base, dict(settings))
         case, what = (b, "faster", after, measurements, verdict), f"an entry with {what}"
         refuses(journal.record, case, mentions=mention, what=what)
-        expect(len(journal.entries) == 0, f"{what} was refused, and recorded all the same")
-        expect(str(journal.baseline) == base, f"{what} was refused, and changed the baseline")
+        same(journal.entries, [], f"the entries after {what} was refused")
+        holds(journal, {"baseline": base, "settings": settings}, f"the journal after {what} was refused")
 
     journal = student.Journal(base, dict(settings))
     raced = _raced(student, a, base, "undecided: needs about 40 more rounds")
@@ -295,27 +310,26 @@ def journals_hold_their_rules(student: Any) -> None:
     facts = {"name": a, "against": base, "hypothesis": "zeros help", "change": f"zeros: none → {few}"}
     holds(entry, {**facts, "verdict": "undecided"}, "the entry")
     journal.record(c, "…", {**settings, "zeros": fewer}, [_raced(student, c, base, "equivalent")], "reject")
-    kept = (str(journal.baseline), dict(journal.settings))
-    same(kept, (base, settings), "what undecided and rejected entries leave as it is")
+    kept = {"baseline": base, "settings": settings}
+    holds(journal, kept, "the journal", "undecided and rejected entries leave the baseline as it is")
 
     handed = dict(pruned)
     entry = journal.record(b, "smaller is faster", handed, [unclear, _raced(student, b, base, "faster")], "keep")
     handed["precision"] = "changed later"
-    kept = (str(journal.baseline), dict(journal.settings))
-    same(kept, (b, pruned), "the new baseline", "what is kept, with its settings")
+    holds(journal, {"baseline": b, "settings": pruned}, "the journal", "what is kept, with its settings")
     told = [str(_measured(compress, b, base, clear=False)), str(_raced(compress, b, base, "faster"))]
-    same([str(text) for text in entry.measurements], told, "the entry's measurements", "all, as sentences, in order")
+    holds(entry, {"measurements": told, "verdict": "keep"}, "the entry", "all measurements, as sentences, in order")
     on_top = (d, "on top", {**pruned, "precision": "INT8"})
     cause = "what was measured against the former baseline does not count"
     refuses(journal.record, (*on_top, [_measured(student, d, base)], "keep"), what="the old baseline", cause=cause)
     entry = journal.record(*on_top, [_measured(student, d, b)], "keep")
-    same(str(entry.against), b, "what the next entry is against", "the kept baseline")
-    same([str(each.name) for each in journal.entries], [a, c, b, d], "the entries")
+    same(entry.against, b, "what the next entry is against", "the kept baseline")
+    same([each.name for each in items(journal.entries, "the entries")], [a, c, b, d], "the names of the entries")
 
 
 def answer_understanding(student: Any) -> None:
     """A fifth; two seeds that do not agree; a half of e²."""
     same(student.share_at_rank_100(), 0.2, "question 1", "100 · (1000 + 1000) of 1000 · 1000")
-    undecided = str(student.what_two_seeds_say()).startswith("undecided")
-    expect(undecided, "question 2: the interval of seed 1 holds 0, so the seeds do not agree")
+    said = text(student.what_two_seeds_say(), "question 2")
+    expect(said.startswith("undecided"), "question 2: the interval of seed 1 holds 0, so the seeds do not agree")
     same(student.probability_at_four(), 1 / (1 + math.exp(-2)), "question 3", "scores 2 and 0", rel=1e-3)

@@ -118,7 +118,8 @@ def eight_bits_are_real(student: Any) -> None:
     agree = float(np.mean(_read(data, rows, "in_eight_bits") == model.predict(rows)))
     expect(agree >= 0.95, f"in_eight_bits: only {agree:.1%} of the answers are as before; a sound file keeps 98 %")
     straight = digits.to_onnx_bytes(_straight(learnt))
-    alike = student.in_eight_bits(straight) == straight
+    back = student.in_eight_bits(straight)
+    alike = type(back) is bytes and back == straight
     expect(alike, "in_eight_bits: a model without matrix products should come back byte for byte")
 
 
@@ -195,11 +196,11 @@ def the_safest_of_the_fastest(student: Any) -> None:
     for why, least, field in fields:
         before = [dict(each) for each in field]
         lines = "; ".join("{name} {lower:.3f} to {upper:.3f}, chance {chance:.3f}".format(**each) for each in field)
-        got = str(student.choose(field, least_chance=least))
+        got = student.choose(field, least_chance=least)
         same(got, _best(field, least), f"choose of {lines} (least chance {least:.3f})", why)
         expect(field == before, "choose has changed the candidates")
     field = _field([("A", 0.3, 0.01, 0.95), ("B", 0.2, 0.01, 0.9)])
-    same(str(student.choose(field)), "A", "choose without a least chance", "it is 0.95 where none is named")
+    same(student.choose(field), "A", "choose without a least chance", "it is 0.95 where none is named")
     unlikely = _field([("slow", 0.9, 0.1, 0.2), ("middle", 0.5, 0.1, 0.6), ("fast", 0.1, 0.1, 0.4)])
     refuses(student.choose, unlikely, mentions="middle", what="choose of three unlikely ones")
 

@@ -7,6 +7,7 @@ Grading has no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -17,18 +18,19 @@ from typing import Any
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-import autograder
 import tinybench
 from autograder.course.assignment import data_files
 from autograder.course.config import MODULES, project_root
-from autograder.sandbox.bubblewrap import NOBODY, Limits, Mounts, available, command, filter_file, within_python
-from autograder.sandbox.guest import linux
+from autograder.sandbox.bubblewrap import NOBODY, Limits, Mounts, available, command, filter_file
+from autograder.sandbox.guest import linux, syscalls
+from autograder.sandbox.root import PROGRAM
 
 MAX_SOCKET_FOLDER = 2**20  # bytes
 LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # for as long as a person works on a notebook
 WORK = "/course/work"
+CONNECTION, SOCKETS = "/inside/connection.json", "/inside/sockets"
 # libzmq asks for the names of interfaces, of which there are none but the loopback
-FAMILIES = (*linux.UNIX_INET_INET6, socket.AF_NETLINK)
+FAMILIES = (*syscalls.UNIX_INET_INET6, socket.AF_NETLINK)
 
 
 class ConfinedProvisioner(LocalProvisioner):
@@ -59,22 +61,24 @@ class ConfinedProvisioner(LocalProvisioner):
             manager.connection_file = str(sockets.with_name("connection.json"))
         self.kernel_spec.interrupt_mode = "message"
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
-        if os.geteuid() == 0:  # the sandbox is another user, to whom only these two are shown
+        if os.geteuid() == 0:  # the sandbox is another user
             os.chown(self._sockets, NOBODY, NOBODY)
-            Path(manager.connection_file).chmod(0o644)
         return prepared
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start the kernel."""
         connection = Path(self._manager.connection_file)
-        files = {"/course/tinybench": Path(str(tinybench.__file__)).parent, str(connection): connection}
+        inside = connection.with_name("inside.json")  # the same sockets, by their place inside
+        known = json.loads(connection.read_text(encoding="utf-8"))
+        inside.write_text(json.dumps(known | {"ip": f"{SOCKETS}/s"}), encoding="utf-8")
         mounts = Mounts(
-            read_only=files | _data(Path(kwargs.get("cwd") or os.curdir)),
-            masked=within_python([Path(str(autograder.__file__)).parent]),
+            read_only={CONNECTION: inside, "/course/tinybench": Path(str(tinybench.__file__)).parent}
+            | _data(Path(kwargs.get("cwd") or os.curdir)),
             tmpfs=[WORK],
-            writable={str(self._sockets): self._sockets},
+            writable={SOCKETS: self._sockets},
             working_directory=WORK,
         )
+        cmd = [PROGRAM, *(CONNECTION if word == str(connection) else word for word in cmd[1:])]
         with filter_file(FAMILIES) as rules:
             confined = command(cmd, mounts, LIMITS, filter_fd=rules)
             return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
@@ -83,7 +87,9 @@ class ConfinedProvisioner(LocalProvisioner):
         """Tell whether it has ended, and end it if it takes too much memory or fills the folder of its sockets."""
         process: Any = self.process
         running = process is not None and process.poll() is None
-        if running and (_size(self._sockets) > MAX_SOCKET_FOLDER or linux.tree_memory(process.pid) > LIMITS.memory):
+        if running and (
+            _size(self._sockets) > MAX_SOCKET_FOLDER or linux.tree_memory(process.pid, LIMITS.memory) > LIMITS.memory
+        ):
             await self.kill()
         ended: int | None = await super().poll()
         return ended
@@ -93,6 +99,10 @@ class ConfinedProvisioner(LocalProvisioner):
         await super().cleanup(restart)
         if not restart:
             shutil.rmtree(self._sockets.parent, ignore_errors=True)
+
+
+def _takes_too_much(pid: int) -> bool:
+    return linux.tree_memory(pid, LIMITS.memory) > LIMITS.memory
 
 
 def _size(folder: Path) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,12 @@ from autograder.course.config import MODULES, course_config
 from autograder.course.notebook import NotebookError, parse_notebook
 from autograder.files import write_atomically
 from autograder.grading.gradebook import record, released_checksums, score_of
+from autograder.grading.names import why_no_student
 from autograder.grading.sanitize import safe_line, safe_markdown
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.grading.verdict import packed, zero
+
+MAX_SEED = 2**31
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Batch:
         self.checksums = released_checksums(released)
         self.instructors = Assignment.read(root / MODULES / assignment / f"{assignment}.ipynb")
         self.contents = submissions(root, assignment, student)
+        self.unusable = {} if student else _names(root, assignment)[1]
         self._digests = {name: _digest(content) for name, content in self.contents.items()}
         self._instructors_digest = self.instructors.digest()
         self.verdicts = course / "verdicts" / assignment
@@ -67,9 +73,13 @@ class Batch:
             lock = FileLock(self.verdicts / "lock", timeout=0).acquire()
         except Timeout:
             raise NotebookError(self.assignment, None, "is being graded already; wait, or stop the other") from None
+        except OSError as error:
+            why = f"{self.verdicts / 'lock'} cannot be locked ({error.strerror}); grade as the user whose file it is"
+            raise NotebookError(self.assignment, None, why) from None
         with lock:
-            for left in self.verdicts.glob(".*"):
-                left.unlink()
+            for left in self.verdicts.glob(".*"):  # no verdict: no student's name begins with a dot
+                with suppress(OSError):
+                    left.unlink()
             self.seed = kept_seed(self.verdicts)
             yield
 
@@ -81,10 +91,10 @@ class Batch:
 
     def _verdict(self, name: str) -> dict[str, Any] | None:
         try:
-            verdict: dict[str, Any] = json.loads(self._file(name).read_bytes())
-        except (FileNotFoundError, ValueError):
+            verdict = json.loads(self._file(name).read_bytes())
+        except (FileNotFoundError, ValueError, RecursionError):
             return None
-        return verdict if verdict.get("key") == self._key(name) else None
+        return verdict if isinstance(verdict, dict) and verdict.get("key") == self._key(name) else None
 
     def state(self, name: str, regrade: bool = False) -> str:
         """Return ``"graded"`` if the submission has to be run, else ``"kept"``."""
@@ -119,7 +129,7 @@ class Batch:
             raise RuntimeError(f"the verdict on {name} vanished while it was being graded; run the command again")
         entered, digest = self.verdicts / f"{name}.entered", _digest(self._file(name).read_bytes())
         score = score_of(gradebook, name, self.assignment)
-        if score is None or not entered.is_file() or entered.read_text(encoding="utf-8") != digest:
+        if score is None or not entered.is_file() or entered.read_bytes() != digest.encode():
             notebook = parse_notebook(verdict["notebook"].encode(), name)
             if verdict["failure"]:
                 notice = f"## This submission could not be graded to its end\n\n{safe_markdown(verdict['failure'])}"
@@ -133,20 +143,49 @@ class Batch:
 def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
     """Return the seed of an assignment's checks, drawn once and kept with its verdicts; without one, -1."""
     file = verdicts / "seed"
-    if draw and not file.is_file():
-        verdicts.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, str(secrets.randbelow(2**31)))
-    return int(file.read_text(encoding="utf-8")) if file.is_file() else -1
+    if file.is_file():
+        with suppress(ValueError), file.open("rb") as opened:
+            if 0 <= (seed := int(opened.read(20))) < MAX_SEED:
+                return seed
+        if draw:
+            print(f"{file} was damaged: a new seed is drawn, and everything is graded again", file=sys.stderr)
+    if not draw:
+        return -1
+    write_atomically(file, str(secrets.randbelow(MAX_SEED)))
+    return kept_seed(verdicts)  # another process may have drawn one, too
 
 
 def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | UnusableSubmission]:
     """Return each student's submitted notebook, or why it cannot be used."""
     folder = root / "course" / "submitted"
-    students = sorted(path.parent.name for path in folder.glob(f"{student or '*'}/{assignment}"))
-    if not students:
-        who = f"by {student} " if student else ""
+    found, unusable = _names(root, assignment)
+    students = [name for name in found if student in (None, name)]
+    if not students and (student or not unusable):
+        who = f"by {safe_line(student)} " if student else ""
         raise NotebookError(assignment, None, f"nothing submitted {who}in {folder}; collect first")
     return {name: _content(folder / name / assignment / f"{assignment}.ipynb", folder) for name in students}
+
+
+def _names(root: Path, assignment: str) -> tuple[list[str], dict[str, str]]:
+    """Return the names of who submitted, and of each folder whose name cannot be a student's, the reason."""
+    submitted = root / "course" / "submitted"
+    found = [
+        name
+        for name in sorted(os.listdir(submitted) if submitted.is_dir() else ())
+        if _there(submitted / name / assignment)
+    ]
+    reasons = {name: why_no_student(name) for name in found}
+    return [name for name in found if not reasons[name]], {name: why for name, why in reasons.items() if why}
+
+
+def _there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # it is, and cannot be read
+        return True
+    return True
 
 
 def _content(path: Path, submitted: Path) -> bytes | UnusableSubmission:

@@ -17,6 +17,8 @@ from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import ignore_patterns, parse_utc
 
 from autograder.course.notebook import MAX_BYTES
+from autograder.grading.names import why_no_student
+from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import FOREIGN, HARD_LINK, LINK, NOT_COLLECTED, NOT_PLAIN, TOO_LARGE
 
 try:
@@ -31,12 +33,26 @@ class Collect(ExchangeCollect):
     """nbgrader's `collect`, without links, pipes and oversize files; in their place it leaves the reason."""
 
     duedate: datetime | None = None
+    src_records: list[dict[str, Any]]
+
+    def init_src(self) -> None:
+        """Find what was handed in, under names that a student can have."""
+        super().init_src()
+        kept = []
+        for record in self.src_records:
+            if why := why_no_student(record["username"]):
+                self.log.error(
+                    "%s was not collected, no student can have this name: %s", _line(record["filename"]), why
+                )
+            else:
+                kept.append(record)
+        self.src_records = kept
 
     def _path_to_record(self, path: str) -> dict[str, Any]:
         try:
             record: dict[str, Any] = super()._path_to_record(path)
         except Exception:  # the parser of times raises many; one name must not end the collecting
-            self.log.error("%s names no time; taken as handed in when it was made", path)
+            self.log.error("%s names no time; taken as handed in when it was made", _line(path))
             name = Path(path).name
             record = {"username": name.rsplit("+", 3)[0], "filename": name, "timestamp": _made(Path(path))}
         return record
@@ -62,7 +78,7 @@ class Collect(ExchangeCollect):
         foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
         if foreign or Path(src).is_symlink():
             why = FOREIGN if foreign else LINK
-            self.log.error("%s was not collected: %s", src, why)
+            self.log.error("%s was not collected: %s", _line(src), why)
             Path(dest).mkdir(parents=True)
             _note(Path(dest), f"{self.coursedir.assignment_id}.ipynb", why)
             return
@@ -72,7 +88,7 @@ class Collect(ExchangeCollect):
         def left_out(folder: str, names: list[str]) -> set[str]:
             odd = {name: why for name in names if (why := _odd(Path(folder) / name))}
             for name, why in odd.items():
-                self.log.warning("%s was not collected: %s", Path(folder) / name, why)
+                self.log.warning("%s was not collected: %s", _line(Path(folder) / name), why)
             if folder == src:
                 reasons.update(odd)
             return {*unwanted(folder, names), *odd, *(name for name in names if name.endswith(NOT_COLLECTED))}
@@ -85,10 +101,16 @@ class Collect(ExchangeCollect):
         handed_in, made, file = self._path_to_record(src)["timestamp"], _made(Path(src)), Path(dest) / "timestamp.txt"
         if self.duedate and handed_in <= self.duedate < made - CLOCKS_DIFFER:
             when = f"{made:%Y-%m-%d %H:%M:%S} UTC"
-            self.log.warning("%s says it was handed in on time, and was made or moved at %s: look at it", src, when)
+            self.log.warning(
+                "%s says it was handed in on time, and was made or moved at %s: look at it", _line(src), when
+            )
         if time_of(file) != handed_in:
             file.unlink(missing_ok=True)
             file.write_text(f"{handed_in:%Y-%m-%d %H:%M:%S.%f} UTC", encoding="utf-8")
+
+
+def _line(path: object) -> str:
+    return safe_line(path, 400)
 
 
 def _note(folder: Path, name: str, why: str) -> None:

@@ -62,7 +62,12 @@ def grade(root: Path, assignment: str, as_json: bool, **options: Any) -> int:
         print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
     outcomes = grade_assignment(root, assignment, progress=not as_json, **options)
     print_json(outcomes) if as_json else print_grades(outcomes)
-    return FAILED if any(outcome.score is None for outcome in outcomes) and not options["dry_run"] else OK
+    left = sum(outcome.score is None for outcome in outcomes)
+    if options["dry_run"] or not left:
+        return OK
+    if not as_json:
+        print(f"\n{left} without a grade, see the notes: when that is put right, the same command grades them")
+    return FAILED
 
 
 @click.command()
@@ -71,9 +76,13 @@ def doctor() -> int:
 
     Lists what grading needs, what is missing, and what to install.
     """
-    for name, works, line in bubblewrap.doctor():
+    from autograder.sandbox import probe
+
+    unavailable = bool(bubblewrap.unavailable())
+    rows = [*bubblewrap.doctor(), *([] if unavailable else [probe.doctor()])]
+    for name, works, line in rows:
         print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
-    if bubblewrap.unavailable():
+    if unavailable or not rows[-1][1]:
         print("this machine cannot confine submissions: `autograder grade` refuses here")
         return FAILED
     print("this machine can grade submissions of strangers")
@@ -114,21 +123,30 @@ def package(root: Path, student: str, as_json: bool) -> int:
 
 @click.command()
 @one_assignment
-@click.option("--top", type=int, default=10, metavar="N", help="How many pairs.", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the pairs as JSON.")
+@click.option("--top", type=click.IntRange(min=1), default=10, metavar="N", help="How many pairs.", show_default=True)
+@click.option(
+    "--with",
+    "earlier",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="An earlier year to compare with: a course, a folder of STUDENT/NN_name/NN_name.ipynb, or notebooks named "
+    "after students. May be given several times.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the pairs as JSON, and what is usual in each cell.")
 @click.option("--csv", is_flag=True, help="Print the pairs as CSV.")
 @with_root
-def similarity(root: Path, assignment: str, top: int, as_json: bool, csv: bool) -> int:
-    """List the submissions whose solutions are most alike.
+def similarity(root: Path, assignment: str, top: int, earlier: tuple[Path, ...], as_json: bool, csv: bool) -> int:
+    """List the submissions whose solutions are most alike, or like the reference.
 
-    Compares what students wrote, whatever its names, comments and layout, without the given code and without what most
-    of the class writes. A hint where to look, never a mark.
+    Compares what students wrote, whatever its names, comments, layout and order, without the given code, and by how
+    much it is more alike than correct solutions usually are. A hint where to look, never a mark.
     """
     from autograder.grading.similarity import as_csv, most_alike, report_lines
 
     if as_json and csv:
         raise click.UsageError("--json or --csv, not both")
-    report = most_alike(root, assignment, top)
+    report = most_alike(root, assignment, top, earlier)
     if as_json:
         print_json(report)
     else:

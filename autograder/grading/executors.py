@@ -7,17 +7,12 @@ with 2 workers on 2 busy cores). Dask, by ``--scheduler``, is for several machin
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import os
-import sys
 import tempfile
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from functools import lru_cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 import nbformat
@@ -27,11 +22,13 @@ from autograder.course.assignment import Assignment
 from autograder.course.execute import run_notebook
 from autograder.course.notebook import cells_of, parse_notebook
 from autograder.grading.grader import Grader
+from autograder.grading.killable import MEMORY, TooMuch, each, limited_memory, run
 from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
-from autograder.grading.verdict import Graded, packed, zero
-from autograder.sandbox.guest import linux
+from autograder.grading.verdict import Graded, checked, packed, zero
 
 Task = tuple[str, bytes]
+SECONDS = 480  # more than a sandbox may live: the last resort where the grader itself is stalled
+UNSAFE_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,9 @@ Result = tuple[str, bytes | NoVerdict]
 @lru_cache(maxsize=4)
 def _grader(assignment: Assignment) -> Grader:
     """Return this process's grader of an assignment; its zygote lives as long as the process."""
-    return Grader(assignment)
+    grader = Grader(assignment)
+    Finalize(None, grader.close, exitpriority=1)  # in a process of a pool `atexit` calls nothing
+    return grader
 
 
 def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
@@ -92,7 +91,8 @@ def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
     for _ in range(2):
         grader = _grader(assignment)
         with suppress(OSError):  # as it cannot be asked for a sandbox
-            graded = grader.grade(content)
+            with limited_memory(MEMORY):
+                graded = grader.grade(content)
             if grader.zygote.process.poll() is None:
                 return graded
         _grader.cache_clear()
@@ -103,46 +103,26 @@ def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
 def run_local(
     tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, sandboxed: bool = True
 ) -> Iterator[Result]:
-    """Grade on local processes; yield key and result as they come.
-
-    When a process of the pool dies, each submission that it may have been grading is tried once more, alone.
-    """
-    waiting = deque(tasks)
-    while waiting:
-        for task in (yield from _pool(waiting, workers, assignment, seed, sandboxed)):
-            for key, _ in (yield from _pool(deque([task]), 1, assignment, seed, sandboxed)):
-                yield key, NoVerdict("the process that graded it died twice")
+    """Grade on local processes; yield key and result as they come."""
+    work = ((key, (assignment, content, seed, sandboxed)) for key, content in tasks)
+    seconds = SECONDS if sandboxed else UNSAFE_SECONDS
+    for key, result in each(grade_bytes, work, seconds=seconds, workers=workers, memory=0):
+        yield key, _settled(result, assignment)
 
 
-def _pool(
-    waiting: deque[Task], workers: int, assignment: Assignment, seed: int, sandboxed: bool
-) -> Generator[Result, None, list[Task]]:
-    """Grade until nothing waits or a process dies; return what was in hand when it did."""
-    running: dict[Future[bytes], Task] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _end_with, (os.getpid(),)) as pool:
-        while waiting or running:
-            try:
-                while waiting and len(running) < 2 * workers:
-                    running[pool.submit(grade_bytes, assignment, waiting[0][1], seed, sandboxed)] = waiting[0]
-                    waiting.popleft()
-            except BrokenProcessPool:
-                return list(running.values())
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                error = future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    return list(running.values())
-                key, _ = running.pop(future)
-                yield key, _no_verdict(error) if error else future.result()
-    return []
+def _settled(result: bytes | Exception, assignment: Assignment) -> bytes | NoVerdict:
+    """Return a verdict also where a submission was too much for the grader: no points, and the reason."""
+    if isinstance(result, TooMuch):
+        return packed(zero(parse_notebook(assignment.notebook, assignment.name), str(result)))
+    return _no_verdict(result) if isinstance(result, Exception) else result
 
 
-def _end_with(parent: int) -> None:
-    """End this process of a pool when the command that started it is killed."""
-    if sys.platform == "linux":
-        linux.die_with_parent()
-        if os.getppid() != parent:
-            os._exit(1)  # it was killed before
+def grade_apart(assignment: Assignment, content: bytes, seed: int) -> bytes:
+    """Grade one submission in a process of its own, which outlives the submission and may be killed."""
+    try:
+        return run(grade_bytes, assignment, content, seed, seconds=SECONDS, memory=0)
+    except TooMuch as error:
+        return packed(zero(parse_notebook(assignment.notebook, assignment.name), str(error)))
 
 
 def _no_verdict(error: BaseException) -> NoVerdict:
@@ -167,14 +147,18 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
         # scattered, it would be lost with its workers
         shared = client.submit(Assignment, *astuple(assignment), key=f"assignment-{digest}")
         futures = {}
-        for key, content in tasks:
+        contents = dict(tasks)
+        for key, content in contents.items():
             task = f"grade-{assignment.name}-{digest}-{hashlib.sha256(content).hexdigest()[:16]}-{key}"
-            future = client.submit(grade_bytes, shared, content, seed, key=task, pure=False, retries=2)
+            future = client.submit(grade_apart, shared, content, seed, key=task, pure=False, retries=2)
             futures[future] = key
         for future in as_completed(list(futures), loop=client.loop):
+            key = futures.pop(future)
+            result: bytes | NoVerdict
             try:
-                result = future.result()
-            except Exception as error:  # of its last worker, or of the scheduler
+                # what comes over the network may be anything
+                result = run(checked, future.result(), contents[key], assignment, seconds=SECONDS)
+            except Exception as error:  # of its last worker, of the scheduler, or of one who read the answer
                 result = _no_verdict(error)
-            yield futures.pop(future), result
+            yield key, result
             future.release()

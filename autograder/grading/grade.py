@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
-from sqlalchemy.exc import OperationalError
 from tqdm import tqdm
 
 from autograder.course.config import course_config
 from autograder.course.notebook import NotebookError
 from autograder.grading.batch import Batch, Outcome
 from autograder.grading.executors import NoVerdict, run_dask, run_local
-from autograder.grading.gradebook import open_gradebook
+from autograder.grading.gradebook import GO_ON, GradebookFails, open_gradebook, patiently
+from autograder.grading.killable import each
+from autograder.grading.mounts import probe
+from autograder.grading.names import why_no_student
 from autograder.grading.sanitize import safe_line
 from autograder.sandbox.bubblewrap import available
 from tinybench.cores import usable_cores
 from tinybench.table import Table
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+PAGE_SECONDS = 120
 NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"
 
 
@@ -43,19 +49,22 @@ def grade_assignment(
     """
     batch = Batch(root, assignment, student)
     if dry_run:
-        return [Outcome(name, assignment, note=f"would be {batch.state(name, regrade)}") for name in batch.contents]
+        planned = [Outcome(name, assignment, note=f"would be {batch.state(name, regrade)}") for name in batch.contents]
+        return [*planned, *_unusable(batch)]
     if scheduler is None and not unsafe:
         available()
-    with batch.locked(), open_gradebook(batch.config, assignment) as gradebook:
+    with _room(assignment), batch.locked(), open_gradebook(batch.config, assignment) as gradebook:
         if regrade:
             batch.forget()
         pending = batch.pending()
+        if pending and scheduler is None and not unsafe:
+            probe(batch.instructors)
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:
             size = min(workers or usable_cores(), max(1, len(pending)))
             results = run_local(pending, batch.instructors, batch.seed, size, not unsafe)
-        outcomes = []
+        outcomes = _unusable(batch)
         with tqdm(total=len(batch.contents), desc=assignment, unit="submission", disable=not progress) as bar:
             waiting = {name for name, _ in pending}
             for name in batch.contents:
@@ -74,24 +83,64 @@ def grade_assignment(
 
 def _entered(batch: Batch, gradebook: Gradebook, name: str) -> Outcome:
     """Enter one verdict into the gradebook; an odd submission does not keep the others out."""
+    for last in (False, True):
+        try:
+            return patiently(lambda: batch.enter(gradebook, name), gradebook.db.rollback)
+        except Exception as error:
+            gradebook.db.rollback()
+            if isinstance(error, GradebookFails) or (isinstance(error, OSError) and error.errno in NO_ROOM):
+                raise  # no other could be entered
+            why = f"judged, but not entered into the gradebook: {type(error).__name__}: {error}"
+            if last:
+                break  # the first time, another grader may have made the same student
+    return Outcome(name, batch.assignment, note=safe_line(why))
+
+
+def _unusable(batch: Batch) -> list[Outcome]:
+    """Return an outcome for each folder that has no student's name."""
+    return [
+        Outcome(safe_line(name, 40), batch.assignment, note=f"not graded, no student can have this name: {why}")
+        for name, why in batch.unusable.items()
+    ]
+
+
+@contextmanager
+def _room(assignment: str) -> Iterator[None]:
+    """Say what to do where the disk is full."""
     try:
-        return batch.enter(gradebook, name)
-    except OperationalError:
-        raise  # the gradebook itself fails: no other could be entered
-    except Exception as error:
-        gradebook.db.rollback()
-        why = f"judged, but not entered into the gradebook: {type(error).__name__}: {error}"
-        return Outcome(name, batch.assignment, note=safe_line(why))
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        raise NotebookError(assignment, None, f"stopped: {error.strerror}{where}; {GO_ON}") from None
 
 
 def feedback(root: Path, assignment: str, *, student: str | None = None) -> list[Path]:
     """Write the feedback pages of an assignment's graded submissions and return them."""
-    api = NbGraderAPI(config=course_config(root))
-    result = api.generate_feedback(assignment, student, force=True)
+    autograded, pages = root / "course" / "autograded", root / "course" / "feedback"
+    found = sorted(
+        path.parent.name for path in autograded.glob(f"*/{assignment}") if not why_no_student(path.parent.name)
+    )
+    graded = [name for name in found if student in (None, name)]
+    if not graded:
+        who = f"of {safe_line(student)} " if student else ""
+        raise NotebookError(assignment, None, f"no feedback: nothing {who}is graded in {autograded}; grade it first")
+    tasks, failed = ((name, (root, assignment, name)) for name in graded), {}
+    for name, result in each(_page, tasks, seconds=PAGE_SECONDS, workers=min(usable_cores(), len(graded))):
+        if isinstance(result, Exception):
+            failed[name] = safe_line(result)
+    if failed:
+        who = "; ".join(f"{name}: {why}" for name, why in sorted(failed.items()))
+        raise NotebookError(assignment, None, f"no page could be made of {who}; the others are there")
+    return sorted(page for name in graded for page in (pages / name / assignment).glob("*.html"))
+
+
+def _page(root: Path, assignment: str, student: str) -> None:
+    """Write one student's page."""
+    result = NbGraderAPI(config=course_config(root)).generate_feedback(assignment, student, force=True)
     if not result["success"]:
-        why = (result.get("log") or result.get("error") or "nothing is graded").strip().splitlines()[-1]
-        raise NotebookError(assignment, None, f"no feedback: {why}; grade it first")
-    return sorted((root / "course" / "feedback").glob(f"{student or '*'}/{assignment}/*.html"))
+        raise RuntimeError((result.get("log") or result.get("error") or "nothing is graded").strip().splitlines()[-1])
 
 
 def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:

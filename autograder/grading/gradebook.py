@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nbformat
 from nbformat import NotebookNode
@@ -22,6 +24,11 @@ from traitlets.config import Config
 from autograder.course.config import GRADEBOOK
 from autograder.course.notebook import NotebookError, cells_of, read_notebook
 from autograder.grading.collect import time_of
+from autograder.grading.sanitize import safe_line
+
+T = TypeVar("T")
+LOCKED_SECONDS = 600
+GO_ON = "what was judged is kept: when that is put right, the same command goes on"
 
 
 @contextmanager
@@ -30,7 +37,8 @@ def open_gradebook(config: Config, assignment: str) -> Iterator[Any]:
     with warnings.catch_warnings():
         # nbgrader's models autoflush in an order SQLAlchemy 2 warns about, to no effect
         warnings.filterwarnings("ignore", category=SAWarning, module="nbgrader")
-        with _connected(config.CourseDirectory.db_url, config.CourseDirectory.course_id) as gradebook:
+        url, course = config.CourseDirectory.db_url, config.CourseDirectory.course_id
+        with patiently(lambda: _connected(url, course)) as gradebook:
             try:
                 gradebook.find_assignment(assignment)
             except MissingEntry:
@@ -43,9 +51,36 @@ def _connected(url: str, course: str) -> Any:
     try:
         return Gradebook(url, course)
     except (ArgumentError, ImportError, OperationalError) as error:
+        if isinstance(error, OperationalError) and _is_locked(error):
+            raise
         why = str(error).splitlines()[0]  # not the address, which may hold a password
         more = '; run `pip install "tinybench-course[scale]"`' if isinstance(error, ImportError) else ""
         raise ValueError(f"the gradebook cannot be opened, {GRADEBOOK} names its database: {why}{more}") from None
+
+
+class GradebookFails(ValueError):
+    """The gradebook itself fails, whoever's points are to be entered; what to do."""
+
+
+def patiently(do: Callable[[], T], undo: Callable[[], object] = lambda: None) -> T:
+    """Do something with the gradebook; while another program keeps it locked, say so and wait."""
+    until, waiting = time.monotonic() + LOCKED_SECONDS, False
+    while True:
+        try:
+            return do()
+        except OperationalError as error:
+            undo()
+            if not _is_locked(error) or time.monotonic() > until:
+                why = safe_line(str(error.orig).partition("\n")[0])
+                raise GradebookFails(f"the gradebook cannot be used: {why}; {GO_ON}") from None
+            if not waiting:
+                print("the gradebook is locked by another program: waiting until it is free", file=sys.stderr)
+            waiting = True
+            time.sleep(0.2)
+
+
+def _is_locked(error: OperationalError) -> bool:
+    return "lock" in str(error.orig)
 
 
 def released_checksums(released: Path) -> dict[str, str]:

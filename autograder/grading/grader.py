@@ -12,17 +12,17 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-import autograder
 import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
 from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
+from autograder.grading.mounts import mounts_of
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
 from autograder.grading.session import Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
 from autograder.grading.verdict import Graded, zero
-from autograder.sandbox.bubblewrap import Limits, Mounts, within_python
+from autograder.sandbox.bubblewrap import Limits
 from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
@@ -37,7 +37,8 @@ class _Memory:
     until: float
     skipped: set[str]
     lost: dict[str, str] = field(default_factory=dict)  # cells that ended the process, and how
-    settled: dict[str, Judged] = field(default_factory=dict)  # checks that ran to their end
+    settled: dict[str, Judged] = field(default_factory=dict)  # cells judged to their end
+    passed: set[str] = field(default_factory=set)  # hidden checks: their references may be seen from then on
 
 
 @dataclass
@@ -60,15 +61,9 @@ class Grader:
         package = Path(str(tinybench.__file__)).parent
         reference = package / f"{name}.py"
         self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
-        files = {f"/course/tinybench/{p.relative_to(package)}": p for p in package.rglob("*.py") if p != reference}
         self._data = tempfile.TemporaryDirectory()
-        laid_out = Path(self._data.name)
-        files |= {f"/course/data/{p.relative_to(laid_out)}": p for p in assignment.lay_out(laid_out)}
-        tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
-        masked = within_python([package, Path(str(autograder.__file__)).parent])
-        folder = f"/course/{assignment.name}"
-        mounts = Mounts(files, masked, [folder], working_directory=folder)
-        self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, list(tops), limits)
+        mounts, data = mounts_of(assignment, Path(self._data.name))
+        self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, data, limits)
 
     def grade(self, content: bytes) -> Graded:
         """Grade one submission, whatever it is; what is wrong with it costs its author only."""
@@ -92,14 +87,12 @@ class Grader:
         memory = _Memory(started + pace.wall(self.zygote.limits.wall_seconds), prepared.demonstrations)
         while True:
             run = self._run(prepared, memory)
-            if time.monotonic() > memory.until:
-                break
-            if run.ending is not None and len(memory.lost) < MAX_RESTARTS:
-                # once more without the cell that ended it, which costs its own points only
-                memory.lost[run.ending[0]] = run.ending[1]
-            elif run.name_missing and memory.skipped:
+            if run.name_missing and memory.skipped:
                 # an unchanged demonstration is run only where a name is missing that it may define
                 memory.skipped = set()
+            elif run.ending is not None and len(memory.lost) < MAX_RESTARTS and time.monotonic() < memory.until:
+                # once more without the cell that ended it, which costs its own points only
+                memory.lost[run.ending[0]] = run.ending[1]
             else:
                 break
         failure = "; ".join(dict.fromkeys(memory.lost.values())) or (run.ending[1] if run.ending else "")
@@ -127,13 +120,15 @@ class Grader:
                     run.ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
                     problem = f"Stopped: {run.ending[1]}"
                 cell.node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
+                run.name_missing |= "NameError" in problem
+                if run.name_missing and memory.skipped:
+                    break  # before it sees any reference of what is judged once more
                 problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
                 if cell.is_check:
                     run.verdicts[cell.id] = problem
                 if problem:
                     name, _, text = problem.partition(": ")
                     cell.node.outputs.append(error_output(name, text))
-                    run.name_missing |= "NameError" in problem
         finally:
             session.end()
         return run
@@ -153,9 +148,8 @@ class Grader:
                 session.run_visible(cell, checks)
             problem, outputs = memory.settled[cell.id]
         else:
-            problem, outputs = session.check(cell, self.plan.get(cell.id, []))
-        run.name_missing |= "NameError" in problem
-        if cell.is_check and not (run.name_missing and memory.skipped):  # else all is run again, with demonstrations
+            problem, outputs = session.check(cell, self.plan.get(cell.id, []), memory.passed)
+        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else it is judged with demonstrations
             memory.settled.setdefault(cell.id, (problem, outputs))
         return problem, outputs
 

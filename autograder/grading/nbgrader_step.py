@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from nbformat import NotebookNode
@@ -11,8 +12,7 @@ from autograder.course.assignment import Assignment
 from autograder.course.config import MODULES, project_root
 from autograder.course.notebook import cells_of, parse_notebook
 from autograder.grading.batch import kept_seed
-from autograder.grading.executors import seeded_checks
-from autograder.grading.grader import Grader
+from autograder.grading.executors import grade_apart
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import read_submission
 from autograder.sandbox.bubblewrap import available
@@ -27,12 +27,11 @@ class ExecuteSubmission(NbGraderPreprocessor):
         who, name, root = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"], project_root()
         submitted = root / "course" / "submitted"
         content = read_submission(submitted / who / name / f"{name}.ipynb", submitted)
-        seed, assignment = kept_seed(root / "course" / "verdicts" / name), root / MODULES / name / f"{name}.ipynb"
-        with seeded_checks(seed, content), Grader(Assignment.read(assignment)) as grader:
-            graded = grader.grade(content)
-        for item in graded.evidence:
-            self.log.warning("look at %s: %s", who, safe_line(f"{item.cell}: {item.what}"))
-        judged = parse_notebook(graded.notebook, name)
+        assignment = Assignment.read(root / MODULES / name / f"{name}.ipynb")
+        graded = json.loads(grade_apart(assignment, content, kept_seed(root / "course" / "verdicts" / name)))
+        for item in graded["evidence"]:
+            self.log.warning("look at %s: %s", safe_line(who), safe_line(f"{item['cell']}: {item['what']}"))
+        judged = parse_notebook(graded["notebook"].encode(), name)
         checksums = {cell.id: cell.marks["checksum"] for cell in cells_of(nb) if "checksum" in cell.marks}
         for cell in cells_of(judged):
             if cell.marks and cell.id in checksums:

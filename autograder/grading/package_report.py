@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import json
 import secrets
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ruff import find_ruff_bin  # type: ignore[import-untyped]
 from tqdm import tqdm
 
 import autograder
-import tinybench
 from autograder.course.export import course_modules
 from autograder.course.notebook import NotebookError, course_notebooks, module_name
 from autograder.grading.sanitize import safe_line, safe_text
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox import bubblewrap
+from autograder.sandbox.root import PROGRAM
 from tinybench.table import Table
 
 HERE = Path(str(autograder.__file__)).parent
@@ -85,6 +85,7 @@ def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, na
     except UnusableSubmission as why:
         return {}, str(why)
     tools = {f"/course/autograder/{file}": HERE / file for file in BUILDER}
+    tools["/python/bin/ruff"] = Path(find_ruff_bin())
     report = _run("build", name, files, tools, content)
     sources = report.get("sources")
     if isinstance(sources, dict) and all(isinstance(s, str) and len(s) <= MAX_SOURCE for s in sources.values()):
@@ -120,10 +121,9 @@ def _run(task: str, name: str, files: dict[str, Path], more: dict[str, Path], co
     """Build or test in a sandbox; return the report, or ``"why"`` there is none."""
     places = {f"/course/tinybench/{file}": path for file, path in files.items()}
     places |= {"/inside/package.py": HERE / "sandbox" / "guest" / "package.py", **more}
-    masked = bubblewrap.within_python((HERE, Path(str(tinybench.__file__)).parent))
-    mounts = bubblewrap.Mounts(places, masked, [f"/course/{name}"], working_directory=f"/course/{name}")
+    mounts = bubblewrap.Mounts(places, [f"/course/{name}"], working_directory=f"/course/{name}")
     secret = secrets.token_hex(16).encode() + b"\n"
-    argv = [sys.executable, "-sB", "/inside/package.py", task, name]
+    argv = [PROGRAM, "-sB", "/inside/package.py", task, name]
     done = bubblewrap.run_program(argv, secret + content, mounts=mounts, limits=LIMITS)
     _, found, text = done.output.rpartition(secret)
     try:

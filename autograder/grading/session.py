@@ -71,19 +71,18 @@ def may_lend(value: Any) -> bool:
 def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
     """Return the hidden checks of each graded cell.
 
-    While one runs, the reference lacks the pieces that are still to be judged: to keep any other earns nothing.
+    While one runs, the reference lacks the pieces that are still to be judged: to keep any other earns nothing, and
+    what has seen the reference of a piece is never judged on it.
     """
     checks = [
         (cell.id, name)
         for cell in cells_of(source) if cell.is_check for name in hidden_checks(cell.source)
     ]  # fmt: skip
     plan: dict[str, list[HiddenCheck]] = {}
-    judged: set[str] = set()
-    for number, (cell, name) in enumerate(checks):
-        later = {piece for _, other in checks[number:] for piece in pieces_of(other)} - judged
-        own = pieces_of(name)
-        plan.setdefault(cell, []).append(HiddenCheck(name, own, tuple(sorted(later | set(own)))))
-        judged |= set(own)
+    left: set[str] = set()
+    for cell, name in reversed(checks):
+        left.update(pieces_of(name))
+        plan.setdefault(cell, []).insert(0, HiddenCheck(name, pieces_of(name), tuple(sorted(left))))
     return plan
 
 
@@ -112,14 +111,18 @@ class Session:
         """Run a student's cell; return what went wrong and its outputs, both as the sandbox claims."""
         return self._ask("cell", source)
 
-    def check(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
-        """Judge a graded cell; return what is wrong, if anything, and the outputs of its visible part."""
+    def check(self, cell: Cell, checks: list[HiddenCheck], passed: set[str]) -> tuple[str, Any]:
+        """Judge a graded cell; return what is wrong, if anything, and the outputs of its visible part.
+
+        `passed` names the checks that are not run again, and gets those that pass.
+        """
         if not checks:
             return "CheckFailed: this cell has no hidden check; tell your instructor", []
         problem, outputs = self.run_visible(cell, checks)
         for hidden in checks:
             # a visible assert can only take points away: that it passed is the student's word
-            problem = problem or self._judge(hidden)
+            if not problem and hidden.name not in passed and not (problem := self._judge(hidden)):
+                passed.add(hidden.name)
         return problem, outputs
 
     def run_visible(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:

@@ -4,137 +4,210 @@ from __future__ import annotations
 
 import csv
 import io
-import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from nbformat import NotebookNode
-from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
-from pygments.token import Comment, Name, String, Whitespace  # type: ignore[import-untyped]
-from rapidfuzz import process
-from rapidfuzz.distance import Indel
 
 from autograder.course.config import MODULES
-from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
+from autograder.course.notebook import NotebookError, cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
-from autograder.grading.submission import UnusableSubmission, parse_submission
+from autograder.grading.fingerprint import Given, Print, fingerprints, fingerprints_of
+from autograder.grading.killable import each
+from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
+from autograder.grading.sanitize import safe_line
+from autograder.grading.submission import UnusableSubmission, read_submission
 from tinybench.table import Table
 
-MAX_CELL = 5_000  # of which the lexer takes a second at worst
-REFERENCE = ""  # counts as one more of the class, and is in no pair
-TELLING = 0.5  # from here on a cell is named
+REFERENCE = "the reference"
+TELLING = 0.5  # from here on a pair or cell is named
+ONE_WAY = 0.95
+LITTLE = 0.02  # of the comparison: such a cell is not named
+SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # that one submission may take, on a usual machine
+Content = bytes | UnusableSubmission
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions, from 0 as alike as two of the class usually are to 1 the same under other names."""
+    """Two submissions, or one and the reference.
+
+    Attributes
+    ----------
+    alike
+        From 0, as alike as two correct solutions of this class usually are, to 1, the same under other names.
+    likeness
+        How much of the shorter is in the other, usual or not.
+    cells
+        Where they are much alike, the most telling first.
+    """
 
     one: str
     other: str
     alike: float
-    cells: tuple[str, ...]  # where they are much alike, the most telling first
+    likeness: float
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Report:
-    """The most similar pairs of a class, how many submissions were compared, and which could not be read."""
+    """The most similar pairs of a class, what is usual in it, and which submissions could not be read, and why."""
 
     assignment: str
     pairs: tuple[Pair, ...]
+    telling: int  # pairs that are much alike, listed or not
+    cells: tuple[Base, ...]
+    whole: Base
     compared: int
-    unread: tuple[str, ...]
+    earlier: int
+    ways: int  # correct solutions of the class that are no copies of each other: `cells` are about them
+    unread: Mapping[str, str]
 
 
-def most_alike(root: Path, assignment: str, top: int = 10) -> Report:
-    """Compare the solutions of a class, each with each, and report the `top` pairs.
+def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Path] = ()) -> Report:
+    """Compare the solutions of a class, each with each, with the reference and with `earlier` years.
 
-    Solutions of one cell are compared as sequences of tokens in which every name is the same, by their longest common
-    subsequence. Some functions can hardly be written in two ways: so what counts is how far a pair is above the median
-    pair of the class, the reference being one of it, and a cell that all write alike does not count at all.
+    Solutions of one cell are compared by the pq-grams of their normalised syntax trees: how many of the shorter's are
+    in the other. Some functions can hardly be written in two ways: so what counts is how far a pair is above the median
+    pair of correct solutions, the reference being one and copies of one another being the same one.
     """
-    source = read_notebook(root / MODULES / assignment / f"{assignment}.ipynb")
-    written, unread = {REFERENCE: _solutions(source, None)}, []
-    for student, content in submissions(root, assignment).items():
-        try:
-            if isinstance(content, UnusableSubmission):
-                raise content
-            cells = parse_submission(content)
-            written[student] = _solutions(source, {cell.id: cell.source for cell in cells})
-        except UnusableSubmission:
-            unread.append(student)
-    return Report(assignment, tuple(_pairs(written, top)), len(written) - 1, tuple(unread))
+    source = cells_of(read_notebook(root / MODULES / assignment / f"{assignment}.ipynb"))
+    stubs = {cell.id: stub_solutions(cell.source, cell.id) for cell in source if cell.is_solution}
+    given = Given(stubs, frozenset(cell.id for cell in source) - stubs.keys())
+    reference = [replace(cell, source=without_solution_markers(cell.source)) for cell in source]
+    now, before = submissions(root, assignment), _earlier_submissions(root, earlier, assignment)
+    written, unread = _written({**now, **before}, given)
+    students, others = ([name for name in names if name in written] for names in (now, before))
+    rows = [fingerprints(reference, given), *(written[name] for name in [*students, *others])]
+    cells = [Compared.of(name, [row[name] for row in rows]) for name in stubs]
+    right = _without_mistakes(root, assignment)
+    correct = [number for number, name in enumerate(students, start=1) if name in right]
+    ways = distinct(cells, len(rows), correct if len(correct) > 1 else range(1, len(students) + 1))
+    bases, total = tuple(cell.base(ways) for cell in cells), whole(cells, len(rows))
+    pairs, telling = _pairs(cells, bases, total, [REFERENCE, *students, *others], len(students), top)
+    found = pairs, telling, bases, total.base(ways), len(students), len(others), len(ways) - 1, unread
+    return Report(assignment, *found)
 
 
-def _solutions(source: NotebookNode, theirs: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what was written in each solution cell, by default the reference; a character for each token."""
-    found = {}
-    for cell in cells_of(source):
-        if cell.is_solution:
-            text = without_solution_markers(cell.source) if theirs is None else theirs.get(cell.id, "")
-            given = {line.strip() for line in stub_solutions(cell.source, cell.id).splitlines()}
-            own = [line for line in text[:MAX_CELL].splitlines() if line.strip() not in given]
-            found[cell.id] = "".join(_tokens("\n".join(own)))
+def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -> dict[str, Content]:
+    """Return the submissions of earlier years: of a course, of a folder of students, or notebooks in one folder."""
+    found: dict[str, Content] = {}
+    own, notebook = (root / "course" / "submitted").resolve(), f"{assignment}/{assignment}.ipynb"
+    for folder in folders:
+        below = folder.resolve()
+        patterns = (f"course/submitted/*/{notebook}", f"submitted/*/{notebook}", f"*/{notebook}")
+        paths = next(filter(None, (sorted(below.glob(pattern)) for pattern in patterns)), [])
+        theirs = {path: path.parent.parent.name for path in paths if not path.is_relative_to(own)}
+        theirs = theirs if paths else {path: path.stem for path in sorted(below.glob("*.ipynb"))}
+        if not theirs:
+            why = f"--with {folder} holds no earlier submission; name a course, a folder of STUDENT/{notebook}, or one "
+            raise NotebookError(assignment, None, why + "of notebooks named after students")
+        for path, student in theirs.items():
+            try:
+                found[f"{folder}/{student}"] = read_submission(path, below)
+            except UnusableSubmission as why_not:
+                found[f"{folder}/{student}"] = why_not
     return found
 
 
-def _tokens(code: str) -> Iterator[str]:
-    """Yield a character for each token, the same for all names, none for comments, docstrings and whitespace."""
-    for kind, text in PythonLexer().get_tokens(code):
-        if kind in Comment or kind in String.Doc or kind in Whitespace or not text.strip():
-            continue
-        if kind in String or (kind in Name and kind not in Name.Builtin):
-            text = "text" if kind in String else "name"
-        yield chr(zlib.crc32(text.encode()) % 0x110000)
+def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, dict[str, Print]], dict[str, str]]:
+    """Return what was written by whom, and why the rest could not be read; in processes that can be killed."""
+    unread = {name: str(content) for name, content in contents.items() if isinstance(content, UnusableSubmission)}
+    written: dict[str, dict[str, Print]] = {}
+    tasks = [(name, (content, given)) for name, content in contents.items() if isinstance(content, bytes)]
+    workers = min(os.cpu_count() or 1, 1 + len(tasks) // 20)
+    for name, result in each(fingerprints_of, tasks, seconds=SECONDS, workers=workers, memory=MEMORY, output=OUTPUT):
+        if isinstance(result, Exception):
+            unread[name] = str(result) or type(result).__name__
+        else:
+            written[name] = result
+    return written, dict(sorted(unread.items()))
 
 
-def _pairs(written: Mapping[str, Mapping[str, str]], top: int) -> Iterator[Pair]:
-    """Yield the most similar pairs, in order."""
-    students = list(written)
-    excess: dict[str, np.ndarray] = {}
-    weights = {}
-    for cell in written[REFERENCE]:
-        texts = [written[student][cell] for student in students]
-        there = np.array([bool(text) for text in texts])
-        both = np.triu(np.outer(there, there), 1)
-        if not both.any():
-            continue
-        alike = process.cdist(texts, texts, scorer=Indel.normalized_similarity, workers=-1)
-        usual = float(np.median(alike[both]))
-        if usual < 1:
-            excess[cell] = np.where(both, np.clip((alike - usual) / (1 - usual), 0, 1), 0)
-            weights[cell] = (1 - usual) * np.median([len(text) for text in texts if text])
-    total = sum(weights[cell] * excess[cell] for cell in excess) / (sum(weights.values()) or 1)
-    rows, columns = np.triu_indices(len(students), 1)
-    keep = rows > 0  # the reference is the first
-    rows, columns = rows[keep], columns[keep]
-    values = np.broadcast_to(total, (len(students),) * 2)[rows, columns]
+def _without_mistakes(root: Path, assignment: str) -> set[str]:
+    """Return who has a verdict that finds nothing wrong."""
+    right = set()
+    for file in (root / "course" / "verdicts" / assignment).glob("*.json"):
+        with suppress(ValueError, OSError, KeyError, TypeError):  # damaged: then it says nothing
+            verdict = json.loads(file.read_bytes())
+            if not verdict["failure"] and not any(verdict["verdicts"].values()):
+                right.add(file.stem)
+    return right
+
+
+def _pairs(
+    cells: Sequence[Compared], bases: Sequence[Base], whole: Compared, names: Sequence[str], students: int, top: int
+) -> tuple[tuple[Pair, ...], int]:
+    """Return the most similar pairs with one of this class, in order, and how many are much alike."""
+    excess = {
+        base: np.clip((cell.likeness - least) / (1 - least), 0, 1) * (cell.shorter > 0)
+        for cell, base in zip(cells, bases, strict=True)
+        if base.weight and (least := max(base.usual, LEAST_USUAL))
+    }
+    total = sum(base.weight for base in excess)
+    none, likeness = np.zeros((len(names),) * 2), whole.likeness
+    alike = sum((base.weight / total * found for base, found in excess.items()), none)
+    one, other = np.triu_indices(len(names), 1)
+    ours = (one <= students) & ((one > 0) | (other <= students))  # not the reference with an earlier year
+    one, other = one[ours], other[ours]
+    values = alike[one, other]
+    pairs = []
     for at in np.argsort(-values, kind="stable")[:top]:
-        i, j = rows[at], columns[at]
-        by_weight = sorted(excess, key=lambda cell: -weights[cell] * excess[cell][i, j])
-        telling = tuple(cell for cell in by_weight if excess[cell][i, j] >= TELLING)
-        yield Pair(students[i], students[j], round(float(values[at]), 3), telling)
+        i, j = one[at], other[at]
+        telling = {base.cell: base.weight * found[i, j] for base, found in excess.items() if found[i, j] >= TELLING}
+        named = tuple(
+            sorted((cell for cell in telling if telling[cell] >= LITTLE * total), key=lambda cell: -telling[cell])
+        )
+        pairs.append(Pair(names[i], names[j], round(float(values[at]), 3), round(float(likeness[i, j]), 3), named))
+    return tuple(pairs), int(np.sum(values >= TELLING))
 
 
 def report_lines(report: Report) -> Iterator[str]:
     """Yield the lines of a report for people."""
     yield Table(
-        {"alike": f"{pair.alike:.0%}", "students": f"{pair.one}, {pair.other}", "much alike in": ", ".join(pair.cells)}
+        {
+            "alike": f"{pair.alike:.0%}",
+            "students": safe_line(f"{pair.one}, {pair.other}"),
+            "much alike in": _some(pair.cells),
+        }
         for pair in report.pairs
     ).text()
-    unread = f"; not read: {', '.join(report.unread)}" if report.unread else ""
-    yield f"\n{report.compared} submissions of {report.assignment} compared{unread}."
+    if more := report.telling - sum(pair.alike >= TELLING for pair in report.pairs):
+        yield f"and {more} more from {TELLING:.0%} on; --top {report.telling} lists them all"
+    yield f"\nWhat correct solutions share anyway, in the median ({report.ways} are no copies of each other):\n"
+    yield Table(
+        {
+            "cell": base.cell,
+            "two of this class": f"{base.usual:.0%}{' (assumed)' if base.assumed else ''}",
+            "one and the reference": "–" if base.to_reference is None else f"{base.to_reference:.0%}",
+        }
+        for base in [*(base for base in report.cells if base.usual < ONE_WAY), report.whole]
+    ).text()
+    if alike := [base.cell for base in report.cells if base.usual >= ONE_WAY]:
+        yield f"\nThere is hardly more than one way to write {', '.join(alike)}."
+    others = f", and with {report.earlier} of earlier years" if report.earlier else ""
+    yield f"\n{report.compared} submissions of {report.assignment} compared with each other and the reference{others}."
+    if report.unread:
+        yield "Not read: " + "; ".join(safe_line(f"{name} ({why})", 300) for name, why in report.unread.items())
     yield "0% is as alike as two of this class usually are, 100% the same code under other names."
     yield "A hint where to look, never a mark: read these cells of both side by side, and have both explained to you."
 
 
+def _some(cells: Sequence[str], most: int = 4) -> str:
+    return ", ".join(cells[:most]) + (f" and {len(cells) - most} more" if len(cells) > most else "")
+
+
 def as_csv(report: Report) -> str:
-    """Return the pairs as CSV."""
+    """Return the pairs as CSV, each with what is usual in the assignment."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["assignment", "student", "other", "alike", "cells"])
+    writer.writerow(["assignment", "student", "other", "alike", "likeness", "usual", "usual_to_reference", "cells"])
     for pair in report.pairs:
-        writer.writerow([report.assignment, pair.one, pair.other, pair.alike, " ".join(pair.cells)])
+        usual = report.whole.usual, report.whole.to_reference
+        likeness = pair.alike, pair.likeness, *usual
+        writer.writerow([report.assignment, pair.one, pair.other, *likeness, " ".join(pair.cells)])
     return text.getvalue()

@@ -55,10 +55,10 @@ def read_submission(path: Path, below: Path) -> bytes:
     """
     if ".." in path.parts:
         raise UnusableSubmission("its name leads outside of the folder of submissions")
-    for folder in path.relative_to(below).parents:
-        if (below / folder).is_symlink():
-            raise UnusableSubmission(f"its folder {folder} is a symbolic link; submit the file itself")
     try:
+        for folder in path.relative_to(below).parents:
+            if (below / folder).is_symlink():
+                raise UnusableSubmission(f"its folder {folder} is a symbolic link; submit the file itself")
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise UnusableSubmission(_why_not_collected(path)) from None

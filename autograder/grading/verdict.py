@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
-from autograder.course.notebook import cells_of
-from autograder.grading.submission import Evidence, prepare
+from autograder.course.notebook import NotebookError, cells_of, parse_notebook
+from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
+from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
+
+MAX_RESULT = 128 * 2**20
+MAX_REASON = 5000
 
 
 @dataclass(frozen=True)
@@ -38,3 +45,67 @@ def zero(source: NotebookNode, reason: str) -> Graded:
 def packed(graded: Graded) -> bytes:
     """Return a verdict as JSON."""
     return json.dumps(asdict(graded) | {"notebook": graded.notebook.decode()}).encode()
+
+
+class NotAVerdict(ValueError):
+    """What came back is no verdict on this submission."""
+
+
+def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
+    """Return a verdict that another machine gave, its outputs cleaned again; it must be one on this submission.
+
+    That the points are right is the other machine's word: only what it may say is checked.
+    """
+    instructors = parse_notebook(assignment.notebook, assignment.name)
+    try:
+        prepared = prepare(parse_submission(content), instructors)
+    except UnusableSubmission as why:
+        return packed(zero(instructors, str(why)))
+    if not isinstance(result, bytes) or len(result) > MAX_RESULT:
+        raise NotAVerdict("an answer that is no verdict came back")
+    try:
+        said = json.loads(result)
+        notebook = parse_notebook(said["notebook"].encode(), "what came back")
+        graded = Graded(
+            nbformat.writes(notebook).encode(),
+            {_text(name): _text(problem) for name, problem in said["verdicts"].items()},
+            [Evidence(_text(item["cell"]), _text(item["what"])) for item in said["evidence"]],
+            _text(said["failure"]),
+            float(said["seconds"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, NotebookError) as error:
+        raise NotAVerdict(f"what came back is no verdict: {type(error).__name__}") from None
+    if not 0 <= graded.seconds < math.inf:
+        raise NotAVerdict("what came back took no time that there is")
+    _compare(graded, notebook, prepared, instructors)
+    return packed(replace(graded, notebook=nbformat.writes(notebook).encode()))
+
+
+def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instructors: NotebookNode) -> None:
+    """Have the notebook hold this submission's cells and nothing else, and fail the checks that failed."""
+    expected, nothing = prepared.notebook, prepare([], instructors).notebook
+    if _bare(notebook) not in (_bare(expected), _bare(nothing)):
+        raise NotAVerdict("what came back is on another submission")
+    allowance, failed = Allowance(), set()
+    for cell in cells_of(notebook):
+        if cell.is_code:
+            outputs = json.loads(json.dumps(cell.node.outputs))
+            errors = [each for each in outputs if each["output_type"] == "error"][:1]
+            cell.node.outputs = [nbformat.from_dict(each) for each in safe_outputs(outputs, allowance)]
+            cell.node.outputs += [error_output(_text(each["ename"]), _text(each["evalue"])) for each in errors]
+            if cell.is_check and errors:
+                failed.add(cell.id)
+    if failed != {name for name, problem in graded.verdicts.items() if problem}:
+        raise NotAVerdict("what came back contradicts itself")
+
+
+def _bare(notebook: NotebookNode) -> Any:
+    """Return all of a notebook but its outputs."""
+    shown = ("outputs", "execution_count")
+    return notebook.metadata, [{key: cell[key] for key in cell if key not in shown} for cell in notebook.cells]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(type(value).__name__)
+    return safe_text(value, MAX_REASON)

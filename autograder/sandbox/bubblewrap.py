@@ -6,17 +6,17 @@ submission.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
 import selectors
-import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from autograder import pace
-from autograder.sandbox.guest import linux
+from autograder.sandbox import root
+from autograder.sandbox.guest import linux, syscalls
 
 NOBODY = 65534
-PYTHON_HOMES = tuple(dict.fromkeys(Path(p) for p in (sys.base_prefix, sys.prefix) if not p.startswith("/usr")))
 ENVIRONMENT = {
-    "PATH": f"{sys.prefix}/bin:/usr/bin:/bin",
+    "PATH": f"{root.PYTHON}/bin:/usr/bin:/bin",
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -37,6 +37,7 @@ ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "MPLCONFIGDIR": "/tmp/matplotlib",
     "IPYTHONDIR": "/tmp/ipython",
+    "ORT_DISABLE_TELEMETRY": "1",  # else ONNX Runtime keeps a database that all forks of a zygote would share
     # pools of threads neither survive a fork nor fit a share of one core
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
@@ -63,6 +64,7 @@ class Limits:
     tmp_bytes: int = 128 * 2**20
     open_files: int = 256
     output_bytes: int = 4 * 2**20
+    niceness: int = 10  # the desktop goes first
 
     def resources(self) -> dict[str, int]:
         """Return the limits that the kernel enforces for each process, by their names in `resource`."""
@@ -87,10 +89,9 @@ class Finished:
 
 @dataclass(frozen=True)
 class Mounts:
-    """What a sandbox sees besides Python and the system's libraries, by paths inside."""
+    """What a sandbox sees besides Python and the system's libraries (see `root`), by paths inside."""
 
-    read_only: Mapping[str, Path] = field(default_factory=dict)
-    masked: Sequence[str] = ()  # folders that appear empty
+    read_only: Mapping[str, Path] = field(default_factory=dict)  # copies of files, and folders as they are
     tmpfs: Sequence[str] = ()  # private folders of bounded size
     writable: Mapping[str, Path] = field(default_factory=dict)  # the outside sees what is written
     working_directory: str = "/tmp"
@@ -99,67 +100,48 @@ class Mounts:
 def command(
     argv: Sequence[str], mounts: Mounts, limits: Limits, *, zygote: bool = False, filter_fd: int | None = None
 ) -> list[str]:
-    """Return the command that runs `argv` under bubblewrap.
+    """Return the command that runs `argv` under bubblewrap; `root.PROGRAM` is its Python.
 
     A `zygote` keeps capabilities over its own namespaces and has no limits: it must never run untrusted code itself.
     `filter_fd` is the file descriptor of a filter of system calls.
     """
-    sources = {str(home): home for home in PYTHON_HOMES} | {**mounts.read_only, **mounts.writable}
-    stage, staged = _stage(sources)
-    line = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv"]
-    line += ["--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox"]
+    private = ("/tmp", "/dev/shm", *mounts.tmpfs)
+    late, writable = dict[str, str](), {place: f"/run/writable/{i}" for i, place in enumerate(mounts.writable)}
+    for number, place in enumerate(mounts.read_only):
+        if place.startswith(tuple(f"{folder}/" for folder in private)):
+            late[place] = f"/late/{number}"  # shown only once the private folder is there
+    shown = [(late.get(place, place), source) for place, source in mounts.read_only.items()]
+    written = [(writable[place], source) for place, source in mounts.writable.items()]
+    plan = root.plan(shown, written, [*mounts.tmpfs, *mounts.writable], limits.niceness)
+    line = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
+    line += ["--clearenv", "--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox"]
     line += ["--cap-add", "ALL"] if zygote else ["--disable-userns", "--cap-drop", "ALL"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
-    line += ["--ro-bind", "/usr", "/usr"]
-    for link in ("/bin", "/lib", "/lib64", "/sbin"):
-        if os.path.islink(link):
-            line += ["--symlink", os.readlink(link), link]
-        elif os.path.isdir(link):
-            line += ["--ro-bind", link, link]
-    line += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc", "--dev", "/dev"]
-    for place in ("/tmp", "/dev/shm", *mounts.tmpfs):
+    line += ["--ro-bind", root.NEW, "/", "--proc", "/proc", "--dev", "/dev"]
+    for place in private:
         line += ["--size", str(limits.tmp_bytes), "--tmpfs", place]
-    for place in sources:
-        line += ["--bind" if place in mounts.writable else "--ro-bind", staged[place], place]
-    for place in mounts.masked:
-        line += ["--tmpfs", place, "--remount-ro", place]
-    line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", mounts.working_directory]
+    for place, laid in late.items():
+        line += ["--ro-bind", f"{root.NEW}{laid}", place]
+    for place, laid in writable.items():
+        line += ["--bind", laid, place]
+    for name, is_folder in () if zygote else linux.uncovered():  # it must mount another /proc, and covers that
+        line += ["--ro-bind", f"{root.NEW}{root.EMPTY if is_folder else root.NOTHING}", f"/proc/{name}"]
+    line += ["--remount-ro", "/dev", "--chdir", mounts.working_directory]
     if filter_fd is not None:
         line += ["--seccomp", str(filter_fd)]
     line.append("--")
     if not zygote:
         options = (f"--{name.lower()}={value}" for name, value in limits.resources().items())
         line += ["prlimit", *options, "--core=0", "--"]
-    return [*stage, *line, *argv]
-
-
-def _stage(sources: Mapping[str, Path]) -> tuple[list[str], dict[str, str]]:
-    """Return what must start bubblewrap as root, and where it then finds the sources."""
-    if os.geteuid() != 0:
-        return [], {place: str(source) for place, source in sources.items()}
-    # Limits on processes do not hold for root, so another user must run this, who cannot read what lies in root's home:
-    # private mounts under /run lay it out where everybody can. Each step replaces the one before, so that bubblewrap
-    # stays our child: it is to die with us.
-    staged = {place: f"/run/{number}" for number, place in enumerate(sources)}
-    steps = ["mount -t tmpfs -o mode=755 tmpfs /run"]
-    for place, source in sources.items():
-        make = "mkdir" if source.is_dir() else "touch"
-        steps.append(f"{make} {staged[place]} && mount --bind {shlex.quote(str(source))} {staged[place]}")
-    steps.append(f'exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups "$@"')
-    return ["unshare", "--mount", "--", "sh", "-c", " && ".join(steps), "sh"], staged
-
-
-def within_python(folders: Iterable[Path]) -> list[str]:
-    """Return those folders that the sandbox would see along with Python, for `Mounts.masked`."""
-    return [str(folder) for folder in folders if any(folder.is_relative_to(home) for home in PYTHON_HOMES)]
+    return [sys.executable, "-sESB", root.STAGE, json.dumps(plan), *line, *argv]
 
 
 @contextmanager
-def filter_file(families: Sequence[int] = linux.UNIX_INET_INET6) -> Iterator[int]:
+def filter_file(families: Sequence[int] = syscalls.UNIX_INET_INET6) -> Iterator[int]:
     """Yield the file descriptor of a filter of system calls that allows sockets of these families."""
     with tempfile.TemporaryFile() as rules:
-        rules.write(linux.seccomp_filter(families))
+        rules.write(syscalls.seccomp_filter(families))
         rules.seek(0)
         yield rules.fileno()
 
@@ -217,7 +199,7 @@ def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> 
                 limit = f"it wrote more than {limits.output_bytes} bytes"
             elif time.monotonic() > deadline:
                 limit = f"it ran longer than {most:.0f} s"
-            elif linux.tree_memory(process.pid) > limits.memory:
+            elif linux.tree_memory(process.pid, limits.memory) > limits.memory:
                 limit = f"it used more than {limits.memory / 2**20:.0f} MB of memory"
     if not limit:
         with suppress(subprocess.TimeoutExpired):
@@ -246,20 +228,20 @@ def doctor() -> list[tuple[str, bool, str]]:
             ("system", False, f"submissions are confined by Linux, and this is {platform.system()}: use WSL or Linux")
         ]
     rows = []
-    for name in ["bwrap", "prlimit", *(["setpriv", "unshare"] if os.geteuid() == 0 else [])]:
+    for name in ("bwrap", "prlimit"):
         found = shutil.which(name)
         package = "bubblewrap" if name == "bwrap" else "util-linux"
         rows.append((name, bool(found), found or f"{name} is missing: install the package {package}"))
     if all(works for _, works, _ in rows):
         rows.append(_try_namespaces())
-    filtered = bool(linux.seccomp_filter())
+    filtered = bool(syscalls.seccomp_filter())
     line = "system calls are filtered" if filtered else "no filter of system calls for this processor"
     return [*rows, ("filter", filtered, line)]
 
 
 def _try_namespaces() -> tuple[str, bool, str]:
     words = "import os, sys; sys.stdout.write(f'{os.getuid()} {os.getpid() < 20} {os.listdir(chr(47))}')"
-    trial = command([sys.executable, "-Ic", words], Mounts(), Limits())
+    trial = command([root.PROGRAM, "-Ic", words], Mounts(), Limits())
     tried = subprocess.run(trial, capture_output=True, timeout=pace.wall(60), check=False)
     if tried.returncode == 0 and tried.stdout.startswith(b"65534 True"):
         return "namespaces", True, "namespaces work, code runs as nobody"

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder import pace
-from autograder.sandbox.bubblewrap import PYTHON_HOMES, Limits, Mounts, SandboxUnavailable, available, command
+from autograder.sandbox import root
+from autograder.sandbox.bubblewrap import Limits, Mounts, SandboxUnavailable, available, command
 
 HERE = Path(__file__).parent
 
@@ -34,15 +34,17 @@ class Zygote:
         self.control, theirs = socket.socketpair()
         options = {
             "control": theirs.fileno(), "preload": list(preload), "folder": mounts.working_directory,
-            "data": list(data), "kept": [str(home) for home in PYTHON_HOMES if home.is_relative_to("/tmp")],
+            "data": list(data),
             # a backstop: the grader itself ends a submission, after a time that depends on the load
             "wall_seconds": pace.cpu(self.limits.wall_seconds) * pace.MOST_BUSY,
             "call_seconds": pace.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
         }  # fmt: skip
-        guest = {f"/inside/sandbox/{name}": HERE / name for name in ("guest", "rpc")}
+        guest = {
+            f"/inside/sandbox/{p.relative_to(HERE)}": p for name in ("guest", "rpc") for p in HERE.glob(f"{name}/*.py")
+        }
         mounts = replace(mounts, read_only={**mounts.read_only, **guest})
-        argv = [sys.executable, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
+        argv = [root.PROGRAM, "-sB", "-c", "import sys; sys.path[:0] = ['/inside', '/course']; import json;"
                 "from sandbox.guest import zygote; zygote.main(json.loads(sys.argv[1]))",
                 json.dumps(options)]  # fmt: skip
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`

@@ -1,7 +1,8 @@
 """A student who solves everything: each module in turn, on nothing but what they built before.
 
 ``python -m tests.course.perfect_student [NN ...]`` goes through the modules in an empty student's folder. With
-``--references`` the references of all earlier modules are there instead, so that any module can be tried alone.
+``--references`` the references of all earlier modules are there instead, so that any module can be tried alone. With
+``--build`` the notebooks are not run: building one runs its checks, and no demonstrations.
 """
 
 from __future__ import annotations
@@ -70,10 +71,10 @@ def build(notebook: Path) -> str:
     return "" if run.returncode == 0 and "nothing to build" not in said else said
 
 
-def one_module(source: Path, work: Path) -> list[str]:
+def one_module(source: Path, work: Path, *, run: bool = True) -> list[str]:
     """Solve, run and build one module in a student's folder; return what goes wrong."""
     notebook = hand_out(source, work)
-    found = failures(read_notebook(notebook), notebook.parent)
+    found = failures(read_notebook(notebook), notebook.parent) if run else []
     said = build(notebook)
     return found + ([f"build: {said}"] if said else [])
 
@@ -85,6 +86,7 @@ def main() -> int:
         "modules", nargs="*", metavar="NN", help="only these; needs --references unless from the first on"
     )
     parser.add_argument("--references", action="store_true", help="put the references of all earlier modules in")
+    parser.add_argument("--build", action="store_true", help="run only what building runs")
     options = parser.parse_args()
     notebooks = list(course_notebooks(ROOT))
     wrong = 0
@@ -96,7 +98,7 @@ def main() -> int:
             earlier = [path.stem for path in notebooks[:number]] if options.references else []
             lay_out_package(ROOT, work / "tinybench", earlier)
             started = time.monotonic()
-            found = one_module(source, work)
+            found = one_module(source, work, run=not options.build)
             wrong += bool(found)
             print(f"{source.stem:<16} {'FAILS' if found else 'ok'}  {time.monotonic() - started:.0f} s", flush=True)
             for line in found:

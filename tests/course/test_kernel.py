@@ -13,6 +13,7 @@ from jupyter_client.manager import KernelManager, start_new_kernel
 
 from autograder import pace
 from autograder.course.config import KERNELS
+from autograder.course.kernel import CONNECTION, SOCKETS
 
 pytestmark = pytest.mark.needs("sandbox")
 
@@ -106,13 +107,13 @@ def test_is_interrupted_by_message_and_killed_in_any_case(kernel: tuple[KernelMa
 
 def test_a_restart_follows_no_planted_link(kernel: tuple[KernelManager, object], tmp_path: Path) -> None:
     manager, client = kernel
-    private, target = Path(manager.ip).parents[1], tmp_path / "planted"
+    target = tmp_path / "planted"
     plant = f"""
 import os
-for name in os.listdir({str(private / "sockets")!r}):
-    os.unlink(os.path.join({str(private / "sockets")!r}, name))
-    os.symlink({str(target)!r}, os.path.join({str(private / "sockets")!r}, name))
-try: os.unlink({str(private / "connection.json")!r})
+for name in os.listdir({SOCKETS!r}):
+    os.unlink(os.path.join({SOCKETS!r}, name))
+    os.symlink({str(target)!r}, os.path.join({SOCKETS!r}, name))
+try: os.unlink({CONNECTION!r})
 except OSError: print("kept")
 """
     target.write_text("mine")
@@ -125,8 +126,7 @@ except OSError: print("kept")
 
 def test_what_fills_the_disk_is_ended(kernel: tuple[KernelManager, object]) -> None:
     manager, client = kernel
-    sockets = Path(manager.ip).parent
-    run(client, f"open({str(sockets / 'big')!r}, 'wb').write(bytes(2**22))")
+    run(client, f"open({f'{SOCKETS}/big'!r}, 'wb').write(bytes(2**22))")
     deadline = time.monotonic() + pace.wall(30)
     while manager.is_alive() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -30,4 +30,4 @@ def test_processes_that_die_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(yielded) == len(results) == len(tasks)
     assert [results[key] for key in "abcd"] == [b"A", b"B", b"C", b"D"]
     assert results["wrong"] == NoVerdict("RuntimeError: a mistake of the grader's own")
-    assert results["killer"] == results["another"] == NoVerdict("the process that graded it died twice")
+    assert results["killer"] == results["another"] == NoVerdict("Died: the process that worked on it died twice")

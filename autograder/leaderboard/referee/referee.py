@@ -24,6 +24,7 @@ from autograder.leaderboard.entry.validate import EntryRefused
 from autograder.leaderboard.referee.host_lock import Progress, locked_host
 from autograder.leaderboard.settings import EntryLimits, Olympics
 from autograder.sandbox import bubblewrap
+from autograder.sandbox.root import PROGRAM as PYTHON
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
@@ -47,7 +48,7 @@ class RefusedOnPrivate(EntryRefused):
 def confined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
     """Run the measuring program in the sandbox: no network, an empty folder, nobody else's files."""
     shown = {f"{PLACE}/measure.py": PROGRAM, f"{PLACE}/tinybench": Path(tinybench.__file__).parent}
-    argv = [sys.executable, "-sB", f"{PLACE}/measure.py"]
+    argv = [PYTHON, "-sB", f"{PLACE}/measure.py"]
     return bubblewrap.run_program(argv, stdin, mounts=bubblewrap.Mounts(shown), limits=limits)
 
 
@@ -205,6 +206,7 @@ class Referee:
             address_space=memory + 4 * 2**30,  # libraries and reserved ranges; what is used, `memory` limits
             cpu_seconds=math.ceil(limits.seconds),
             wall_seconds=2 * limits.seconds,
+            niceness=0,  # it is timed
         )
         return _answer(self.run(packed.getvalue(), confines), limits)
 

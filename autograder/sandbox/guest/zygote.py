@@ -17,16 +17,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import linux
+from . import linux, stand_ins
 from .runner import answer_grader, make_shell
 
 NOBODY = 65534
 WATCH_SECONDS = 0.05
+EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # to cover others with
 
 
 def main(options: dict[str, Any]) -> None:
     """Preload, report ready, then fork for each pair of sockets that arrives."""
     control = socket.socket(fileno=options["control"])
+    stand_ins.install()
     for name in options["preload"]:
         try:
             importlib.import_module(name)
@@ -81,7 +83,7 @@ def _watch(first: int, life: int, options: dict[str, Any]) -> str:
             return "done"
         if ended in ready:
             return "the process ended"
-        if linux.tree_memory(first) > options["memory"]:
+        if linux.tree_memory(first, options["memory"]) > options["memory"]:
             return f"it used more than {options['memory'] / 2**20:.0f} MB of memory"
         if time.monotonic() > deadline:
             return f"it ran longer than {options['wall_seconds']:.0f} s in all"
@@ -94,25 +96,23 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
         linux.unshare(linux.NEW_MOUNTS)
         size = f"size={options['tmp_bytes']},nr_inodes=4096,mode=1777"
         folder = Path(options["folder"])
-        kept = {place: os.open(place, os.O_PATH) for place in options["kept"]}
         for target in ("/tmp", "/dev/shm", str(folder)):
             linux.mount("tmpfs", target, "tmpfs", linux.NOSUID | linux.NODEV, size)
-        for place, descriptor in kept.items():  # a Python under /tmp would be hidden by the new one
-            os.makedirs(place)
-            linux.mount(f"/proc/self/fd/{descriptor}", place, "", linux.BIND | linux.RECURSIVE)
-            os.close(descriptor)
         linux.mount("devpts", "/dev/pts", "devpts", linux.NOSUID, "newinstance,ptmxmode=0666,mode=600")
         linux.mount("proc", "/proc", "proc", linux.NOSUID | linux.NODEV)
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        for name, is_folder in linux.uncovered():
+            linux.mount(EMPTY if is_folder else NOTHING, f"/proc/{name}", "", linux.BIND)
+        for name in linux.PROC_STILL:
+            linux.mount(f"/inside/proc/{name}", f"/proc/{name}", "", linux.BIND)
         for data in options["data"]:
             (folder / Path(data).name).symlink_to(data)
         os.chdir(folder)
         os.setsid()
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, it goes before the zygote
+        linux.part_with_parent(rpc)
         linux.set_limits(options["limits"])
         linux.drop_privileges()
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 2)  # the parent's is one file for all submissions, which each could read and write
-        os.close(nothing)
         answer_grader(shell, socket.socket(fileno=rpc), options["call_seconds"])
     except BaseException as error:
         print(f"zygote: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

@@ -147,6 +147,7 @@ class Endpoint:
         """Of the grader's objects only methods, and what they say they show: the rest is what a check knows."""
         if isinstance(name, str):
             shown = hasattr(target if isinstance(target, type) else type(target), name)
+            shown = shown and not isinstance(target, partial)  # whose arguments are the check's
             shown = (shown and not name.startswith("_")) or name in getattr(target, "shows", ())
             if self.may_lend is None or shown or name in READABLE:
                 return name

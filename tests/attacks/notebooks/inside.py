@@ -237,6 +237,61 @@ def graft(self, *_):
 runner.Runner.graft = graft
 """
 
+LOCKS = """
+import ctypes, fcntl, json, os, struct
+libc, file = ctypes.CDLL(None, use_errno=True), open(json.__file__, "rb")
+whole = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 1, 0)
+ways = {
+    "flock": lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    "others' locks": lambda: fcntl.fcntl(file, fcntl.F_GETLK, whole),
+    "others' locks of open files": lambda: fcntl.fcntl(file, fcntl.F_OFD_GETLK, whole),
+    "lease": lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK),
+    "note": lambda: fcntl.fcntl(file, fcntl.F_NOTIFY, fcntl.DN_ACCESS),
+    "hint": lambda: fcntl.fcntl(file, 1035, bytes(8)),
+}
+for name, way in ways.items():
+    try:
+        way()
+        print("LEAK", name)
+    except OSError as error:
+        print(name, error)
+if libc.inotify_init1(0) >= 0: print("LEAK inotify")
+"""
+FUTEX = """
+import ctypes, json, os, struct, time
+libc, call, file = ctypes.CDLL(None, use_errno=True), {"x86_64": 202, "aarch64": 98}[os.uname().machine], open(json.__file__, "rb")
+libc.mmap.restype = ctypes.c_void_p
+page = ctypes.c_void_p(libc.mmap(None, 4096, 1, 2, file.fileno(), 0))
+start = time.monotonic()
+libc.syscall(call, page, 0, ctypes.c_uint32.from_address(page.value).value, struct.pack("qq", 0, 200_000_000), None, 0)
+if time.monotonic() - start > 0.15: print("LEAK slept on a page of", file.name)
+"""
+KERNEL_OBJECTS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+both = {"io_uring_setup": (425, 8, bytes(200)), "pidfd_getfd": (438, 0, 0, 0), "futex_wake": (454, bytes(8), 1, 1, 2), "statmount": (457, 0, 0, 0, 0),
+        "memfd_secret": (447, 0), "cachestat": (451, 0, bytes(16), bytes(40), 0), "quotactl_fd": (443, 0, 0, 0, 0), "landlock": (444, 0, 0, 1)}
+own = {"x86_64": {"memfd_create": (319, b"x", 0), "shmget": (29, 0, 4096, 0o1600), "semget": (64, 0, 1, 0o1600), "msgget": (68, 0, 0o1600), "mq_open": (240, b"x", 0o102, 0o600, 0),
+                  "add_key": (248, b"user", b"x", b"x", 1, -4), "userfaultfd": (323, 1), "bpf": (321, 0, bytes(80), 80), "perf_event_open": (298, bytes(120), 0, -1, -1, 0),
+                  "fanotify_init": (300, 0, 0), "io_setup": (206, 8, bytes(8)), "mincore": (27, 4096, 0, 0), "preadv2": (327, 0, 0, 0, 0, 0, 0), "timer_create": (222, 0, 0, bytes(8)),
+                  "splice": (275, 0, 0, 0, 0, 0, 0), "sysinfo": (99, bytes(200)), "personality": (135, -1), "kcmp": (312, 1, 1, 0, 0, 0)},
+       "aarch64": {"memfd_create": (279, b"x", 0), "shmget": (194, 0, 4096, 0o1600), "add_key": (217, b"user", b"x", b"x", 1, -4), "userfaultfd": (282, 1)}}[os.uname().machine]
+for name, (number, *arguments) in (both | own).items():
+    if libc.syscall(number, *arguments) >= 0 or ctypes.get_errno() not in (1, 38): print("LEAK", name, ctypes.get_errno())
+"""
+CLONES = """
+import ctypes, os, struct
+libc, clone = ctypes.CDLL(None, use_errno=True), {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+for name, flag in {"mount": 17, "group": 25, "uts": 26, "ipc": 27, "user": 28, "pid": 29, "net": 30}.items():
+    for way in ((clone, 17 | 1 << flag, 0, 0, 0, 0), (435, struct.pack("11Q", 1 << flag, 0, 0, 0, 17, *[0] * 6), 88)):
+        pid = libc.syscall(*way)
+        if pid == 0: os._exit(0)
+        if pid > 0: print("LEAK a namespace:", name)
+pid = libc.syscall(435, struct.pack("11Q", 0, 0, 0, 0, 17, *[0] * 6), 88)
+if pid == 0: os._exit(0)
+print("LEAK clone3" if pid > 0 else ctypes.get_errno())
+"""
+
 
 def _pigeonhole(notebook: NotebookNode) -> None:
     first(PIGEONHOLE)(notebook)
@@ -372,6 +427,11 @@ ATTACKS = [
     Attack("other_socket_families", "Sockets that know no network namespace", first("import socket\nfor family in (16, 17, 38, 40):\n    try:\n        socket.socket(family, socket.SOCK_DGRAM if family != 38 else 5); print('LEAK family', family)\n    except OSError as e: print(e)")),
     Attack("namespaces_and_ptrace", "Namespaces, `ptrace`, `setuid`, mounts", first("import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nfor call in (('unshare', 0x10000000), ('unshare', 0x20000), ('ptrace', 0, 0, 0, 0), ('setuid', 0),"
            " ('mount', b'x', b'/tmp', b'tmpfs', 0, None), ('memfd_create', b'x', 0)):\n    if getattr(libc, call[0])(*call[1:]) >= 0: print('LEAK', call)")),
+    Attack("locks_and_watches", "Lock, lease and watch a library's file, which the next sandbox sees too", first(LOCKS)),
+    Attack("futex_of_a_library", "Sleep on a library's page until another sandbox wakes it", first(FUTEX)),
+    Attack("kernel_objects", "Memory, rings, keys, filters and events of the kernel, by their numbers", first(KERNEL_OBJECTS)),
+    Attack("namespaces_by_clone", "New namespaces by `clone` and `clone3`", first(CLONES)),
+    Attack("x32_numbers", "System calls by the numbers of another table", first("import ctypes\nprint('LEAK', ctypes.CDLL(None).syscall(0x40000000 + 39))"), reason="ended"),
     Attack("links_planted", "Leave symbolic links in the working folder", first("import os\nfor name in ('01_result.ipynb', 'gradebook.db', '../01_result.ipynb'):\n    try: os.symlink('/etc/passwd', name)\n    except OSError as e: print(e)")),
     # outputs
     Attack("tags_never_closed", "150 KB of HTML whose cleaning takes minutes", first("from IPython.display import display, HTML\ndisplay(HTML('<p><b>' * 25_000))")),

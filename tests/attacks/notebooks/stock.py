@@ -20,11 +20,12 @@ from nbgrader.api import Gradebook, MissingEntry
 
 from autograder.sandbox.bubblewrap import Limits, Mounts, command
 from autograder.sandbox.guest import linux
+from autograder.sandbox.root import PROGRAM
 from tests.attacks.notebooks import ROOT
 
 CONFIG = 'c = get_config()\nc.CourseDirectory.course_id = "stock"\n'
 INSIDE = Path(__file__).with_name("stock_inside.py")
-COURSE = "/course"
+COURSE, INSTALLED = "/course", "/inside/installed"
 # what stands in for the machine's own memory and disk: stock nbgrader has no limits but 30 s for a cell
 LIMITS = Limits(
     memory=3 * 2**30, processes=300, file_bytes=2**30, tmp_bytes=2**30, open_files=1024
@@ -93,8 +94,11 @@ def autograde_locked_up(template: Path, assignment: str, shown: dict[str, Path],
         After which it is stopped.
     """
     places = {COURSE: template, "/inside/run.py": INSIDE, "/etc/passwd": Path("/etc/passwd"), **shown}
-    places |= {str(ROOT / name): ROOT / name for name in ("autograder", "tinybench")}
-    argv = ["env", f"TINYBENCH_CANARY={canary}", sys.executable, "/inside/run.py", COURSE, assignment]
+    # a grader of the usual kind hides nothing
+    places |= {f"{INSTALLED}/{name}": ROOT / name for name in ("autograder", "tinybench")}
+    places["/usr/bin"] = Path("/usr/bin")
+    words = [f"TINYBENCH_CANARY={canary}", f"PYTHONPATH={INSTALLED}"]
+    argv = ["env", *words, PROGRAM, "/inside/run.py", COURSE, assignment]
     started, ending = time.monotonic(), ""
     with tempfile.TemporaryFile() as answer:
         process = subprocess.Popen(

@@ -20,12 +20,13 @@ from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of
 from autograder.grading.grader import Grader
-from autograder.grading.session import Session
+from autograder.grading.session import HiddenCheck, Session
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.grading.verdict import Graded
 from autograder.sandbox.bubblewrap import Limits
 from autograder.sandbox.guest import runner
 from autograder.sandbox.rpc import endpoint
+from autograder.sandbox.zygote import Sandbox, Zygote
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, evidence, first, released, solved
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE
@@ -154,6 +155,41 @@ def test_a_name_of_a_demonstration_is_no_mistake() -> None:
     with Grader(Assignment.read(SOURCE)) as grader:
         graded = grader.grade(nbformat.writes(notebook).encode())
     assert not any(graded.verdicts.values())
+
+
+@pytest.mark.parametrize("trick", ["raise NameError('later')", "import os; os._exit(1)"])
+def test_one_sandbox_lives_at_a_time(trick: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what has seen the reference of a piece is not judged on it again: neither after a death nor after a name."""
+    alive, most, passed = 0, 0, []
+    fork, end, judge = Zygote.fork, Sandbox.end, Session._judge
+
+    def forked(zygote: Zygote) -> Sandbox:
+        nonlocal alive, most
+        alive += 1
+        most = max(most, alive)
+        return fork(zygote)
+
+    def ended(sandbox: Sandbox) -> str:
+        nonlocal alive
+        alive -= sandbox.rpc.fileno() >= 0  # ending twice is one end
+        return end(sandbox)
+
+    def judged(session: Session, hidden: HiddenCheck) -> str:
+        problem = judge(session, hidden)
+        if not problem:
+            passed.append(hidden.name)
+        return problem
+
+    monkeypatch.setattr(Zygote, "fork", forked)
+    monkeypatch.setattr(Sandbox, "end", ended)
+    monkeypatch.setattr(Session, "_judge", judged)
+    notebook = solved(SOURCE)
+    last = [cell for cell in cells_of(notebook) if cell.is_check][-1]
+    notebook.cells.insert(notebook.cells.index(last.node), nbformat.v4.new_code_cell(trick))
+    with Grader(Assignment.read(SOURCE)) as grader:
+        verdicts = grader.grade(nbformat.writes(notebook).encode()).verdicts
+    assert (alive, most) == (0, 1)
+    assert len(passed) == len(set(passed)) >= len(verdicts)
 
 
 def test_executed_notebook_has_the_instructors_checks(grader: Grader) -> None:

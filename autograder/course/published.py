@@ -20,37 +20,13 @@ from autograder.files import write_atomically
 
 MANIFEST = ".published.json"  # what `publish` wrote, each file with a digest
 TITLE = "TinyBench"
-# what students get of this package, with what it imports, and what it starts
-TOOLS = [
-    "__main__",
-    "cli",
-    "course.student_commands",
-    "leaderboard.entering",
-    "course.build",
-    "leaderboard.referee.measure",
-]
-NEVER = ("checks", "grading", "releasing", "course.release", "course.publish", "leaderboard.store", "leaderboard.web")
-# what students' commands and notebooks need of the two distributions; the others are for instructors
-NEEDED = [
-    "click",
-    "cloudpickle",
-    "filelock",
-    "httpx",
-    "ipykernel",
-    "jupyterlab",
-    "matplotlib",
-    "numpy",
-    "onnx",
-    "onnxruntime",
-    "psutil",
-    "pydantic",
-    "pyyaml",
-    "ruff",
-    "scikit-learn",
-    "scipy",
-    "skl2onnx",
-    "tqdm",
-]
+# what students get of this package, with all that these import
+TOOLS = "__main__ cli course.student_commands course.build leaderboard.entering leaderboard.referee.measure"
+# what that and the notebooks need of the two distributions; all else is for instructors
+NEEDED = (
+    "click cloudpickle filelock httpx ipykernel jupyterlab matplotlib numpy onnx onnxruntime psutil pydantic pyyaml "
+    "ruff scikit-learn scipy skl2onnx tqdm"
+)
 
 
 def publish(root: Path, folder: Path, *, references: str | None = None, force: bool = False) -> str:
@@ -176,7 +152,7 @@ def requirements() -> list[str]:
     """Return what students install, with the bounds of the project."""
     listed = [*(requires("tinybench-ml") or ()), *(requires("tinybench-course") or ())]
     bounds = {re.split(r"[^\w-]", line.lower())[0]: line.partition(";")[0].strip() for line in listed}
-    return [bounds[name] for name in NEEDED]
+    return [bounds[name] for name in NEEDED.split()]
 
 
 def _home() -> Path:
@@ -185,12 +161,12 @@ def _home() -> Path:
 
 def tools() -> list[Path]:
     """Return the files of this package that students' commands consist of: some modules, and what those import."""
-    home, found, left = _home(), dict[str, Path](), ["", *TOOLS, *PROGRAMS]
+    home, found, left = _home(), dict[str, Path](), ["", *TOOLS.split()]
     while left:
         name = left.pop()
         path = home.joinpath(*name.split("."))
         path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if name in found or not path.is_file() or f"{name}.".startswith(tuple(f"{each}." for each in NEVER)):
+        if name in found or not path.is_file():
             continue
         found[name] = path
         left += _imported(path, name if path.name == "__init__.py" else name.rpartition(".")[0])

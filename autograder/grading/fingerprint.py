@@ -1,0 +1,106 @@
+"""What a submission holds in each solution cell, as sets of numbers to compare: done to a stranger's bytes.
+
+What the released notebook gave does not count, as in MOSS: Schleimer, Wilkerson, Aiken, "Winnowing: Local Algorithms
+for Document Fingerprinting", SIGMOD 2003.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+from autograder.course.notebook import Cell
+from autograder.grading.submission import UnusableSubmission, parse_submission
+from autograder.grading.syntax import aliases, defined, parsed, token_grams, tree_grams, used
+
+MAX_CODE = 500_000  # characters; the largest module has 42,000
+
+
+@dataclass(frozen=True)
+class Print:
+    """What was written for one cell, each set without what the released notebook gave."""
+
+    tree: frozenset[int] | None  # None where it does not parse
+    tokens: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a student was given: the solution cells as released, and which cells there are besides."""
+
+    stubs: Mapping[str, str]
+    others: frozenset[str]
+
+
+def fingerprints_of(content: bytes, given: Given) -> dict[str, Print]:
+    """Return what a submitted notebook holds; UnusableSubmission says why it cannot be read."""
+    with warnings.catch_warnings(action="ignore"):  # of the parser, on the student's code
+        return fingerprints(parse_submission(content), given)
+
+
+def fingerprints(cells: Iterable[Cell], given: Given) -> dict[str, Print]:
+    """Return what was written in each solution cell, with the helpers it calls that stand in cells of one's own."""
+    code = [cell for cell in cells if cell.is_code and cell.id not in given.others]
+    if sum(len(cell.source) for cell in code) > MAX_CODE:
+        raise UnusableSubmission(f"the notebook has more than {MAX_CODE:,} characters of code")
+    texts: dict[str, list[str]] = {name: [] for name in given.stubs}
+    own = list[ast.stmt]()
+    for cell in code:
+        if cell.id in texts:
+            texts[cell.id].append(cell.source)
+        else:
+            own += parsed(cell.source) or []
+    nodes = [node for statement in own for node in ast.walk(statement)]
+    helpers: dict[str, list[ast.stmt]] = {}
+    for statement in (node for node in nodes if isinstance(node, ast.stmt)):
+        for name in defined(statement):
+            helpers.setdefault(name, []).append(statement)
+    imported = aliases(nodes)
+    return {name: _print("\n".join(texts[name]), stub, helpers, imported) for name, stub in given.stubs.items()}
+
+
+def _print(text: str, stub: str, helpers: Mapping[str, Sequence[ast.stmt]], imported: Mapping[str, str]) -> Print:
+    names, given_tree, given_tokens = _given(stub)
+    tree = None
+    if (statements := parsed(text)) is not None:
+        moved = names - {name for statement in statements for name in defined(statement)}
+        with suppress(RecursionError):
+            whole = _with_helpers(statements, moved, helpers)
+            tree = _kept(tree_grams(whole, imported), given_tree)
+    return Print(tree, _kept(token_grams(text), given_tokens))
+
+
+@lru_cache
+def _given(stub: str) -> tuple[set[str], Counter[int], Counter[int]]:
+    """Return what a cell as released defines, and its grams."""
+    statements = parsed(stub) or []
+    names = {name for statement in statements for name in defined(statement)}
+    return names, tree_grams(statements, {}), token_grams(stub)
+
+
+def _with_helpers(
+    statements: Sequence[ast.stmt], wanted: set[str], helpers: Mapping[str, Sequence[ast.stmt]]
+) -> list[ast.stmt]:
+    """Return a cell's statements, and what they need of the cells of one's own: whole functions may stand there."""
+    whole, done = list(statements), set[str]()
+    wanted = wanted | used(statements)
+    while wanted := (wanted - done) & helpers.keys():
+        found = [copy.deepcopy(helper) for name in sorted(wanted) for helper in helpers[name]]
+        done |= wanted
+        whole += found
+        wanted = used(found)
+    return whole
+
+
+def _kept(grams: Counter[int], given: Counter[int]) -> frozenset[int]:
+    """Return a set instead of a bag, the second of two same grams as a gram of its own, without what was given."""
+    return frozenset(
+        zlib.crc32(f"{gram} {number}".encode()) for gram, count in (grams - given).items() for number in range(count)
+    )

@@ -1,0 +1,180 @@
+"""What touches a stranger's bytes runs in processes of its own: with a deadline, and limits on memory and result.
+
+A process that takes too long is killed, one that dies is replaced; only the task it had in hand is tried again, alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import sys
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, TimeoutError, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from autograder import pace
+from autograder.sandbox.guest import linux
+
+R = TypeVar("R")
+Task = tuple[str, tuple[Any, ...]]
+MEMORY = 2 * 2**30  # more than the process has when a task begins
+OUTPUT = 256 * 2**20
+
+
+class TooMuch(Exception):
+    """A task took more time, memory or room than it may; its text says so to the author of what was worked on."""
+
+
+class Died(Exception):
+    """The process died twice, nobody knows why."""
+
+
+def each(
+    function: Callable[..., R],
+    tasks: Iterable[Task],
+    *,
+    seconds: float,
+    workers: int = 1,
+    memory: int = MEMORY,
+    output: int = OUTPUT,
+) -> Iterator[tuple[str, R | Exception]]:
+    """Call a function with the arguments of each task, in other processes; yield key and result or error as they come.
+
+    `function` is one of a module, its arguments and result can be pickled. A task may take so many `seconds` on a
+    usual, idle machine, so many bytes of `memory` (0: it sets its own limit), and its result so many of `output`.
+    """
+    limits, again = (memory, output), list[Task]()
+    waiting = deque(tasks)
+    while waiting:  # anew where a whole pool broke
+        again += yield from _in_pool(function, waiting, workers, seconds, limits)
+    for task in again:  # the machine may have slept, run out of memory, or been busy: never one's fault at once
+        for key, _ in (yield from _in_pool(function, deque([task]), 1, seconds, limits, last=True)):
+            yield key, Died("the process that worked on it died twice")
+
+
+def run(function: Callable[..., R], *args: Any, seconds: float, memory: int = MEMORY, output: int = OUTPUT) -> R:
+    """Return what a function returns in another process, which is kept for the next call; it raises what it raises."""
+    for last in (False, True):
+        if not _kept().active:
+            _kept.cache_clear()
+        try:
+            future = _kept().schedule(_call, (function, args, memory, output), timeout=pace.wall(seconds))
+            return pickle.loads(future.result())  # type: ignore[no-any-return]
+        except TimeoutError:
+            if last:
+                raise _too_slow(seconds) from None
+        except (ProcessExpired, BrokenProcessPool):
+            continue
+    raise Died("the process that worked on it died twice")
+
+
+@contextmanager
+def limited_memory(more: int) -> Iterator[None]:
+    """Let this process take no more memory than it has and so many bytes; what asks for it gets a `MemoryError`."""
+    if sys.platform != "linux" or not more:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = _own_memory() + more
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _own_memory() -> int:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:")), 2**30)
+
+
+def _in_pool(
+    function: Callable[..., Any],
+    waiting: deque[Task],
+    workers: int,
+    seconds: float,
+    limits: tuple[int, int],
+    *,
+    last: bool = False,
+) -> Generator[tuple[str, Any], None, list[Task]]:
+    """Work until nothing waits or the pool breaks; return what is to be tried again."""
+    running: dict[Future[bytes], Task] = {}
+    again: list[Task] = []
+    pool = _pool(workers)
+    try:
+        while waiting or running:
+            while waiting and len(running) < 2 * workers:
+                arguments = (function, waiting[0][1], *limits)
+                running[pool.schedule(_call, arguments, timeout=pace.wall(seconds))] = waiting.popleft()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task = running.pop(future)
+                error = future.exception()
+                if error is None:
+                    yield task[0], pickle.loads(future.result())
+                elif isinstance(error, TimeoutError) and last:
+                    yield task[0], _too_slow(seconds)
+                elif isinstance(error, TimeoutError | ProcessExpired | BrokenProcessPool | CancelledError):
+                    again.append(task)
+                else:
+                    yield task[0], error
+    except RuntimeError:  # of `schedule`, where the pool is broken
+        if pool.active:
+            raise
+        again += running.values()
+    finally:
+        pool.stop()  # type: ignore[no-untyped-call]
+        pool.join()
+    return again
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], memory: int, output: int) -> bytes:
+    """Do a task, in a process of the pool."""
+    try:
+        with limited_memory(memory):
+            result = pickle.dumps(function(*args))
+    except MemoryError:
+        raise TooMuch("reading and judging it took more memory than one submission may") from None
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # it cannot travel
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise
+    if len(result) > output:
+        raise TooMuch(f"{len(result) / 2**20:.0f} MB came out, over the limit of {output / 2**20:.0f} MB")
+    return result
+
+
+def _too_slow(seconds: float) -> TooMuch:
+    return TooMuch(f"reading and judging it took longer than {seconds:.0f} s")
+
+
+def _pool(workers: int) -> ProcessPool:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPool(workers, initializer=_end_with, initargs=(os.getpid(),), context=context)
+
+
+@lru_cache(maxsize=1)
+def _kept() -> ProcessPool:
+    # a Dask worker is a daemon, which by default may start no processes; these end with it
+    with suppress(AttributeError):
+        multiprocessing.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
+    return _pool(1)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it is killed."""
+    if sys.platform == "linux":
+        linux.die_with_parent()
+        if os.getppid() != parent:
+            os._exit(1)  # it was killed before

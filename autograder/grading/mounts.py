@@ -1,0 +1,60 @@
+"""What a submission sees while it is graded, and what it must not."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import tinybench
+from autograder.course.assignment import Assignment
+from autograder.course.export import EXPORTED
+from autograder.course.notebook import BEGIN_SOLUTION, END_SOLUTION, cells_of, module_name, parse_notebook
+from autograder.sandbox.bubblewrap import Mounts
+from autograder.sandbox.probe import Forbidden, verify
+
+PACKAGE = Path(str(tinybench.__file__)).parent
+TELLING = 200  # characters of a solution that nothing else contains
+
+
+def shown_modules(name: str) -> list[Path]:
+    """Return the files of the package that a notebook can need: by hand, or of this notebook and those before it."""
+    graded, number = PACKAGE / f"{module_name(Path(name))}.py", name.partition("_")[0]
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if _number(path) <= number and path != graded]
+
+
+def hidden_modules(name: str) -> list[Path]:
+    """Return the file that a notebook is to write, and those of later notebooks."""
+    return sorted(set(PACKAGE.rglob("*.py")).difference(shown_modules(name)))
+
+
+def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]]:
+    """Return the mounts for an assignment's submissions, and the places of its data, which `laid_out` then holds."""
+    files = {f"/course/tinybench/{path.relative_to(PACKAGE)}": path for path in shown_modules(assignment.name)}
+    files |= {f"/course/data/{path.relative_to(laid_out)}": path for path in assignment.lay_out(laid_out)}
+    tops = dict.fromkeys(f"/course/data/{name.partition('/')[0]}" for name, _ in assignment.data)
+    folder = f"/course/{assignment.name}"
+    return Mounts(files, [folder], working_directory=folder), list(tops)
+
+
+def probe(assignment: Assignment) -> None:
+    """Raise `SandboxUnavailable` if the assignment's submissions could see what they must not, tried from inside."""
+    with tempfile.TemporaryDirectory() as folder:
+        verify(mounts_of(assignment, Path(folder))[0], forbidden(assignment))
+
+
+def forbidden(assignment: Assignment) -> Forbidden:
+    """Return what submissions of an assignment must not see."""
+    source = parse_notebook(assignment.notebook, assignment.name)
+    parts = [part for cell in cells_of(source) for part in cell.source.split(BEGIN_SOLUTION)[1:]]
+    solutions = [part.partition(END_SOLUTION)[0].strip() for part in parts]
+    texts = {f"solution {number}": text for number, text in enumerate(solutions, start=1) if len(text) >= TELLING}
+    names = (f"{assignment.name}.ipynb", "gradebook.db", "nbgrader_config.py")
+    return Forbidden(hidden_modules(assignment.name), names, texts)
+
+
+def _number(path: Path) -> str:
+    """Return the number of the notebook that a module comes from, or nothing if it is written by hand."""
+    with path.open(encoding="utf-8") as file:
+        line = file.readline()
+    known = Path(line.removeprefix(EXPORTED).partition(":")[0]).stem if line.startswith(EXPORTED) else ""
+    return known.partition("_")[0]

@@ -1,0 +1,22 @@
+"""Which names of folders can be a student's: whoever may submit can make folders of any name."""
+
+from __future__ import annotations
+
+import unicodedata
+
+MAX_CHARACTERS = 128  # of the gradebook's column
+MAX_BYTES = 200  # the longest name of a file holds 255, and a verdict's needs some for itself
+SPECIAL = frozenset("<>&\"'`*?[]{}|\\/")  # mean something in pages, patterns or paths
+
+
+def why_no_student(name: str) -> str:
+    """Return why a folder's name cannot be a student's, empty if it can."""
+    if not name or name.startswith(".") or name != name.strip():
+        return "it is empty, or begins with a dot or a space, or ends with one"
+    if not name.isprintable() or unicodedata.normalize("NFC", name) != name:
+        return "it holds characters that are not seen as they are"
+    if not SPECIAL.isdisjoint(name):
+        return f"it holds one of {''.join(sorted(SPECIAL))}"
+    if len(name) > MAX_CHARACTERS or len(name.encode()) > MAX_BYTES:
+        return f"it is longer than {MAX_CHARACTERS} characters or {MAX_BYTES} bytes"
+    return ""

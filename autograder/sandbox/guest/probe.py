@@ -1,0 +1,72 @@
+"""Says what a sandbox shows of what it must not: run inside it, with the mounts of a submission, before any comes.
+
+It reads names everywhere, and contents only of files that have a telling name or lie outside of Python's folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+SKIPPED = ("/proc", "/sys", "/dev")
+LIBRARIES = ("/python", "/usr", "/etc")
+ABOUT = ("mountinfo", "environ", "cmdline")
+
+
+def findings(question: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for everything that should not be seen.
+
+    `question` holds the `modules` that must not be found, `names` of files, `files` by name with digests of contents,
+    `paths` of the host, and `texts` by what they are.
+    """
+    for name in question["modules"]:
+        if spec := find_spec(name):
+            yield f"{name} can be imported from {spec.origin}"
+    texts = {f"/proc/{who}/{what}": _read(f"/proc/{who}/{what}") for who in ("self", "1") for what in ABOUT}
+    texts["sys.path"] = "\n".join(sys.path).encode()
+    for path in question["paths"]:
+        if os.path.lexists(path):
+            yield f"{path} exists"
+        whole = re.compile(rb"(?<![\w./-])" + re.escape(path.encode()) + rb"(?![\w.-])")
+        yield from (f"{where} names {path}" for where, text in texts.items() if whole.search(text))
+    for path in _files("/"):
+        yield from _about_file(path, question)
+
+
+def _about_file(path: str, question: dict[str, Any]) -> Iterator[str]:
+    name = os.path.basename(path)
+    if name in question["names"] and not path.startswith("/python/"):  # nbgrader's own tests have a gradebook
+        yield f"{path} has the name of what must not be here"
+    digests = question["files"].get(name)
+    ours = not path.startswith(LIBRARIES)
+    if not digests and not ours:
+        return
+    content = _read(path)
+    if digests and hashlib.sha256(content).hexdigest() in digests:
+        yield f"{path} is a file of the course that must not be here"
+    if ours:
+        yield from (f"{path} holds {what}" for what, text in question["texts"].items() if text.encode() in content)
+
+
+def _files(top: str) -> Iterator[str]:
+    for folder, below, names in os.walk(top):
+        below[:] = [name for name in below if os.path.join(folder, name) not in SKIPPED]
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    print(json.dumps(list(findings(json.load(sys.stdin)))))

@@ -1,0 +1,121 @@
+"""A program that lays out the root of a sandbox in private mounts, and then becomes bubblewrap.
+
+`autograder.sandbox.root` says what is shown, and why in this way. Nothing of the host's paths is left in what the
+sandbox can read about its mounts: folders come through overlays of `/proc/self/fd`, files are copied. Its process is
+replaced by bubblewrap, so that this stays the child of whoever started it: it is to die with them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from guest import linux  # type: ignore[import-not-found]  # run as a program, it lies next to it
+
+NEW = "/run/new"  # the root to be, as in `autograder.sandbox.root`
+NOBODY = 65534
+DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+READ_ONLY = linux.READ_ONLY | linux.NOSUID | linux.NODEV
+
+
+def main(plan: dict[str, Any], argv: list[str]) -> None:
+    """Lay out what a plan of `root.plan` names, and run bubblewrap."""
+    os.umask(0o022)
+    root = os.geteuid() == 0
+    if root:
+        linux.unshare(linux.NEW_MOUNTS)
+    else:
+        user, group = os.geteuid(), os.getegid()
+        linux.unshare(linux.NEW_USERS | linux.NEW_MOUNTS)
+        linux.map_user(0, user, group)
+    folders = [os.open(shown["source"], os.O_PATH) for shown in plan["folders"]]  # what follows may hide them
+    copies = {place: Path(source).read_bytes() for place, source in plan["files"].items()}
+    programs = {place: (os.open(os.path.dirname(path), os.O_PATH), path) for place, path in plan["programs"].items()}
+    written = {place: os.open(path, os.O_PATH) for place, path in plan["writable"].items()}
+    linux.mount("none", "/", "", linux.PRIVATE | linux.RECURSIVE)
+    linux.mount("tmpfs", "/run", "tmpfs", linux.NOSUID, "mode=755")
+    for place in [*plan["empty"], *plan["programs"], *plan["files"]]:
+        os.makedirs(NEW + (place if place in plan["empty"] else os.path.dirname(place)), exist_ok=True)
+    for place, content in copies.items():
+        Path(NEW + place).write_bytes(content)
+    for place, to in plan["links"].items():
+        os.symlink(to, NEW + place)
+    places = [shown["place"] for shown in plan["folders"]]
+    for number, (shown, source) in enumerate(zip(plan["folders"], folders, strict=True)):
+        layer = f"/run/layer/{number}"
+        os.makedirs(layer)
+        _fill_layer(Path(layer), Path(f"/proc/self/fd/{source}"), shown, places)
+        _overlay(layer, source, NEW + shown["place"])
+    for number, (place, (folder, path)) in enumerate(programs.items()):
+        if not os.path.lexists(NEW + place):  # a folder that is shown may hold it
+            os.makedirs(f"/run/layer/p{number}")
+            _overlay(f"/run/layer/p{number}", folder, f"/run/programs/{number}")
+            Path(NEW + place).touch()
+            linux.mount(f"/run/programs/{number}/{os.path.basename(path)}", NEW + place, "", linux.BIND)
+    for place, source in written.items():
+        os.makedirs(place)
+        linux.mount(f"/proc/self/fd/{source}", place, "", linux.BIND | linux.RECURSIVE)
+    if plan["niceness"]:
+        os.nice(plan["niceness"])
+    if root:
+        _own_devices()
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)  # limits on processes do not hold for root
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    os.execve(argv[0], argv, {})
+
+
+def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[str]) -> None:
+    """Write what lies above a folder: the names it hides, which are not even listed, and what replaces its own."""
+    inner = [os.path.relpath(place, shown["place"]) for place in places if place.startswith(f"{shown['place']}/")]
+    for name in inner:
+        (layer / name).mkdir(parents=True, exist_ok=True)
+    kept = {name.partition("/")[0] for name in inner}
+    hidden = list(shown["hidden"])
+    if shown["only"]:
+        hidden += [name for name in os.listdir(source) if not re.search(shown["only"], name) and name not in kept]
+    for name in sorted(hidden):  # a folder before what is in it
+        if os.path.lexists(source / name) and not os.path.lexists(layer / name):
+            try:
+                (layer / name).parent.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                continue  # a folder above it is hidden
+            os.mknod(layer / name, stat.S_IFCHR, 0)
+    texts = dict(shown["texts"])
+    for name, (old, new) in shown["altered"].items():
+        texts[name] = (source / name).read_text(encoding="utf-8").replace(old, new)
+    for name, text in texts.items():
+        (layer / name).parent.mkdir(parents=True, exist_ok=True)
+        (layer / name).unlink(missing_ok=True)
+        (layer / name).write_text(text, encoding="utf-8")
+    for name, to in shown["links"].items():
+        (layer / name).unlink(missing_ok=True)
+        (layer / name).symlink_to(to)
+
+
+def _overlay(layer: str, source: int, target: str) -> None:
+    os.makedirs(target, exist_ok=True)
+    linux.mount("overlay", target, "overlay", READ_ONLY, f"lowerdir={layer}:/proc/self/fd/{source}")
+
+
+def _own_devices() -> None:
+    """Make devices that no other sandbox can lock, where that is allowed; bubblewrap shows what lies in /dev."""
+    for name, (major, minor) in DEVICES.items():
+        try:
+            os.mknod(f"/run/{name}", stat.S_IFCHR | 0o666, os.makedev(major, minor))
+            os.chmod(f"/run/{name}", 0o666)
+            linux.mount(f"/run/{name}", f"/dev/{name}", "", linux.BIND)
+        except OSError:
+            return  # a container without the right to
+
+
+if __name__ == "__main__":
+    try:
+        main(json.loads(sys.argv[1]), sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"the root of the sandbox cannot be laid out: {error}")

@@ -1,0 +1,224 @@
+"""Honest solutions of module 03 that are written otherwise."""
+
+VARIANTS = {
+    "session_call": [
+        ("session_all_outputs", '''    outputs = [node.name for node in session.get_outputs()]
+
+    def call(x: Any) -> Any:
+        return session.run(outputs, {name: np.asarray(x, dtype)})[-1]
+
+    return call
+''', '''    return lambda x: session.run(None, {name: np.asarray(x, dtype=dtype)})[-1]
+'''),
+        ("session_last_output", '''    outputs = [node.name for node in session.get_outputs()]
+
+    def call(x: Any) -> Any:
+        return session.run(outputs, {name: np.asarray(x, dtype)})[-1]
+''', '''    *_, last = session.get_outputs()
+
+    def call(x):
+        if not (isinstance(x, np.ndarray) and x.dtype == dtype):
+            x = np.array(x).astype(dtype)
+        (answer,) = session.run([last.name], {name: x})
+        return answer
+'''),
+    ],
+    "as_callable": [
+        ("callable_by_chain", '''    if callable(getattr(model, "run", None)) and callable(getattr(model, "get_inputs", None)):
+        return session_call(model)
+    for name in ("predict_proba", "predict", "forward"):
+        method = getattr(model, name, None)
+        if callable(method):
+            return method  # type: ignore[no-any-return]
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+''', '''    if hasattr(model, "run") and hasattr(model, "get_inputs"):
+        return session_call(model)
+    if callable(getattr(model, "predict_proba", None)):
+        return model.predict_proba
+    elif callable(getattr(model, "predict", None)):
+        return model.predict
+    elif callable(getattr(model, "forward", None)):
+        return model.forward
+    elif callable(model):
+        return model
+'''),
+    ],
+    "timed_calls": [
+        ("timed_by_one_loop", "", '''
+def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
+    times = np.zeros(runs)
+    again = range(loops)
+    for i in range(runs):
+        start = clock()
+        for _ in again:
+            call(x)
+        times[i] = clock() - start
+        if times[i] < 0:
+            raise RuntimeError("the clock ran backwards")
+    return np.maximum(0, times - overhead) / loops
+'''),
+        ("timed_by_generator", "", '''
+def _measured(call, x, runs, clock, loops):
+    while runs:
+        runs -= 1
+        begin = clock()
+        for _ in range(loops):
+            call(x)
+        yield clock() - begin
+
+
+def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
+    found = tuple(_measured(call, x, runs, clock, loops))
+    if min(found) < 0:
+        raise RuntimeError(f"the clock runs backwards: {min(found)} s")
+    return [max(took - overhead, 0) / loops for took in found]
+'''),
+        ("timed_as_tuple", "    return times\n", "    return tuple(map(np.float64, times))\n"),
+    ],
+    "warm_up": [
+        ("warm_up_by_break", '''    calls, seconds, falling, medians = 1, first, True, [first]
+    while calls < max(3, min_calls) or (seconds < max_seconds and (seconds < min_seconds or falling)):
+        block = timed_calls(lambda _: call(*inputs), None, runs_within(min(min_seconds, max_seconds) / 5, medians[-1]), clock)
+''', '''    calls, seconds, falling, medians = 1, first, np.True_, [first]
+    while True:
+        few = calls < 3 or calls < min_calls
+        if not few and (seconds >= max_seconds or (seconds >= min_seconds and not falling)):
+            break
+        size = runs_within(min(min_seconds, max_seconds) / 5, medians[-1])
+        block = timed_calls(lambda _: call(*inputs), None, clock=clock, runs=size)
+'''),
+        ("warm_up_reports_numpy", '''"median": medians[-1], "settled": not falling}''',
+         '''"median": np.float64(medians[-1]), "settled": np.bool_(not falling)}'''),
+    ],
+    "answer_warm_up": [("answer_warm_up_float", "return 50\n", "return 0.1 / 2e-3\n"), ("answer_warm_up_power", "20_000", "2e4")],
+    "prepare": [
+        ("prepare_by_steps", '''    warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
+    too_short = warmup is not None and warmup["median"] < 10e-6
+    loops = calibrate_loops(lambda: call(x), 10e-6, clock=clock) if too_short else 1
+''', '''    warmup, loops = None, 1
+    if warmup_runs > 0:
+        warmup = warm_up(call, x, clock=clock, max_seconds=max_seconds, min_calls=warmup_runs)
+        if warmup["median"] < 1e-5:
+            loops = calibrate_loops(partial(call, x), min_time=1e-5, clock=clock)
+'''),
+        ("prepare_as_list", "    return call, loops, metadata\n", "    return [call, np.int64(loops), metadata]\n"),
+    ],
+    "measure_latency": [
+        ("latency_by_index", '''    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
+    values = subject.times(measurement_runs)
+''', '''    subjects = made_ready({"it": model}, {"it": as_input(inputs)}, warmup_runs, clock, setup=setup, sync=sync)
+    subject = subjects["it"]
+    values = [subject.measure() for _ in range(measurement_runs)]
+'''),
+        ("latency_metadata_updated", '''    return BenchmarkResult("latency", values, {**subject.metadata, "order": "one model alone"}, unit="s")
+''', '''    metadata = dict(subject.metadata)
+    metadata.update(order="one model alone")
+    print("measured", len(values))
+    return BenchmarkResult(metric_name="latency", values=np.array(values), metadata=metadata, unit="s")
+'''),
+    ],
+    "latency_summary": [
+        ("summary_by_numpy", '''    steps = [abs(after - before) for before, after in pairwise(result.values)]
+    summary |= {"max": result.max_val, "jitter": fmean(steps) if steps else 0.0}
+''', '''    steps = np.abs(np.diff(result.values))
+    summary["max"], summary["jitter"] = np.max(result.values), steps.mean() if len(steps) else 0
+'''),
+        ("summary_other_words", "reasons[f\"p{q}\"] = str(too_few)",
+         'from tinybench.result import runs_for_percentile\n\n            reasons[f"p{q}"] = f"takes {runs_for_percentile(q, result.confidence)} runs"'),
+        ("summary_ordered", '    return {**summary, "intervals": intervals, "reasons": reasons}\n', '''    from collections import OrderedDict
+
+    return OrderedDict(**summary, intervals={key: list(ends) for key, ends in intervals.items()}, reasons=reasons)
+'''),
+    ],
+    "answer_tails": [("answer_tails_computed", "return 0.63", "return 1 - 0.99**100"), ("answer_tails_list", "return 368, 3688", "return np.array([368, 3688])")],
+    "inputs_by_model": [
+        ("inputs_by_steps", '''    if not (isinstance(inputs, dict) and set(inputs) & set(models)):
+        return dict.fromkeys(models, as_input(inputs))
+''', '''    if not isinstance(inputs, dict) or not any(name in inputs for name in models):
+        x = as_input(inputs)
+        return {name: x for name in models}
+'''),
+        ("inputs_by_first_shape", '''    if len(set(shapes.values())) > 1:
+''', '''    first = next(iter(shapes))
+    if any(shapes[name] != shapes[first] for name in shapes):
+'''),
+    ],
+    "round_orders": [
+        ("orders_by_random", "", '''
+import random
+
+
+def round_orders(names, rounds, seed=None):
+    generator = random.Random(seed)
+    return [tuple(generator.sample(list(names), k=len(names))) for _ in range(rounds)]
+'''),
+        ("orders_as_array", "    return [[names[i] for i in order] for order in shuffled.tolist()]\n", "    return np.array(names)[shuffled]\n"),
+        ("orders_by_permutation", "", '''
+def round_orders(names, rounds, seed=None):
+    """One permutation a round."""
+    rng = np.random.default_rng(seed)
+    orders = []
+    for _ in range(rounds):
+        orders += [rng.permutation(names)]
+    return orders
+'''),
+    ],
+    "answer_drift": [("answer_drift_computed", "return 1.0", "return 10 * 0.1"), ("answer_drift_numpy", "return 0.1", "return np.float32(0.1)")],
+    "hot_median": [
+        ("hot_by_numpy", "    return median(subject.times(", "    return np.median(subject.times("),
+        ("hot_by_single_measurements", '''    lead = subject.times(2)
+    return median(subject.times(runs_within(seconds, min(lead) * subject.loops)))
+''', '''    first, second = subject.measure(), subject.measure()
+    size = runs_within(per_call=subject.loops * min(first, second), seconds=seconds)
+    return np.percentile([subject.measure() for _ in range(size)], 50)
+'''),
+    ],
+    "measure_latencies": [
+        ("rounds_by_helper", '''                record.add(name, hot_median(subject) if mode == "hot" else subject.measure())
+''', '''                if mode == "as_served":
+                    took = subject.times(1)[0]
+                else:
+                    took = hot_median(subject)
+                record.add(name, took)
+'''),
+        ("pairing_by_secrets", '''"pairing": uuid.uuid4().hex}''', '''"pairing": __import__("secrets").token_hex()}'''),
+    ],
+    "session_starts": [
+        ("starts_by_numpy", '''    return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
+''', '''    return (np.arange(rounds) + rng.random(rounds)) * (seconds / rounds)
+'''),
+        ("starts_by_uniform", "", '''
+import random
+
+
+def session_starts(rounds, seconds, seed=None):
+    generator, slot = random.Random(seed), seconds / rounds
+    return [generator.uniform(i * slot, (i + 1) * slot) for i in range(rounds)]
+'''),
+    ],
+    "measure_session_latency": [
+        ("session_by_max", '''            wait = began + start - clock()
+            if wait > 0:
+                sleep(wait)
+''', '''            if (wait := max(0.0, began + start - clock())) != 0:
+                sleep(wait)
+'''),
+    ],
+    "measure_cold_start": [
+        ("cold_by_loop", '''    return {
+        stage: BenchmarkResult("cold start", [start[stage] for start in starts], {**metadata, "stage": stage}, unit="s")
+        for stage in ("import", "load", "first_call", "steady")
+    }
+''', '''    results = {}
+    for stage in "import load first_call steady".split():
+        values = np.array([start[stage] for start in starts])
+        results[stage] = BenchmarkResult("cold start", values, metadata | {"stage": stage}, "s")
+    return results
+'''),
+        ("cold_as_ordered", "    starts = [launch(task) for _ in range(repeats)]\n", "    starts = tuple(map(launch, [task] * repeats))\n"),
+    ],
+    "answer_understanding": [("answers_as_lists", "return 1.0, 0.2", "return [40 / 4000 * 100, 40 / 20_000 * 100]"),
+                             ("answers_counted", "return 100\n", "return 4 * 25.0\n"),
+                             ("answers_as_array", "return 2.9, 2.0", "return np.array([2 + 900 / 1000, 2])")],
+}  # fmt: skip

@@ -1,0 +1,261 @@
+"""Other honest solutions of module 11."""
+
+VARIANTS = {
+    "inspect": [
+        ("operators_counter", """    counts: dict[str, int] = {}
+    for node in load_graph(source).graph.node:
+        counts[node.op_type] = counts.get(node.op_type, 0) + 1
+    return counts
+""", """    from collections import Counter
+
+    return Counter(node.op_type for node in load_graph(source).graph.node)
+"""),
+        ("weights_by_helpers", """    found = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.floats:
+                found[f"{node.name}/{attribute.name}"] = np.array(attribute.floats, np.float32)
+    return found
+""", """    def floats():
+        for node in graph.node:
+            for attribute in node.attribute:
+                if len(attribute.floats) > 0:
+                    yield "/".join([node.name, attribute.name]), np.fromiter(attribute.floats, dtype="f4")
+
+    from types import MappingProxyType
+    return MappingProxyType(dict(zip([t.name for t in graph.initializer], map(numpy_helper.to_array, graph.initializer))) | dict(floats()))
+"""),
+        ("operators_setdefault", "counts[node.op_type] = counts.get(node.op_type, 0) + 1",
+         "counts.setdefault(node.op_type, 0)\n        counts[node.op_type] += 1"),
+        ("weights_listed", "np.array(attribute.floats, np.float32)", "list(attribute.floats)"),
+    ],
+    "answer_parameters": [
+        ("parameters_by_layer", "return 64 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10",
+         "sizes = np.array([64, 256, 128, 10])\n    return ((sizes[:-1] + 1) * sizes[1:]).sum()"),
+        ("bytes_from_the_answer", "return 4 * 50_826", "return parameters_of_the_network() * 32 / 8"),
+    ],
+    "refuse_bad_weights": [
+        ("bad_walrus", """    for name, values in weights(source).items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            bad = int((~np.isfinite(values)).sum())
+            raise ValueError(f"{bad} of {values.size} values in {name!r} are NaN or infinite: the training went wrong")
+""", """    for name, values in weights(source).items():
+        if bad := np.count_nonzero(~np.isfinite(values)):
+            raise ValueError(f"tensor {name}: {bad} bad numbers")
+    return True
+"""),
+        ("bad_listed", """    for name, values in weights(source).items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            bad = int((~np.isfinite(values)).sum())
+            raise ValueError(f"{bad} of {values.size} values in {name!r} are NaN or infinite: the training went wrong")
+""", """    numbers = {k: v for k, v in weights(source).items() if np.issubdtype(v.dtype, np.floating)}
+    counts = {k: int(np.isnan(v).sum() + np.isinf(v).sum()) for k, v in numbers.items()}
+    print("checked", len(counts), "tensors")
+    wrong = [f"{k} ({n} not finite)" for k, n in counts.items() if n]
+    if len(wrong) > 0:
+        raise ValueError("bad weights in " + ", ".join(wrong))
+"""),
+    ],
+    "convert": [
+        ("convert_sklearn", """        options = {"zipmap": False} if is_classifier(model) else None  # others do not know the option
+        return skl2onnx.to_onnx(model, row.astype(np.float32), options=options)
+""", """        from skl2onnx.common.data_types import FloatTensorType
+        kind = [("X", FloatTensorType([None, row.shape[1]]))]
+        if is_classifier(model):
+            return skl2onnx.convert_sklearn(model, initial_types=kind, options={id(model): {"zipmap": False}})
+        return skl2onnx.convert_sklearn(model, initial_types=kind)
+"""),
+        ("convert_opset", "options = {\"zipmap\": False} if is_classifier(model) else None  # others do not know the option\n        return skl2onnx.to_onnx(model, row.astype(np.float32), options=options)",
+         "more = dict(options={\"zipmap\": False}) if hasattr(model, \"classes_\") else {}\n        return skl2onnx.to_onnx(model, np.float32(row), target_opset=17, **more)"),
+    ],
+    "session_options": [
+        ("options_by_name", """    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = known[optimization]
+    if trace is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(trace)
+    return options
+""", """    values = dict(intra_op_num_threads=threads, inter_op_num_threads=1, graph_optimization_level=known[optimization])
+    if trace:
+        values |= dict(enable_profiling=True, profile_file_prefix=os.fspath(trace))
+    for key, value in values.items():
+        setattr(options, key, value)
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    return options
+"""),
+        ("options_profiling_first", """    if trace is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(trace)
+    return options
+""", """    options.enable_profiling = trace is not None
+    if options.enable_profiling:
+        options.profile_file_prefix = f"{trace}"
+    return options
+"""),
+    ],
+    "onnx_model": [
+        ("forward_by_session", "return self._call(X)",
+         "feed = {self.session.get_inputs()[0].name: np.asarray(X, dtype=np.float32)}\n        *_, last = self.session.run(None, feed)\n        return last"),
+        ("forward_lists", "return self._call(X)", "return self._call(np.array(X)).tolist()"),
+    ],
+    "check_parity": [
+        ("parity_by_hand", """    X = np.asarray(X)
+    original, converted = np.asarray(as_callable(model)(X)), np.asarray(as_callable(onnx_model)(X))
+    found = parity(original, converted.reshape(original.shape) if converted.size == original.size else converted)
+    if found.max_difference is None:
+        agree, gaps = found.label_agreement == 1, (original != converted.reshape(original.shape)).astype(float)
+    else:
+        agree = found.max_difference <= tolerance
+        gaps = np.abs(original.astype(float) - converted.reshape(original.shape).astype(float))
+    if not agree:
+        row = int(gaps.reshape(len(X), -1).max(axis=1).argmax())
+        raise ValueError(
+            f"row {row} differs most, by {gaps[row].max():.3g} (tolerance {tolerance:g}); {found.label_agreement:.2%} "
+            f"of {found.rows} rows keep their label. Look for a missing preprocessing step or a float64 model"
+        )
+    return found
+""", """    first = np.asarray(as_callable(model)(X))
+    second = np.asarray(as_callable(onnx_model)(X)).reshape(first.shape)
+    result = parity(first, second)
+    labels = result.max_difference is None
+    worst, where = 0.0, 0
+    for row, (one, other) in enumerate(zip(first, second)):
+        gap = float(np.any(one != other)) if labels else float(np.max(np.abs(np.subtract(one, other, dtype=float))))
+        if gap > worst:
+            worst, where = gap, row
+    if (labels and worst) or (not labels and worst > tolerance):
+        raise ValueError(f"not the same model: they differ by {worst} in row {where}; {result.label_agreement:.1%} of labels agree")
+    return result
+"""),
+        ("parity_argmax", "row = int(gaps.reshape(len(X), -1).max(axis=1).argmax())",
+         "row = np.unravel_index(np.argmax(gaps), gaps.shape)[0]"),
+    ],
+    "numpy_baseline": [
+        ("baseline_scipy", """        a: np.ndarray = np.asarray(X, np.float32)
+        for W, b in layers[:-1]:
+            a = np.maximum(a @ W + b, 0)
+        a = a @ layers[-1][0] + layers[-1][1]
+        if kind == "softmax":
+            a = np.exp(a - a.max(axis=1, keepdims=True))  # the largest becomes 0, so that nothing overflows
+            a /= a.sum(axis=1, keepdims=True)
+            return a
+        if kind == "logistic":
+            p = 0.5 + 0.5 * np.tanh(a / 2)
+            return np.hstack([1 - p, p])
+        return a[:, 0] if a.shape[1] == 1 else a
+""", """        from scipy import special
+        *hidden, (V, c) = layers
+        a = np.array(X, dtype="float32")
+        for W, b in hidden:
+            a = (a @ W + b).clip(min=0)
+        a = a.dot(V) + c
+        match kind:
+            case "softmax":
+                return special.softmax(a, axis=1)
+            case "logistic":
+                return np.column_stack((special.expit(-a), special.expit(a)))
+        return a.ravel() if a.shape[1] == 1 else a
+"""),
+        ("baseline_enumerate", """        for W, b in layers[:-1]:
+            a = np.maximum(a @ W + b, 0)
+        a = a @ layers[-1][0] + layers[-1][1]
+""", """        for i, (W, b) in enumerate(layers, start=1):
+            a = np.matmul(a, W)
+            a += b
+            if i < len(layers):
+                a[a < 0] = 0
+"""),
+    ],
+    "answer_baseline": [
+        ("answer_fraction", "return 2.6 / 1.9", "from fractions import Fraction\n    return Fraction(26, 19)"),
+        ("answer_rounded", "return 2.6 / 1.9", "return np.round(2.6 / 1.9, 2)"),
+    ],
+    "operator_shares": [
+        ("shares_defaultdict", """    starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
+    begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
+    durations: dict[tuple[str, str], list[float]] = {}
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time") and event["ts"] >= begin:
+            durations.setdefault((event["args"]["op_name"], event["name"]), []).append(event["dur"])
+    times: dict[str, float] = {}
+    for (name, _), values in durations.items():
+        times[name] = times.get(name, 0.0) + median(values)
+    total = sum(times.values())
+    if not total:
+        raise ValueError(f"no operator ran after the first {skip_runs} runs; record more runs")
+    return {name: time / total for name, time in sorted(times.items(), key=lambda item: -item[1])}
+""", """    from collections import OrderedDict, defaultdict
+    runs = np.sort([e["ts"] for e in events if e["name"] == "model_run"])[skip_runs:]
+    if len(runs) == 0:
+        raise ValueError("nothing to count")
+    by_node, by_operator = defaultdict(list), defaultdict(float)
+    for e in events:
+        if e["name"].endswith("_kernel_time") and e["ts"] >= runs[0]:
+            by_node[e["name"], e["args"]["op_name"]].append(e["dur"])
+    for (_, op), spent in by_node.items():
+        by_operator[op] += np.median(spent)
+    total = sum(by_operator.values())
+    return OrderedDict((op, by_operator[op] / total) for op in sorted(by_operator, key=by_operator.get, reverse=True))
+"""),
+        ("shares_other_sum", "total = sum(times.values())", "import math\n\n    total = math.fsum(reversed(times.values()))"),
+    ],
+    "pipeline_stages": [
+        ("stages_reduce", """        for step in transformers:
+            X = step.transform(X)
+        return X
+""", """        from functools import reduce
+        return reduce(lambda rows, step: step.transform(rows), transformers, X)
+"""),
+        ("stages_labels_listed", "return model.classes_[np.argmax(scores, axis=1)]",
+         "return [model.classes_[list(row).index(max(row))] for row in scores]"),
+        ("stages_recursive", """        for step in transformers:
+            X = step.transform(X)
+        return X
+""", """        def through(rows, steps):
+            return rows if not steps else through(steps[0].transform(rows), steps[1:])
+
+        return through(X, transformers)
+"""),
+    ],
+    "time_breakdown": [
+        ("breakdown_by_stage", """    for _ in range(runs):
+        value, marks = X, [clock()]
+        for stage in stages.values():
+            value = stage(value)
+            marks.append(clock())
+        for name, start, end in zip(stages, marks, marks[1:], strict=False):
+            times[name].append(end - start)
+        times["total"].append(marks[-1] - marks[0])
+""", """    run = 0
+    while run < runs:
+        rows, last, spent = X, clock(), 0.0
+        for name in stages:
+            rows = stages[name](rows)
+            now = clock()
+            times[name].append(now - last)
+            spent, last = spent + now - last, now
+        times["total"].append(spent)
+        run += 1
+"""),
+        ("breakdown_differences", """        for name, start, end in zip(stages, marks, marks[1:], strict=False):
+            times[name].append(end - start)
+        times["total"].append(marks[-1] - marks[0])
+""", """        for name, step in zip([*stages], np.diff(marks)):
+            times[name] += [step]
+        times["total"] += [np.ptp(marks)]
+"""),
+    ],
+    "answer_amdahl": [
+        ("amdahl_lambdas", "", """p = 0.6
+amdahl = lambda s: 1 / ((1 - p) + p / s)
+speed_up_of_the_whole = lambda: amdahl(5)
+largest_speed_up = lambda: amdahl(math.inf)
+"""),
+        ("amdahl_rounded", "return 1 / (0.4 + 0.6 / 5)", "return 1.92"),
+    ],
+    "answer_understanding": [
+        ("understanding_numpy", "return False", "return np.max([0.31]) <= 1e-4"),
+        ("understanding_zero", "return False", "return 0", "question 1: expected False, got 0"),
+    ],
+}  # fmt: skip

@@ -1,0 +1,243 @@
+"""Other honest solutions of module 12."""
+
+VARIANTS = {
+    "quantization_params": [
+        ("grid_branches", """    if symmetric:
+        scale = np.abs(tensor).max(**reduce) / (2 ** (bits - 1) - 1)
+        low = np.zeros_like(scale)
+    else:
+        low = np.minimum(tensor.min(**reduce), 0)
+        scale = (np.maximum(tensor.max(**reduce), 0) - low) / (2**bits - 1)
+    scale = np.where(scale > 0, scale, 1.0)
+    zero_point = np.rint(-low / scale).astype(np.int64)
+    return QuantParams(scale, zero_point, bits, symmetric)
+""", """    def safe(s):
+        s = np.array(s)
+        s[s == 0] = 1
+        return s
+
+    if symmetric is True:
+        scale = safe(np.max(np.abs(tensor), **reduce) / float((1 << bits - 1) - 1))
+        return QuantParams(scale=scale, zero_point=np.zeros(scale.shape, int), signed=True, bits=bits)
+    smallest, largest = np.min(tensor, **reduce).clip(max=0), np.max(tensor, **reduce).clip(min=0)
+    scale = safe((largest - smallest) / float((1 << bits) - 1))
+    return QuantParams(scale, np.round(-smallest / scale).astype("int64"), bits)
+"""),
+        ("grid_plain_numbers", "    return QuantParams(scale, zero_point, bits, symmetric)\n",
+         """    if axis is None:
+        return QuantParams(scale=float(scale), zero_point=int(zero_point), bits=bits, signed=symmetric)
+    return QuantParams(scale, zero_point, bits, symmetric)
+"""),
+        ("grid_squeezed", "    return QuantParams(scale, zero_point, bits, symmetric)\n",
+         "    scale, zero_point = (np.ravel(a) if axis in (1, -1) else a for a in (scale, zero_point))\n"
+         "    return QuantParams(scale, zero_point, bits, symmetric)\n"),
+        ("grid_raveled_rows", "    return QuantParams(scale, zero_point, bits, symmetric)\n",
+         "    scale, zero_point = (np.ravel(a) if axis is not None else a for a in (scale, zero_point))\n"
+         "    return QuantParams(scale, zero_point, bits, symmetric)\n", "should not have the shape (30,)"),
+    ],
+    "quantize": [
+        ("quantize_match", """    low, high = params.limits
+    steps = np.rint(np.asarray(x, np.float64) / params.scale) + params.zero_point
+    kind = np.int32 if params.bits > 8 else np.int8 if params.signed else np.uint8
+    integers: np.ndarray = np.clip(steps, low, high).astype(kind)
+    return integers
+""", """    match params.bits > 8, params.signed:
+        case True, _:
+            kind = "int32"
+        case _, True:
+            kind = "int8"
+        case _:
+            kind = "uint8"
+    q = np.round(np.array(x, dtype=float) / params.scale).astype(int) + params.zero_point
+    return np.minimum(np.maximum(q, params.limits[0]), params.limits[1]).astype(kind)
+"""),
+        ("dequantize_int32", "    numbers: np.ndarray = (np.asarray(q, np.int64) - params.zero_point) * params.scale\n    return numbers\n",
+         "    return np.multiply(np.subtract(np.array(q).astype(np.int32), params.zero_point), params.scale)\n"),
+        ("quantize_out", "np.clip(steps, low, high).astype(kind)", "steps.clip(*params.limits, out=np.array(steps)).astype(dtype=kind)"),
+        ("dequantize_floats", "(np.asarray(q, np.int64) - params.zero_point) * params.scale",
+         "params.scale * np.asarray(q, float) - params.scale * params.zero_point"),
+        ("quantize_listed", "    return integers\n", "    return integers.tolist()\n", "a NumPy array of uint8 expected, got list"),
+    ],
+    "sqnr": [
+        ("sqnr_norms", """    tensor = check_tensor(x)
+    noise = float(np.sum((tensor - dequantize(quantize_tensor(tensor, params), params)) ** 2))
+    return 10 * float(np.log10(np.sum(tensor**2) / noise)) if noise else float("inf")
+""", """    tensor = np.ravel(check_tensor(x))
+    error = np.ravel(dequantize(quantize_tensor(x, params), params)) - tensor
+    if not error.any():
+        return math.inf
+    return 20 * math.log10(np.linalg.norm(tensor) / np.linalg.norm(error))
+"""),
+        ("sqnr_infinite_numpy", """    noise = float(np.sum((tensor - dequantize(quantize_tensor(tensor, params), params)) ** 2))
+    return 10 * float(np.log10(np.sum(tensor**2) / noise)) if noise else float("inf")
+""", """    back = dequantize(quantize_tensor(tensor, params), params)
+    signal, noise = np.mean(np.square(tensor)), np.mean(np.square(tensor - back))
+    with np.errstate(divide="ignore"):
+        return 10 * (np.log10(signal) - np.log10(noise))
+"""),
+    ],
+    "answer_bits": [
+        ("bits_rounded", "return 38 - 3 * 6.02", "return 20"),
+        ("shrink_by_fraction", "return 4 * 784 * 512 / (784 * 512 + 4 * 512)",
+         "from fractions import Fraction\n\n    old, new = 4 * 784 * 512, 784 * 512 + 4 * 512\n    return Fraction(old, new)"),
+    ],
+    "int8_matmul": [
+        ("matmul_einsum", """    left = a.astype(np.int32) - a_params.zero_point.astype(np.int32)
+    right = w.astype(np.int32) - w_params.zero_point.astype(np.int32)
+    sums = left @ right
+    product: np.ndarray = sums * (a_params.scale * w_params.scale)
+    return product
+""", """    left = np.int32(a) - np.int32(a_params.zero_point)
+    right = np.int32(w) - np.int32(w_params.zero_point)
+    return np.einsum("nk,km->nm", left, right) * a_params.scale * w_params.scale
+"""),
+        ("matmul_corrected_afterwards", """    left = a.astype(np.int32) - a_params.zero_point.astype(np.int32)
+    right = w.astype(np.int32) - w_params.zero_point.astype(np.int32)
+    sums = left @ right
+""", """    left, right = a.astype(int), w.astype(int)
+    za, zw = a_params.zero_point, w_params.zero_point
+    sums = left @ right - za * right.sum(axis=0) - left.sum(axis=1, keepdims=True) * zw + za * zw * left.shape[1]
+"""),
+        ("matmul_rows", "    sums = left @ right\n", "    sums = np.array([[np.dot(row, column) for column in right.T] for row in left])\n"),
+        ("matmul_listed", "    return product\n", "    return [list(row) for row in product]\n"),
+    ],
+    "integer_operators": [
+        ("operators_nested_ifs", """        real = node.op_type in _INTEGER_OPERATORS
+        if node.op_type in _LINEAR_OPERATORS:
+            first, second = (maker(name) for name in node.input[:2])
+            both = all(n is not None and n.op_type == "DequantizeLinear" for n in (first, second))
+            before = maker(first.input[0]) if both else None
+            real = before is not None and before.op_type == "QuantizeLinear"
+        if real:
+            counts[node.op_type] = counts.get(node.op_type, 0) + 1
+""", """        def kind(n):
+            return getattr(n, "op_type", None)
+
+        if kind(node) in _INTEGER_OPERATORS:
+            counts.setdefault(kind(node), 0)
+            counts[kind(node)] += 1
+            continue
+        if kind(node) not in _LINEAR_OPERATORS:
+            continue
+        x, w = maker(node.input[0]), maker(node.input[1])
+        if not kind(x) == kind(w) == "DequantizeLinear":
+            continue
+        if kind(maker(x.input[0])) == "QuantizeLinear":
+            counts.setdefault(kind(node), 0)
+            counts[kind(node)] += 1
+"""),
+        ("verdict_by_parts", """    count = sum(integer_operators(quantized).values())
+    if count:
+        return f"{count} integer operators"
+    before, after = weights(original), weights(quantized)
+    same = operators(original) == operators(quantized) and before.keys() == after.keys()
+    if same and all(np.array_equal(before[name], after[name]) for name in before):
+        return "no integer operators: identical graph"
+    return "no integer operators: only the weights are stored in fewer bits"
+""", """    def numbers(source):
+        return sorted((name, v.shape, str(v.dtype), v.tobytes()) for name, v in weights(source).items())
+
+    if (count := sum(integer_operators(quantized).values())) > 0:
+        return "%d integer operators" % count
+    unchanged = [*operators(original)] == [*operators(quantized)] and numbers(original) == numbers(quantized)
+    return "no integer operators: " + ("identical graph" if unchanged else "only the weights are stored in fewer bits")
+"""),
+        ("verdict_singular", 'return f"{count} integer operators"',
+         'return f"{count} integer operator" + "s" * (count > 1)', "1 integer operator"),
+    ],
+    "quantize_dynamic_int8": [
+        ("dynamic_by_keywords", "quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)",
+         "how = dict(per_channel=per_channel, reduce_range=reduce_range, weight_type=kind)\n"
+         "        print('quantising', source.name)\n"
+         "        return quantize_dynamic(str(source), str(target), **how)"),
+        ("dynamic_by_position", "quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)",
+         "quantize_dynamic(source, target, ['MatMul', 'Gemm'], per_channel, reduce_range, kind)"),
+    ],
+    "saturating_matmul": [
+        ("saturating_padded", """    for k in range(0, a.shape[1], 2):
+        sums += np.clip(left[:, k : k + 2] @ right[k : k + 2], -(2**15), 2**15 - 1)
+""", """    odd = left.shape[1] % 2
+    left, right = np.pad(left, ((0, 0), (0, odd))), np.pad(right, ((0, odd), (0, 0)))
+    pairs = left[:, ::2, None] * right[::2] + left[:, 1::2, None] * right[1::2]
+    info = np.iinfo(np.int16)
+    sums[:] = pairs.clip(info.min, info.max).sum(axis=1)
+"""),
+        ("saturating_loops", "sums += np.clip(left[:, k : k + 2] @ right[k : k + 2], -(2**15), 2**15 - 1)",
+         """for i, row in enumerate(left):
+            for j, column in enumerate(right.T):
+                pair = sum(int(x) * int(y) for x, y in zip(row[k : k + 2], column[k : k + 2]))
+                sums[i, j] += max(-32768, min(pair, 32767))"""),
+    ],
+    "answer_saturation": [
+        ("safe_weight_searched", "return 32767 // (2 * 255)", "return max(w for w in range(128) if 255 * w + 255 * w < 2**15)"),
+        ("safe_weight_float", "return 32767 // (2 * 255)", "return np.floor(32767 / 510)"),
+    ],
+    "clipped_share": [
+        ("clipped_by_range", """    low, high = (dequantize(np.array(limit), params) for limit in params.limits)
+    tensor = check_tensor(x)
+    return float(np.mean((tensor < low - params.scale / 2) | (tensor > high + params.scale / 2)))
+""", """    low, high = params.limits
+    steps = check_tensor(x) / params.scale + params.zero_point
+    beyond = np.logical_or(steps < low - 0.5, steps > high + 0.5)
+    return np.count_nonzero(beyond) / beyond.size
+"""),
+        ("rows_early_return", """        rows = self.rows[self.start : self.start + self.batch]
+        self.start += self.batch
+        return {self.name: np.asarray(rows, np.float32)} if len(rows) else None
+""", """        if self.start >= len(self.rows):
+            return None
+        begin, self.start = self.start, min(self.start + self.batch, len(self.rows))
+        return dict([(self.name, self.rows[begin : self.start].astype("float32"))])
+"""),
+        ("rows_generator", """        rows = self.rows[self.start : self.start + self.batch]
+        self.start += self.batch
+        return {self.name: np.asarray(rows, np.float32)} if len(rows) else None
+""", """        if not hasattr(self, "_batches"):
+            places = range(0, len(self.rows), self.batch)
+            self._batches = iter([{self.name: np.float32(self.rows[i : i + self.batch])} for i in places])
+        return next(self._batches, None)
+"""),
+    ],
+    "int8_pays": [
+        ("pays_unpacked", """    if loss_ci[1] < max_loss and ratio_ci[1] < 1 - min_gain:
+        return "pays"
+    if loss_ci[0] >= max_loss or ratio_ci[0] >= 1 - min_gain:
+        return "does not pay"
+    return "undecided"
+""", """    (least, most), (fast, slow) = loss_ci, ratio_ci
+    limit = 1 - min_gain
+    if least >= max_loss or fast >= limit:
+        verdict = "does not pay"
+    elif most < max_loss and slow < limit:
+        verdict = "pays"
+    else:
+        verdict = "undecided"
+    return verdict
+"""),
+        ("claim_match", """    if low <= interval[0] and interval[1] <= high:
+        return "as claimed"
+    if interval[0] > high:
+        return "more than claimed"
+    return "less than claimed" if interval[1] < low else "cannot tell"
+""", """    match interval:
+        case start, _ if start > high:
+            return "more than claimed"
+        case _, end if end < low:
+            return "less than claimed"
+        case start, end if start >= low and end <= high:
+            return "as claimed"
+    return "cannot tell"
+"""),
+    ],
+    "rates": [
+        ("rates_named", "return batch_size / latency, (weight_bytes + batch_size * row_bytes) / latency",
+         "from collections import namedtuple\n\n    Rates = namedtuple('Rates', 'rows bandwidth')\n"
+         "    return Rates(rows=batch_size / latency, bandwidth=weight_bytes / latency + batch_size * row_bytes / latency)"),
+        ("rates_array", "return batch_size / latency, (weight_bytes + batch_size * row_bytes) / latency",
+         "return np.array([batch_size, weight_bytes + batch_size * row_bytes]) / latency"),
+    ],
+    "answer_understanding": [
+        ("understanding_numpy", "return 0.02 * (75 - 50)", "return np.float32(0.02) * (np.uint8(75) - np.uint8(50))"),
+        ("understanding_int", "return 0.0\n", "return 0\n"),
+    ],
+}  # fmt: skip
