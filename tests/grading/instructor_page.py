@@ -158,7 +158,7 @@ STEPS = [
         f"autograder grade {ASSIGNMENT} --student dan --regrade",
     ),
     Step(
-        "Whose solutions are very similar? That is a hint where to look, never a mark. (Here `ada` and `lea` submitted the same.)",
+        "Whose solutions are very similar? That is a hint where to look, never a mark. (All of this class began from the reference, so it is found in each.)",
         f"autograder similarity {ASSIGNMENT} --top 3",
     ),
     Step("Run the public tests on one student's whole package, again in the sandbox:", "autograder package --student dan"),
