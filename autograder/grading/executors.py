@@ -143,6 +143,7 @@ def _end_with(parent: int) -> None:
         linux.die_with_parent()
         if os.getppid() != parent:
             os._exit(1)  # it was killed before
+        os.nice(10)  # as its sandboxes: the desktop goes first
 
 
 def _no_verdict(error: BaseException) -> NoVerdict:

@@ -52,7 +52,7 @@ def grade_assignment(
             batch.forget()
         pending = batch.pending()
         if pending and scheduler is None and not unsafe:
-            probe(batch.instructors)
+            probe(batch.instructors, root)
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:

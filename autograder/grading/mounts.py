@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import tinybench
@@ -36,10 +37,11 @@ def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]
     return Mounts(files, [folder], working_directory=folder), list(tops)
 
 
-def probe(assignment: Assignment) -> None:
-    """Raise `SandboxUnavailable` if the assignment's submissions could see what they must not, tried from inside."""
+def probe(assignment: Assignment, course: Path) -> None:
+    """Raise `SandboxUnavailable` if submissions of a course could see what they must not, tried from inside."""
     with tempfile.TemporaryDirectory() as folder:
-        verify(mounts_of(assignment, Path(folder))[0], forbidden(assignment))
+        must_not = replace(forbidden(assignment), paths=[str(course.resolve())])
+        verify(mounts_of(assignment, Path(folder))[0], must_not)
 
 
 def forbidden(assignment: Assignment) -> Forbidden:

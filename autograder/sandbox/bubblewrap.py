@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from autograder import pace
-from autograder.sandbox import root
+from autograder.sandbox import cgroup, root
 from autograder.sandbox.guest import linux, syscalls
 
 NOBODY = 65534
+ROOM, SUPERVISORS = 2**29, 32  # bytes and processes of a group besides what a submission may have
 ENVIRONMENT = {
     "PATH": f"{root.PYTHON}/bin:/usr/bin:/bin",
     "HOME": "/tmp",
@@ -112,7 +113,12 @@ def command(
             late[place] = f"/late/{number}"  # shown only once the private folder is there
     shown = [(late.get(place, place), source) for place, source in mounts.read_only.items()]
     written = [(writable[place], source) for place, source in mounts.writable.items()]
-    plan = root.plan(shown, written, [*mounts.tmpfs, *mounts.writable], limits.niceness)
+    # what is in private folders counts, too, and what a zygote has loaded
+    most = limits.memory + (len(private) + 1) * limits.tmp_bytes + ROOM, limits.processes + SUPERVISORS
+    group = cgroup.subtree()
+    plan = root.plan(shown, written, [*mounts.tmpfs, *mounts.writable]) | {
+        "niceness": limits.niceness, "group": group and str(group), "limits": cgroup.settings(*most)
+    }  # fmt: skip
     line = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
     line += ["--clearenv", "--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox"]
     line += ["--cap-add", "ALL"] if zygote else ["--disable-userns", "--cap-drop", "ALL"]
@@ -134,7 +140,7 @@ def command(
     if not zygote:
         options = (f"--{name.lower()}={value}" for name, value in limits.resources().items())
         line += ["prlimit", *options, "--core=0", "--"]
-    return [sys.executable, "-sESB", root.STAGE, json.dumps(plan), *line, *argv]
+    return [*cgroup.launcher(*most), sys.executable, "-sESB", root.STAGE, json.dumps(plan), *line, *argv]
 
 
 @contextmanager
@@ -236,7 +242,7 @@ def doctor() -> list[tuple[str, bool, str]]:
         rows.append(_try_namespaces())
     filtered = bool(syscalls.seccomp_filter())
     line = "system calls are filtered" if filtered else "no filter of system calls for this processor"
-    return [*rows, ("filter", filtered, line)]
+    return [*rows, ("filter", filtered, line), ("limits", True, cgroup.means())]
 
 
 def _try_namespaces() -> tuple[str, bool, str]:

@@ -48,7 +48,7 @@ def findings(mounts: Mounts, forbidden: Forbidden, limits: Limits | None = None)
         "modules": forbidden.modules,
         "names": list(forbidden.names),
         "files": _digests([*forbidden.files, *course_files()]),
-        "paths": [*host_paths(), *forbidden.paths],
+        "paths": [*host_paths(), *(path for path in forbidden.paths if path not in SHOWN)],
         "texts": dict(forbidden.texts),
     }
     place = "/inside/probe.py"
@@ -75,7 +75,7 @@ def verify(mounts: Mounts, forbidden: Forbidden) -> None:
 
 
 def doctor() -> tuple[str, bool, str]:
-    """Return a line for `autograder doctor`: whether a sandbox, as this machine makes it, shows anything of the course."""
+    """Return a line for `autograder doctor`: whether a sandbox on this machine shows anything of the course."""
     modules = [path for folder in root.course_folders() if folder.name == "tinybench" for path in folder.rglob("*.py")]
     found = findings(Mounts(), Forbidden(modules, ["gradebook.db"], modules=("autograder", "tinybench")))
     return (

@@ -61,7 +61,7 @@ def course_folders() -> list[Path]:
 
 
 def plan(
-    read_only: Iterable[tuple[str, Path]], writable: Iterable[tuple[str, Path]], empty: Sequence[str], niceness: int
+    read_only: Iterable[tuple[str, Path]], writable: Iterable[tuple[str, Path]], empty: Sequence[str]
 ) -> dict[str, Any]:
     """Return what `autograder.sandbox.stage` is to lay out, in JSON's types.
 
@@ -73,8 +73,6 @@ def plan(
         Places of the outer mount namespace, and the folder that is bound there.
     empty
         Folders inside, for other mounts.
-    niceness
-        How much lower the priority is.
     """
     given = list(read_only)
     files = [*_files(), *((place, source) for place, source in given if not source.is_dir())]
@@ -86,7 +84,6 @@ def plan(
         "links": _links(),
         "writable": {place: str(source) for place, source in writable},
         "empty": ["/proc", "/dev", "/tmp", EMPTY, *empty],
-        "niceness": niceness,
     }
 
 

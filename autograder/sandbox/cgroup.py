@@ -1,0 +1,102 @@
+"""Groups of cgroup v2, where this machine lends some: the kernel then counts what no process shows as its own.
+
+Under systemd its manager makes the group (``systemd-run --scope``); without it, as in containers, the subtree that
+this process is in is divided. Where neither can be had, `linux.tree_memory` counts pages. Only the standard library is
+imported here: `autograder.sandbox.stage` does it before anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+MOUNT, SYSTEMD = Path("/sys/fs/cgroup"), Path("/run/systemd/system")
+NEEDED = ("memory", "pids", "cpu")
+OWN, SANDBOX = "tinybench-grader", "tinybench-sandbox"  # groups of the processes that were there, and of sandboxes
+WEIGHT = 20  # of the processor, where 100 is usual
+
+
+def settings(memory: int, processes: int) -> dict[str, str]:
+    """Return the files of a group, and what to write into them; 0 bytes of swap, or the limit would only slow down."""
+    return {
+        "memory.max": str(memory), "memory.swap.max": "0", "pids.max": str(processes), "cpu.weight": str(WEIGHT)
+    }  # fmt: skip
+
+
+@cache
+def scope() -> tuple[str, ...]:
+    """Return the words that run a command in a scope of systemd, or nothing where no manager answers."""
+    program = shutil.which("systemd-run")
+    if not program or not SYSTEMD.is_dir():
+        return ()
+    known = [
+        f"{name}={os.environ[name]}" for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS") if name in os.environ
+    ]
+    whose = [] if os.geteuid() == 0 else ["--user"]
+    words = ("env", *known, program, *whose, "--scope", "--quiet", "--collect")
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if subprocess.run([*words, "--", "true"], capture_output=True, timeout=10, check=False).returncode == 0:
+            return words
+    return ()
+
+
+def launcher(memory: int, processes: int) -> list[str]:
+    """Return the words that put a command into a group with these limits by systemd, or none."""
+    names = {"memory.max": "MemoryMax", "memory.swap.max": "MemorySwapMax", "pids.max": "TasksMax"}
+    limits = {names.get(name, "CPUWeight"): value for name, value in settings(memory, processes).items()}
+    words = scope()
+    return (
+        [*words, *(word for name, value in limits.items() for word in ("-p", f"{name}={value}")), "--"] if words else []
+    )
+
+
+def subtree(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Path | None:
+    """Return the group that this process may divide into others, if there is one."""
+    if SYSTEMD.is_dir():
+        return None  # it has one writer: the manager
+    try:
+        name = next(line for line in own.read_text().splitlines() if line.startswith("0::"))
+        group = mount / name.removeprefix("0::").strip("/")
+        group = group.parent if group.name == OWN else group
+        can = set((group / "cgroup.controllers").read_text().split())
+    except (OSError, StopIteration):
+        return None
+    writable = os.access(group, os.W_OK) and os.access(group / "cgroup.subtree_control", os.W_OK)
+    return group if writable and can.issuperset(NEEDED) else None
+
+
+def join(group: Path, limits: dict[str, str]) -> None:
+    """Move this process into a new group below another, with these limits; groups that are empty by now go."""
+    if not set(NEEDED).issubset((group / "cgroup.subtree_control").read_text().split()):
+        _divide(group)
+    for old in group.glob(f"{SANDBOX}-*"):
+        with suppress(OSError):  # somebody is in it
+            old.rmdir()
+    new = group / f"{SANDBOX}-{os.getpid()}"
+    new.mkdir(exist_ok=True)
+    for name, value in limits.items():
+        with suppress(FileNotFoundError):  # no file for swap where there is no swap
+            (new / name).write_text(value)
+    (new / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def _divide(group: Path) -> None:
+    """Let a group have others below it; those with limits may hold no processes themselves, so its own move down."""
+    (group / OWN).mkdir(exist_ok=True)
+    for process in (group / "cgroup.procs").read_text().split():
+        with suppress(OSError):  # it has ended
+            (group / OWN / "cgroup.procs").write_text(process)
+    (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in NEEDED))
+
+
+def means() -> str:
+    """Return a line on how memory and processes are limited here."""
+    if scope():
+        return "memory, processes and processor time are limited by cgroup v2, in scopes of systemd"
+    if group := subtree():
+        return f"memory, processes and processor time are limited by cgroup v2, below {group}"
+    return "memory is limited by counting pages: no group of cgroup v2 can be had here"
