@@ -244,8 +244,8 @@ def left(way: Lasting, zygotes: Sequence[Zygote], bits: int = LASTING_BITS) -> f
 
 
 def figure(rate: float) -> str:
-    """Return a rate with two digits."""
-    return f"{float(f'{rate:.2g}'):,.0f}" if rate >= 10 else f"{rate:.1f}" if rate else "0"
+    """Return a number with two digits."""
+    return f"{float(f'{rate:.2g}'):,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def page(rows: Sequence[tuple[Talking | Lasting, float, float]]) -> str:
@@ -257,7 +257,7 @@ def page(rows: Sequence[tuple[Talking | Lasting, float, float]]) -> str:
     table = [
         {
             "by": way.name, "outside, bits a second": figure(before), "between sandboxes": figure(now),
-            f"{SOLUTION} bytes take, s": f"{SOLUTION * 8 / now:.2g}", "why it stays": way.why,
+            f"{SOLUTION} bytes take, s": figure(SOLUTION * 8 / now), "why it stays": way.why,
         }
         for way, before, now in sorted(rows, key=lambda row: -row[2]) if now
     ]  # fmt: skip

@@ -83,6 +83,13 @@ def spin(until):
     count = 0
     while time.monotonic() < until: count += 1
     return count
+def spin_everywhere(until):
+    for _ in range(os.cpu_count()):
+        if os.fork() == 0:
+            spin(until)
+            os._exit(0)
+    with suppress(ChildProcessError):
+        while True: os.wait()
 """
 
 TALKING = [
@@ -127,13 +134,13 @@ TALKING = [
     Talking("open files in all", "held = []", "while held: os.close(held.pop())\nif bit: held.extend(os.open('/dev/null', 0) for _ in range(100))", "return float(open('/proc/sys/fs/file-nr').read().split()[0])", MIDDLE, noisy=True),
     Talking("forks in all", "", FORK, _counter("/proc/stat", "processes", "since"), (0.06, 0.02), noisy=True),
     Talking("running processes in all", SPIN, "spin(until) if bit else None", "return float(open('/proc/loadavg').read().split()[3].partition('/')[0])", MIDDLE, noisy=True),
-    Talking("idle time in all", SPIN, "spin(until) if bit else None", "return since(float(open('/proc/uptime').read().split()[1]))", (0.2, 0.06), noisy=True),
+    Talking("idle time in all", SPIN, "spin_everywhere(until) if bit else None", "return since(float(open('/proc/uptime').read().split()[1]))", (0.2, 0.06), noisy=True),
     Talking("free memory in /proc", ALLOCATE, HOLD_MEMORY, _counter("/proc/meminfo", "MemFree:"), (0.3, 0.1), noisy=True),
     Talking("faults in all", "", "if bit: b'x' * 64_000_000", _counter("/proc/vmstat", "pgfault", "since"), SLOW, noisy=True),
     Talking("free memory by sysinfo", ALLOCATE, HOLD_MEMORY, "room = ctypes.create_string_buffer(200)\nif libc.sysinfo(room): raise OSError\nreturn struct.unpack_from('q', room, 40)[0]", (0.3, 0.1), noisy=True),
     Talking("flushes of the disk", "file = open(shared, 'rb')", "while bit and time.monotonic() < until: os.fsync(file); time.sleep(0.001)",
             "start = time.perf_counter()\nos.fsync(file)\nreturn time.perf_counter() - start", SLOW, noisy=True),
-    Talking("time on a core", SPIN, "spin(until) if bit else None", "return spin(until)", (0.1, 0.04, 0.01), held=True, noisy=True, why=NEARBY),
+    Talking("time on a core", SPIN, "spin_everywhere(until - 0.01) if bit else None", "return spin(until)", (0.1, 0.04), held=True, noisy=True, why=NEARBY),
     Talking("the memory bus", "block = b'x' * 64_000_000", "while bit and time.monotonic() < until: block.count(b'y')",
             "count = 0\nwhile time.monotonic() < until: block.find(b'y', 0, 400_000); count += 1\nreturn count", (0.1, 0.04, 0.01), held=True, noisy=True, why=NEARBY),
 ]  # fmt: skip
