@@ -84,11 +84,12 @@ def safe_markdown(text: str) -> str:
 
 @dataclass
 class Allowance:
-    """How many characters a submission's outputs may still take: they are stored several times, and read by people."""
+    """How much a submission's outputs may still take: they are stored several times, and read by people."""
 
     characters: int = 1_000_000
     rich: int = 8_000_000
     tags: int = 10 * MAX_TAGS
+    outputs: int = 2000
 
 
 def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[dict[str, Any]]:
@@ -97,7 +98,8 @@ def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[di
     allowance = allowance or Allowance()
     left = min(MAX_TEXT, allowance.characters)
     for output in outputs[:100] if type(outputs) is list else []:
-        if type(output) is not dict:
+        allowance.outputs -= 1
+        if type(output) is not dict or allowance.outputs < 0:
             continue
         text, shown = output.get("text"), output.get("data")
         if type(text) is str:

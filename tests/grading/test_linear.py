@@ -111,6 +111,18 @@ def test_cleaning_all_that_a_notebook_may_show_takes_seconds(name: str) -> None:
     assert time.process_time() - started < 15
 
 
+def test_a_submission_shows_no_more_outputs_than_are_soon_written() -> None:
+    allowance, started = Allowance(), time.process_time()
+    shown = [nbformat.from_dict(each) for _ in range(200) for each in safe_outputs([{"text": "x"}] * 200, allowance)]
+    assert len(shown) == Allowance().outputs
+    cells = [
+        nbformat.v4.new_code_cell("x", outputs=shown),
+        *(nbformat.v4.new_code_cell("y" * 9000) for _ in range(1999)),
+    ]
+    parse_notebook(nbformat.writes(nbformat.v4.new_notebook(cells=cells)).encode(), "a verdict")
+    assert time.process_time() - started < 10
+
+
 @pytest.mark.parametrize(
     "page",
     ["<p " + "a " * 100_000 + ">", "&#" + "1" * 1_000_000, "<p a='" * 100_000, "&" * 2**20, '<p a="' + ">" * 10**5],
