@@ -107,7 +107,7 @@ def recall_per_class(y, predicted):
 
     truth, said = checked_labels(y, predicted)
     return pandas.Series(truth == said).groupby(truth).mean()
-'''),
+''', "return a dictionary of recalls, not a Series"),
     ],
     "balanced_accuracy": [
         ("balance_by_statistics", '''    recalls = recall_per_class(y, predicted)
