@@ -326,9 +326,9 @@ def interrupted_runs_resume(student: Any) -> None:
         same(list(found), METRICS, "the metrics of all results")
         same(second.tables, 1, "how often the tables were written", "once, at the end")
         values = first.measured | second.measured
-        held = entries(again.results, "self.results")
+        returned_and_kept = found, entries(again.results, "self.results")
         for metric in METRICS:
-            by_model, stored = (entries(each.get(metric), metric) for each in (found, held))
+            by_model, stored = (entries(each.get(metric), metric) for each in returned_and_kept)
             same(
                 [list(by_model), list(stored)], [names, names], f"the models of {metric}, returned and in self.results"
             )
