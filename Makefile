@@ -15,7 +15,7 @@ READY := .venv/.ready
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' Makefile | expand -t 18
 
-course: sandbox $(READY)  ## build the student release, open JupyterLab on it, start the leaderboard
+course: sandbox $(READY)  ## for instructors and those who study alone: release the course, open it in JupyterLab
 	$(say)
 	autograder course
 

@@ -68,9 +68,9 @@ def publish(root: Path, folder: Path, *, references: str | None = None, force: b
     (folder / "binder" / "postBuild").chmod(0o755)
     digests = {name: _digest(content) for name, content in sorted(files.items())}
     write_atomically(folder / MANIFEST, json.dumps(digests, indent=1) + "\n")
-    shown = f"{notebooks[0].name} to {notebooks[-1].name}" if len(notebooks) > 1 else notebooks[0].name
+    shown = ", ".join(notebook.name for notebook in notebooks)
     return (
-        f"{folder}: {len(notebooks)} notebooks ({shown}), references: {', '.join(given) or 'none'}\n"
+        f"{folder}: {shown}; references: {', '.join(given) or 'none'}\n"
         "commit and push it where your students can clone it"
     )
 

@@ -131,7 +131,7 @@ def _chosen(named: str, known: Sequence[str]) -> list[str]:
         first, dash, last = part.strip().partition("-")
         low, high = ([name for name in known if _is_meant(each, name)] for each in (first, last if dash else first))
         if len(low) != 1 or len(high) != 1:
-            raise ValueError(f"--with {named}: no module is called {part.strip()!r}; there are {', '.join(known)}")
+            raise ValueError(f"no module is called {part.strip()!r}; there are {', '.join(known)}")
         chosen |= {name for name in known if low[0] <= name <= high[0]}
     return sorted(chosen)
 
@@ -183,29 +183,31 @@ def _whose(package: Path, modules: Iterable[str]) -> str:
     return f"reference, {given[0]}" if given else "not built yet"
 
 
-def borrow(folder: Path, notebook: str, *, force: bool = False) -> str:
-    """Put the reference of a module into the package of someone who studies alone, and return what happened."""
+def borrow(folder: Path, named: str, *, force: bool = False) -> str:
+    """Put the reference of a module into the package of someone who studies alone, and return what happened.
+
+    `named` may mean several, see `references_for`.
+    """
     package, root = folder / PACKAGE, folder.parent
-    modules = [name for name, writer in written_by(package).items() if writer == notebook]
-    if not modules:
-        known = ", ".join(sorted(set(written_by(package).values())))
-        raise ValueError(f"{notebook} adds no module to the package; there are {known}")
+    if not is_students(package):
+        raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")
+    written = written_by(package)
+    chosen = _chosen(named, sorted(set(written.values())))
+    modules = [name for name, notebook in written.items() if notebook in chosen]
     own = [package / f"{name}.py" for name in modules if is_built_by_student(package / f"{name}.py")]
-    given = [how for name in modules if (how := how_given(package / REFERENCES / f"{name}.py"))]
+    missing = [name for name in modules if not how_given(package / REFERENCES / f"{name}.py")]
     if own and not force:
+        raise ValueError(f"{written[own[0].stem]} is already yours; --force puts yours aside and takes the reference")
+    if missing and not (root / MODULES).is_dir():
         raise ValueError(
-            f"{notebook} is already yours in {package.name}/; --force puts yours aside and takes the reference"
+            f"the reference of {written[missing[0]]} is not in this folder: ask your instructor, who can publish it; "
+            "then `git pull` brings it"
         )
-    if not given:
-        if not (root / MODULES / notebook).is_dir():
-            raise ValueError(
-                f"the reference of {notebook} is not in this folder: ask your instructor, who can publish it; "
-                "then `git pull` brings it"
-            )
-        for name in modules:
-            give_reference(root, package, name, f"borrowed on {time.strftime('%Y-%m-%d')}")
+    for name in missing:
+        give_reference(root, package, name, f"borrowed on {time.strftime('%Y-%m-%d')}")
     for path in own:
         os.replace(path, path.with_name(f"{path.name}.backup"))
     aside = f"; yours is in {', '.join(f'{path.name}.backup' for path in own)}" if own else ""
-    how = given[0] if given else "borrowed"
-    return f"{', '.join(f'tinybench.{name}' for name in modules)}: the reference, {how}{aside}"
+    return (
+        "\n".join(f"{name}: {_whose(package, [m for m in modules if written[m] == name])}" for name in chosen) + aside
+    )

@@ -123,9 +123,10 @@ STEPS = [
         "Can this machine confine strangers' code? If it cannot, `autograder grade` refuses.",
         "autograder doctor",
     ),
-    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points. This also creates the gradebook.", f"autograder release {ASSIGNMENT}"),
+    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. This also creates the gradebook.", f"autograder release {ASSIGNMENT}"),
     Step("The roster is a CSV file with the columns `id`, `first_name`, `last_name`, `email`.", "head -3 roster.csv"),
     Step("", "nbgrader db student import roster.csv"),
+    Step("Write the repository that students clone and Binder starts from: notebooks, commands and the package without what is to be built. Commit and push it; the same command brings it up to date. `--with 01,02` gives students the references of these modules; by default they get those whose due date has passed.", "autograder publish published"),
     Step("Put the notebooks into the exchange, where students fetch them:", f"nbgrader release_assignment {ASSIGNMENT}"),
     Step(
         "Set a due date; without one nobody is late.",
