@@ -53,7 +53,7 @@ def test_memory_of_processes_that_share_it() -> None:
         assert process.stdout is not None
         try:
             said = [process.stdout.readline() for _ in range(4)]
-            summed, shared = linux.tree_memory(process.pid), linux.tree_memory(process.pid, 0)
+            summed, shared = linux.tree_memory(process.pid), linux.tree_memory(process.pid, 4 * size)
         finally:
             os.killpg(process.pid, 9)
     assert said == [b"held\n"] * 4
@@ -126,10 +126,10 @@ def test_a_scope_of_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         line = command([PROGRAM], NoMounts(), Limits(memory=2**30))
     finally:
         cgroup.scope.cache_clear()
-    trial, *_, real = said.read_text().splitlines()  # that of `doctor` comes between
+    trial, *real = said.read_text().splitlines()
     assert trial.endswith("--scope --quiet --collect -- true")
     assert ("--user" in trial) == (os.geteuid() != 0)
-    assert "MemoryMax=" in real
+    assert any("MemoryMax=" in line for line in real)
     limits = dict(word.split("=") for word in line if word.startswith(("Memory", "Tasks", "CPU")))
     assert int(limits["MemoryMax"]) > 2**30
     assert limits["MemorySwapMax"] == "0"

@@ -125,30 +125,32 @@ def set_limits(limits: dict[str, int]) -> None:
 
 
 def tree_memory(pid: int, most: float = math.inf) -> int:
-    """Return the bytes a process and its descendants hold, those that they share with each other counted once.
+    """Return the bytes a process and its descendants hold, shared memory included.
 
-    By hand, twenty times a second: psutil would look through every process of the machine for the children. Who shares
-    with whom takes the kernel longer to tell, so it is asked only where the sum is more than `most`.
+    By hand, twenty times a second: psutil would look through every process of the machine for the children. Memory that
+    several share is counted once only where the sum is more than `most`: that takes the kernel longer to tell.
     """
-    held, waiting = dict[str, int](), [pid]
+    own, shared, waiting = 0, dict[str, int](), [pid]
     while waiting:
         folder = f"/proc/{waiting.pop()}"
         try:
-            held[folder] = _fields(f"{folder}/status", "RssAnon:", "RssShmem:")
+            lines = Path(f"{folder}/status").read_text().splitlines()
+            own += _field(lines, "RssAnon:")
+            shared[folder] = _field(lines, "RssShmem:")
             for thread in os.listdir(f"{folder}/task"):
                 waiting += [int(child) for child in Path(f"{folder}/task/{thread}/children").read_text().split()]
         except (OSError, ValueError):
             continue  # it ended meanwhile
-    if sum(held.values()) > most:
-        for folder in held:
-            try:
-                held[folder] = _fields(f"{folder}/smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
-            except OSError:
-                continue  # it may not be looked at: what it holds counts in full
-    return sum(held.values())
+    if own + sum(shared.values()) > most >= own:
+        for folder, size in shared.items():
+            if size:
+                try:
+                    shared[folder] = _field(Path(f"{folder}/smaps_rollup").read_text().splitlines(), "Pss_Shmem:")
+                except OSError:
+                    continue  # it may not be looked at: what it holds counts in full
+    return own + sum(shared.values())
 
 
-def _fields(file: str, *names: str) -> int:
-    """Return the sum of some fields of a file under /proc, which gives them in kB."""
-    lines = Path(file).read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(names)) * 1024
+def _field(lines: list[str], name: str) -> int:
+    """Return a field of a file under /proc, which gives it in kB."""
+    return sum(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
