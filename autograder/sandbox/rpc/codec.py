@@ -186,9 +186,9 @@ def decode(data: Any, refs: Endpoint, depth: int = 0) -> Any:
             code, shape, text, number = content
             array = _array(str(code), shape, text)
             return array if number is None else refs.known_array(array, int(number))
-    except (TypeError, ValueError, KeyError, IndexError) as error:
+        return refs.decode_reference(kind, content)
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:  # such as the number Infinity
         raise ProtocolViolation(f"a broken {kind[:20]}: {type(error).__name__}") from None
-    return refs.decode_reference(kind, content)
 
 
 def _array(code: str, shape: list[int] | None, content: str) -> Any:
