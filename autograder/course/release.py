@@ -27,7 +27,7 @@ from autograder.course.notebook import (
     course_notebooks,
     read_notebook,
 )
-from autograder.course.student import lay_out_package, references_for
+from autograder.course.student import lay_out_package, references_for, written_by
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -217,7 +217,7 @@ def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECO
     It runs in a student's folder that holds the references of earlier modules, not its own and no later one.
     """
     notebook = read_notebook(released)
-    earlier = [path.stem for path in course_notebooks(root) if path.stem < released.stem]
+    earlier = {name for name in written_by(root / PACKAGE).values() if name < released.stem}
     with tempfile.TemporaryDirectory() as folder:
         lay_out_package(root, Path(folder, PACKAGE), earlier)
         shutil.copytree(released.parent, Path(folder, released.stem))

@@ -177,7 +177,7 @@ python -m nbconvert --log-level WARN --to notebook --execute --output solved 01_
 (cd 01_result && autograder build 01_result)
 (cd 02_timer && autograder build 02_timer)
 autograder status
-python -c 'import tinybench.latency' || autograder borrow 03
+python -c 'import tinybench.latency' || ! autograder borrow 03
 """
 
 
