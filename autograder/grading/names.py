@@ -11,8 +11,8 @@ SPECIAL = frozenset("<>&\"'`*?[]{}|\\/")  # mean something in pages, patterns or
 
 def why_no_student(name: str) -> str:
     """Return why a folder's name cannot be a student's, empty if it can."""
-    if not name or name.startswith(".") or name != name.strip():
-        return "it is empty, or begins with a dot or a space, or ends with one"
+    if not name or name.startswith(".") or name != " ".join(name.split()):
+        return "it is empty, begins with a dot, or holds a space where none is seen"
     if not name.isprintable() or unicodedata.normalize("NFC", name) != name:
         return "it holds characters that are not seen as they are"
     if not SPECIAL.isdisjoint(name):
