@@ -98,7 +98,7 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
         folder = Path(options["folder"])
         for target in ("/tmp", "/dev/shm", str(folder)):
             linux.mount("tmpfs", target, "tmpfs", linux.NOSUID | linux.NODEV, size)
-        linux.mount("devpts", "/dev/pts", "devpts", linux.NOSUID, "newinstance,ptmxmode=0666,mode=600")
+        linux.mount("devpts", "/dev/pts", "devpts", linux.NOSUID, "newinstance,ptmxmode=0666,mode=600,max=16")
         linux.mount("proc", "/proc", "proc", linux.NOSUID | linux.NODEV)
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
         for name, is_folder in linux.uncovered():
