@@ -254,5 +254,6 @@ def _try_namespaces() -> tuple[str, bool, str]:
     why = tried.stderr.decode(errors="replace").strip()[-200:]
     return (
         "namespaces", False,
-        f"bubblewrap cannot start Python here; unprivileged user namespaces may be switched off, or overlays in them (Linux < 5.11) ({why})",
+        "bubblewrap cannot start Python here; unprivileged user namespaces may be switched off, "
+        f"or overlays in them (Linux before 5.11) ({why})",
     )  # fmt: skip

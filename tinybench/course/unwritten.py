@@ -32,7 +32,6 @@ class Unwritten(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Refuse, and say what to do."""
-        __tracebackhide__ = True
         raise ModuleNotFoundError(self.advice(spec.name), name=spec.name)
 
     def exec_module(self, module: Any) -> None:
