@@ -17,27 +17,38 @@ from autograder.sandbox.bubblewrap import Mounts as NoMounts
 from autograder.sandbox.guest import linux
 from autograder.sandbox.root import PROGRAM
 
-MEMORY = 300 * 2**20
-SHARED = "import mmap\narea = mmap.mmap(-1, {size})\nfor i in range(0, {size}, 4096): area[i] = 1\n"
+MEMORY = 48 * 2**20  # a file may have 64 MB
+SHARED = (
+    "import mmap, os\nfile = open('/dev/shm/counted', 'w+b')\nos.unlink(file.name)\nfile.truncate({size})\n"
+    "area = mmap.mmap(file.fileno(), {size})\nfor i in range(0, {size}, 4096): area[i] = 1\n"
+)
 HELD = "import os, time\nos.write(1, b'held\\n')\ntime.sleep({seconds})\n"
 
 
 def confined(code: str, **limits: int) -> Finished:
-    """Run code in a sandbox of 300 MB."""
+    """Run code in a sandbox of 48 MB."""
     return run_program([PROGRAM, "-c", code], limits=Limits(**{"memory": MEMORY, **limits}))
 
 
 @pytest.mark.needs("sandbox")
 def test_shared_memory_counts() -> None:
-    done = confined(SHARED.format(size=MEMORY + 2**26) + HELD.format(seconds=300))
-    assert done.limit == "it used more than 300 MB of memory"
+    done = confined(SHARED.format(size=MEMORY + 12 * 2**20) + HELD.format(seconds=300))
+    assert done.limit == "it used more than 48 MB of memory"
+
+
+@pytest.mark.needs("sandbox")
+@pytest.mark.parametrize("source", ["mmap.mmap(-1, 4096)", "mmap.mmap(open('/dev/zero', 'r+b').fileno(), 4096)"])
+def test_shared_memory_without_a_file_is_refused(source: str) -> None:
+    """Its pages stay when the processes that show them give them up."""
+    done = confined(f"import mmap\ntry: {source}\nexcept OSError as error: print('refused')")
+    assert done.output == b"refused\n", done
 
 
 @pytest.mark.needs("sandbox")
 def test_what_processes_share_counts_once() -> None:
     several = "import os\nfor _ in range(3):\n    if not os.fork(): break\nassert sum(area[::4096]) == {size} // 4096\n"
-    size = MEMORY // 2
-    done = confined((SHARED + several).format(size=size) + HELD.format(seconds=1))
+    size = 50 * 2**20
+    done = confined((SHARED + several).format(size=size) + HELD.format(seconds=1), memory=2 * size)
     assert not done.limit
     assert done.code == 0, done.errors.decode()
 

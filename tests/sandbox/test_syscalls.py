@@ -77,6 +77,9 @@ def test_answers(machine: str, overheard: bool, monkeypatch: pytest.MonkeyPatch)
     ]  # fmt: skip
     assert [ask("ioctl", 0, command) for command in (0x5401, 0x5412, 0x541C)] == [ALLOWED] + [errno.ENOTTY] * 2
     assert [ask("madvise", 0, 0, advice) for advice in (4, 3, 12, 21)] == [ALLOWED, 0] + [errno.EINVAL] * 2
+    assert [ask("mmap", 0, 4096, 3, flags) for flags in (0x22, 0x01, 0x03, 0x21, 0x23, 0x8021)] == [ALLOWED] * 3 + [
+        errno.EPERM
+    ] * 3
     assert [ask("prctl", option) for option in (15, 22, 67)] == [ALLOWED] + [errno.EINVAL] * 2
     assert [ask("setsockopt", 3, *which) for which in ((1, 2), (41, 26), (1, 26))] == [ALLOWED, ALLOWED, errno.EPERM]
     assert ask("futex", 0, 128) == ask("futex", 0, 129 | 256) == ALLOWED

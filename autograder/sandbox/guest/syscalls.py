@@ -89,6 +89,8 @@ ANSWERS: dict[str, Answer] = {
     "madvise": Look(  # no merging of equal pages, no paging out or in; MADV_WILLNEED does nothing
         2, dict.fromkeys([0, 1, 2, 4, 8, 9, 10, 11, *range(14, 20)], ALLOW) | {3: NOTHING}, EINVAL
     ),
+    # no shared memory without a file: given up by the processes that show it, it is held all the same
+    "mmap": Look(3, {0x01: Look(3, {0x20: EPERM}, ALLOW, mask=True)}, ALLOW, mask=True),
     # death signal, dumpable, name, capability bounds, timer slack, subreaper, no new privileges, huge pages, names of
     # mappings; no more filters, no merging of equal pages
     "prctl": _only(0, [1, 2, 3, 4, 15, 16, 23, 29, 30, 36, 37, 38, 39, 41, 42, 0x53564D41], EINVAL),
