@@ -78,7 +78,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_commands_for_students_run_there(course: Path) -> None:
     for command, code, says in (
         (["release", "--no-verify"], 0, "1 assignments are in student/"),
-        (["status"], 0, "01_result        reference"),
+        (["status"], 0, "01_result        not built yet"),
         (["build", "01_result"], 1, "NotImplementedError"),
         (["lint"], 0, "1 notebooks are clean"),
         (["course", "--help"], 0, "JupyterLab"),

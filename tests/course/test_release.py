@@ -100,9 +100,9 @@ def test_what_takes_too_long_stops_no_other_notebook(
     assert (course / "student" / "02_last" / "02_last.ipynb").is_file()
     for unproven in ("student", "course/release"):
         assert not (course / unproven / "01_tiny").exists()
-    assert main(["--root", str(course), "release", "02_last"]) == 0
+    assert main(["--root", str(course), "release", "--no-verify", "02_last"]) == 0
     slow.write_text("{")
-    assert main(["--root", str(course), "release"]) == 1
+    assert main(["--root", str(course), "release", "--no-verify"]) == 1
     assert "1 of 2 notebooks were not released" in capsys.readouterr().err
 
 

@@ -179,7 +179,10 @@ def installed() -> Iterator[Path]:
         shutil.copy2(library, folder / "lib", follow_symlinks=False)
     (folder / "bin").mkdir()
     shutil.copy2(os.path.realpath(sys._base_executable), folder / "bin" / "python3")  # type: ignore[attr-defined]
-    packages = mine / "site-packages"
+    ask = "import site; print(*site.getsitepackages(), sep='\\n')"  # Debian's Python has another folder
+    words = [folder / "bin" / "python3", "-Ic", ask]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    packages = next(Path(place) for place in reversed(told) if Path(place).is_relative_to(folder / "lib"))
     for name in ("autograder", "tinybench"):
         shutil.copytree(ROOT / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
     for found in [*site.glob("psutil*"), *site.glob("tinybench*.dist-info")]:

@@ -386,7 +386,7 @@ ATTACKS = [
            "    raise ValueError(str(out))")),
     Attack("memory_of_the_judge_read", "Have NumPy read an address of the judge's memory", solving("class Window:\n    __array_interface__ = {'data': (4096, False), 'shape': (1000,), 'typestr': '|u1', 'version': 3}\n"
            "    def __array__(self, *a, **k): return self\n    def __len__(self): return 2\n    def __getitem__(self, i): return 1.0\ndef check_values(values): return Window()")),
-    Attack("endless_generator", "Return a sequence without end", solving("def check_values(values):\n    while True: yield 1.0"), reason="took too long|sent more than one conversation may|the process ended"),
+    Attack("endless_generator", "Return a sequence without end", solving("def check_values(values):\n    while True: yield 1.0"), reason="more than 100000 items"),
     Attack("enormous_answer", "Return ten million numbers", solving("def check_values(values): return [1.0] * 10_000_000")),
     Attack("nested_answer", "Return a list nested 100,000 deep", solving("def check_values(values):\n    x = []\n    for _ in range(100000): x = [x]\n    return x")),
     Attack("cyclic_answer", "Return a list that holds itself", solving("def check_values(values):\n    x = []\n    x.append(x)\n    return x")),
