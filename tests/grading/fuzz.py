@@ -171,7 +171,7 @@ def name(given: str) -> None:
     collect.log.disabled = True
     assert safe_line(given).isprintable()
     if "/" not in given and "\0" not in given and given:
-        with suppress(FileNotFoundError):  # it asks when the folder was made
+        with suppress(OSError):  # it asks when the folder was made: there is none, or can be none of this length
             collect._path_to_record(f"/{given}")
     if not why_no_student(given):
         assert safe_line(given, 300) == given == unicodedata.normalize("NFC", given)
