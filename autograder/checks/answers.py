@@ -34,7 +34,7 @@ def plain(value: Any) -> Any:
 def number(value: Any, what: str, *, finite: bool = False) -> float:
     """Return a plain float, or fail with a message naming what should have been one."""
     value = plain(value)
-    if isinstance(value, int | float) and not isinstance(value, Answer):
+    if isinstance(value, int | float):
         if finite and not math.isfinite(value):
             raise CheckFailed(f"{what} should be finite, and is {value}")
         return float(value)

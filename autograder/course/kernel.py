@@ -21,7 +21,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 import tinybench
 from autograder.course.assignment import data_files
 from autograder.course.config import MODULES, project_root
-from autograder.sandbox.bubblewrap import NOBODY, Limits, Mounts, available, command, filter_file
+from autograder.sandbox.bubblewrap import Limits, Mounts, available, command, filter_file
 from autograder.sandbox.guest import linux, syscalls
 from autograder.sandbox.root import PROGRAM
 
@@ -62,7 +62,7 @@ class ConfinedProvisioner(LocalProvisioner):
         self.kernel_spec.interrupt_mode = "message"
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
         if os.geteuid() == 0:  # the sandbox is another user
-            os.chown(self._sockets, NOBODY, NOBODY)
+            os.chown(self._sockets, linux.NOBODY, linux.NOBODY)
         return prepared
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:

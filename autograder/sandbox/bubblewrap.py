@@ -27,7 +27,6 @@ from autograder import pace
 from autograder.sandbox import cgroup, root
 from autograder.sandbox.guest import linux, syscalls
 
-NOBODY = 65534
 ROOM, SUPERVISORS = 2**29, 32  # bytes and processes of a group besides what a submission may have
 ENVIRONMENT = {
     "PATH": f"{root.PYTHON}/bin:/usr/bin:/bin",
@@ -120,7 +119,7 @@ def command(
         "niceness": limits.niceness, "group": group and str(group), "limits": cgroup.settings(*most)
     }  # fmt: skip
     line = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
-    line += ["--clearenv", "--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox"]
+    line += ["--clearenv", "--uid", str(linux.NOBODY), "--gid", str(linux.NOBODY), "--hostname", "sandbox"]
     line += ["--cap-add", "ALL"] if zygote else ["--disable-userns", "--cap-drop", "ALL"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
@@ -133,7 +132,7 @@ def command(
     for place, laid in writable.items():
         line += ["--bind", laid, place]
     for name, is_folder in () if zygote else linux.uncovered():  # it must mount another /proc, and covers that
-        line += ["--ro-bind", f"{root.NEW}{root.EMPTY if is_folder else root.NOTHING}", f"/proc/{name}"]
+        line += ["--ro-bind", f"{root.NEW}{linux.EMPTY if is_folder else linux.NOTHING}", f"/proc/{name}"]
     line += ["--remount-ro", "/dev", "--chdir", mounts.working_directory]
     if filter_fd is not None:
         line += ["--seccomp", str(filter_fd)]

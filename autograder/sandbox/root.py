@@ -32,7 +32,6 @@ from autograder.sandbox.guest import linux
 PYTHON = "/python"
 PROGRAM = f"{PYTHON}/bin/python3"
 STAGE, NEW = str(Path(__file__).with_name("stage.py")), "/run/new"  # the program, and where it lays out the root
-EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # a folder and a file, to cover others with
 MOST_COPIED = 2**20  # bytes of a file; a larger one is shown where it lies
 PROGRAMS = ("sh", "prlimit")
 LIBRARIES = r"\.so(\.|-|$)|^ld-"
@@ -83,12 +82,12 @@ def plan(
         "programs": _programs() | large,
         "links": _links(),
         "writable": {place: str(source) for place, source in writable},
-        "empty": ["/proc", "/dev", "/tmp", EMPTY, *empty],
+        "empty": ["/proc", "/dev", "/tmp", linux.EMPTY, *empty],
     }
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    yield NOTHING, Path(os.devnull)
+    yield linux.NOTHING, Path(os.devnull)
     yield from ((f"/inside/proc/{name}", Path("/proc", name)) for name in linux.PROC_STILL)
     if os.path.isfile("/etc/ld.so.cache"):
         yield "/etc/ld.so.cache", Path("/etc/ld.so.cache")

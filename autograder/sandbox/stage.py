@@ -20,7 +20,6 @@ import cgroup  # type: ignore[import-not-found]  # run as a program, they lie ne
 from guest import linux  # type: ignore[import-not-found]
 
 NEW = "/run/new"  # the root to be, as in `autograder.sandbox.root`
-NOBODY = 65534
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 READ_ONLY = linux.READ_ONLY | linux.NOSUID | linux.NODEV
 
@@ -31,7 +30,7 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
         with suppress(OSError):  # pages are counted in any case
             cgroup.join(Path(plan["group"]), plan["limits"])
     os.umask(0o022)
-    root = os.geteuid() == 0 and _is_mapped(NOBODY)
+    root = os.geteuid() == 0 and _is_mapped(linux.NOBODY)
     if root:
         linux.unshare(linux.NEW_MOUNTS)
     else:
@@ -71,8 +70,8 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
     if root:
         _own_devices()
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)  # limits on processes do not hold for root
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.setresgid(linux.NOBODY, linux.NOBODY, linux.NOBODY)  # limits on processes do not hold for root
+        os.setresuid(linux.NOBODY, linux.NOBODY, linux.NOBODY)
     os.execve(argv[0], argv, {})
 
 

@@ -18,6 +18,8 @@ READ_ONLY, NOSUID, NODEV, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 4096, 16384, 1 << 
 MAP_FIXED = 16
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 
+NOBODY = 65534
+EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # a folder and a file, to cover others with
 # of /proc, besides processes and links; psutil warns where vmstat says nothing about swapping, and goes on
 PROC_STILL = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"}  # a submission sees them as they were at the start
 PROC_KEPT = {"version", "filesystems", *PROC_STILL}

@@ -20,9 +20,7 @@ from typing import Any
 from . import linux, stand_ins
 from .runner import answer_grader, make_shell
 
-NOBODY = 65534
 WATCH_SECONDS = 0.05
-EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # to cover others with
 
 
 def main(options: dict[str, Any]) -> None:
@@ -57,7 +55,7 @@ def _supervise(shell: Any, options: dict[str, Any], life: int, rpc: int) -> None
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         user, group = os.getuid(), os.getgid()
         linux.unshare(linux.NEW_NAMESPACES)
-        linux.map_user(NOBODY, user, group)
+        linux.map_user(linux.NOBODY, user, group)
         linux.die_with_parent()  # after the change of user, which forgets it
         first = os.fork()
         if first == 0:
@@ -102,7 +100,7 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
         linux.mount("proc", "/proc", "proc", linux.NOSUID | linux.NODEV)
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
         for name, is_folder in linux.uncovered():
-            linux.mount(EMPTY if is_folder else NOTHING, f"/proc/{name}", "", linux.BIND)
+            linux.mount(linux.EMPTY if is_folder else linux.NOTHING, f"/proc/{name}", "", linux.BIND)
         for name in linux.PROC_STILL:
             linux.mount(f"/inside/proc/{name}", f"/proc/{name}", "", linux.BIND)
         for data in options["data"]:
