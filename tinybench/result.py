@@ -17,10 +17,9 @@ from tinybench.table import facts
 
 
 def check_values(values: Iterable[Any]) -> list[float]:
-    """Return one or more measurements as finite floats, in their order.
+    """Return one or more measurements as a list of finite floats, in their order.
 
-    Raises ValueError if there are none, or with the index of the first that is not a finite number (booleans and text
-    are not).
+    ValueError if there are none, or with the index of the first that is no finite number; booleans and text are none.
     """
     checked = []
     for index, value in enumerate(values):
@@ -35,14 +34,12 @@ def check_values(values: Iterable[Any]) -> list[float]:
 
 
 def mean_and_std(values: list[float]) -> tuple[float, float]:
-    """Return mean and sample standard deviation (n − 1) of one or more finite numbers; that of a single one is 0.0.
-
-    Chan, Golub, LeVeque, The American Statistician 37 (1983): the corrected two-pass algorithm.
-    """
+    """Return mean and standard deviation (n − 1) of one or more finite numbers; the latter is 0.0 for a single one."""
     n = len(values)
     mean = math.fsum(values) / n
     if n == 1:
         return mean, 0.0
+    # the corrected two-pass algorithm: Chan, Golub, LeVeque, The American Statistician 37 (1983)
     residuals = [value - mean for value in values]
     # the second term removes what the rounding of the mean put into the first
     squares = math.fsum(r * r for r in residuals) - math.fsum(residuals) ** 2 / n
@@ -52,7 +49,7 @@ def mean_and_std(values: list[float]) -> tuple[float, float]:
 def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
     """Return the Student t interval of the mean, ``(lower, upper)``; both are the mean for a single value.
 
-    The values are taken as independent; `confidence` is the coverage, between 0 and 1. Student, Biometrika 6 (1908).
+    The values are taken as independent; `confidence` is the coverage, between 0 and 1.
     """
     from scipy.special import stdtrit
 
@@ -69,10 +66,8 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 
     Parameters
     ----------
-    std
-        Standard deviation of single measurements, from a pilot run.
-    half_width
-        The half-width to reach, in the unit of `std`.
+    std, half_width
+        Standard deviation of single measurements, from a pilot run; the half-width to reach, in the same unit.
     confidence
         Coverage of the interval.
 
@@ -104,7 +99,7 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
     """Return how many measurements a two-sided interval for the q-th percentile takes at least.
 
-    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. Raises ValueError unless 1 ≤ `q` < 100.
+    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. ValueError unless 1 ≤ `q` < 100.
     """
     if not 1 <= q < 100:
         raise ValueError(f"q is {q}; a percentile with an interval lies from 1 to below 100 (p95 is 95, not 0.95)")
@@ -115,8 +110,8 @@ def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
 def percentile_interval(values: list[float], q: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the order-statistic interval of the q-th percentile, two of the measurements, whatever their distribution.
 
-    Each side misses by at most half of 1 − `confidence`. Raises ValueError if there are too few values for such an
-    interval, and says how many it takes. David, Nagaraja, "Order Statistics" (2003), section 7.1.
+    Each side misses with a probability of at most half of 1 − `confidence`. ValueError, with the number that it takes,
+    if there are too few values. David, Nagaraja, "Order Statistics" (2003), section 7.1.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -138,8 +133,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
 
-    The same seed gives the same interval. On skewed values it is too narrow, see `bca_interval`. Efron, Tibshirani, "An
-    Introduction to the Bootstrap" (1993), chapter 13.
+    The same seed gives the same interval. Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
     """
     rng = np.random.default_rng(seed)
     data = np.asarray(values)
@@ -238,8 +232,7 @@ def format_measurement(mean: float, std: float, unit: str) -> str:
     """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
 
     The deviation has one significant digit, two if it begins with a 1, but is never rounded before the decimal point
-    (``"123 ± 55 B"``); the mean ends at the same place. A deviation of 0 is written ``± 0``, after a mean of up to 4
-    significant digits (``"1.5 ± 0 s"``).
+    (``"123 ± 55 B"``); the mean ends at the same place. Without a deviation: ``"1.5 ± 0 s"``, the mean by ``.4g``.
     """
     factor, name = scale_unit(mean or std, unit)
     mean, std = mean / factor, std / factor
@@ -288,8 +281,9 @@ class BenchmarkResult:
 
     Examples
     --------
-    >>> print(BenchmarkResult("latency", [0.0119, 0.0121, 0.0120, 0.0124, 0.0121, 0.0122], unit="s"))
-    latency: median 12.1 ms (95 % CI 11.9–12.4), n = 6
+    >>> nine = [0.0119, 0.0121, 0.0250, 0.0120, 0.0123, 0.0118, 0.0124, 0.0120, 0.0122]
+    >>> print(BenchmarkResult("latency", nine, unit="s"))
+    latency: median 12.1 ms (95 % CI 11.9–12.4), n = 9
     >>> print(f"{BenchmarkResult('latency', [0.0115, 0.0123, 0.0131], unit='s'):sd}")
     latency: 12.3 ± 0.8 ms (mean ± sd), n = 3, too few for an interval
     """
@@ -313,6 +307,10 @@ class BenchmarkResult:
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
         self.metadata = json_safe(dict(self.metadata))
+        self._summarise()
+
+    def _summarise(self) -> None:
+        """Guard the values, and set count, mean, std, median, min_val, max_val, ci_lower and ci_upper."""
         self.values = check_values(self.values)
         self.count = len(self.values)
         self.mean, self.std = mean_and_std(self.values)
@@ -388,10 +386,7 @@ class BenchmarkResult:
         return said + [sentence for sentence in found if sentence]
 
     def median_ci(self) -> tuple[float, float]:
-        """Return the interval of the median of `self.independent_values`, by `percentile_interval`.
-
-        Raises ValueError below 6 values (at 95 %).
-        """
+        """Return the interval of the median of `self.independent_values`; ValueError below 6 values (at 95 %)."""
         return percentile_interval(self.independent_values, 50, self.confidence)
 
     def bootstrap_ci(

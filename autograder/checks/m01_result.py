@@ -211,7 +211,7 @@ def measurements_read_well(student: Any) -> None:
     agrees(student.format_measurement, lambda *case: cases[case], cases)
 
 
-@judges("BenchmarkResult.__post_init__")
+@judges("BenchmarkResult._summarise")
 def result_summarises(student: Any) -> None:
     """Every field of the summary, and the guard on the way in."""
     values = draw().lognormal(0, 1, 12).tolist()

@@ -192,15 +192,15 @@ def format_measurement(mean, std, unit):
 '''),
     ],
     "benchmark_result": [
-        ("summary_by_numpy", '''        self.median = float(np.median(self.values))
-        self.min_val, self.max_val = min(self.values), max(self.values)
-''', '''        data = np.array(self.values)
-        self.median, self.min_val, self.max_val = np.percentile(data, [50, 0, 100])
+        ("summary_by_numpy", '''    self.median = float(np.median(self.values))
+    self.min_val, self.max_val = min(self.values), max(self.values)
+''', '''    data = np.array(self.values)
+    self.median, self.min_val, self.max_val = np.percentile(data, [50, 0, 100])
 '''),
-        ("summary_by_statistics", "        self.median = float(np.median(self.values))\n", '''        import statistics
+        ("summary_by_statistics", "    self.median = float(np.median(self.values))\n", '''    import statistics
 
-        ordered = sorted(self.values)
-        self.median = statistics.median(ordered)
+    ordered = sorted(self.values)
+    self.median = statistics.median(ordered)
 '''),
     ],
     "method_cv": [
