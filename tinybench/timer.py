@@ -57,19 +57,23 @@ class precise_timer:
     _start: Any  # seconds; None while the timer is not running
     _elapsed: float | None  # None while there is nothing to read
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        if not callable(clock):
-            raise TypeError(f"clock is {clock!r}; pass the function, such as time.perf_counter, not its reading")
-        self._clock = clock
-        self._start = None
-        self._elapsed = None
-
     @property
     def elapsed(self) -> float:
         """Seconds that the last block took."""
         if self._elapsed is None:
             raise RuntimeError("there is no measurement yet; read elapsed after the with block has ended")
         return self._elapsed
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Keep the clock, a function that returns seconds, in `_clock`; `_start` and `_elapsed` are None.
+
+        TypeError, which shows what was passed, if it is no function.
+        """
+        if not callable(clock):
+            raise TypeError(f"clock is {clock!r}; pass the function, such as time.perf_counter, not its reading")
+        self._clock = clock
+        self._start = None
+        self._elapsed = None
 
     def __enter__(self) -> precise_timer:
         """Forget the last measurement and read the clock, in this order."""
@@ -96,8 +100,7 @@ def clock_resolution(
 ) -> float:
     """Return the smallest step in s by which a clock was seen to move forward, at least the cost of a reading.
 
-    Watches `steps` steps, or as many as `max_reads` readings show. Raises RuntimeError if the clock never moved
-    forward.
+    Watches `steps` steps, or as many as `max_reads` readings show. RuntimeError if the clock never moved forward.
     """
     forward: list[float] = []
     now = clock()
@@ -114,11 +117,10 @@ def clock_resolution(
 
 
 def timer_overhead(clock: Callable[[], float] = time.perf_counter, samples: int = 1001) -> float:
-    """Return what a measurement of nothing reads, the bias of every measurement with this clock: ``t0 = clock(); t1 =
-    clock()``.
+    """Return what ``t0 = clock(); t1 = clock()`` reads, the bias of each measurement in s: median of `samples` of them.
 
-    The median of `samples` empty measurements in s; 0.0 for a clock too coarse to show it. A `precise_timer` adds the
-    call of its ``__exit__``. Raises ValueError if `samples` is below 1, RuntimeError if even the median runs backwards.
+    0.0 for a clock too coarse to show it; a `precise_timer` reads more, the way into and out of the block. ValueError
+    if `samples` is below 1, RuntimeError if even the median runs backwards.
     """
     if samples < 1:
         raise ValueError(f"samples is {samples}; it takes at least 1 empty measurement")
@@ -141,9 +143,9 @@ def calibrate_loops(
 ) -> int:
     """Return how many calls make a batch of at least `min_time` seconds: the first of 1, 2, 5, 10, 20, 50, … that does.
 
-    Call `func` a few times beforehand: a slow first call looks like a long batch. Raises TypeError if it cannot be
-    called, ValueError if `min_time` is not positive, RuntimeError if the clock runs backwards or `max_loops` calls are
-    too short.
+    Call `func` a few times beforehand: a slow first call looks like a long batch. TypeError if it cannot be called,
+    ValueError if `min_time` is not positive and finite, RuntimeError if the clock runs backwards or `max_loops` calls
+    are too short.
     """
     if not callable(func):
         raise TypeError(f"func is {func!r}; pass the function itself, not the result of calling it")

@@ -1,37 +1,21 @@
 """Honest solutions of module 02 that are written otherwise."""
 
-_CLASS = "\n".join(
-    [
-        "class precise_timer:",
-        '    __slots__ = ("_clock", "_elapsed", "_start")',
-        "",
-        "    def __init__(self, clock=time.perf_counter):",
-        "{body}",
-        "",
-        "    @property",
-        "    def elapsed(self):",
-        "        if self._elapsed is None:",
-        '            raise RuntimeError("nothing measured yet")',
-        "        return self._elapsed",
-    ]
-)
+_INIT = "@add_to_class(precise_timer)\ndef __init__(self, clock=time.perf_counter):\n{body}"
 
 VARIANTS = {
     "precise_timer": [
-        ("init_in_one_line", "", _CLASS.format(body='''
-        match clock:
-            case bool() | int() | float() | str() | None:
-                raise TypeError(f"{clock!r} is no clock")
-        self._clock, self._start, self._elapsed = clock, None, None
+        ("init_in_one_line", "", _INIT.format(body='''    match clock:
+        case bool() | int() | float() | str() | None:
+            raise TypeError(f"{clock!r} is no clock")
+    self._clock, self._start, self._elapsed = clock, None, None
 ''')),
-        ("init_wraps_the_clock", "        self._clock = clock\n", "        self._clock = lambda: clock()\n"),
-        ("init_by_setattr", "", _CLASS.format(body='''
-        if not hasattr(clock, "__call__"):
-            raise TypeError("not a clock: " + repr(clock))
-        for name, value in dict(_clock=clock, _start=None, _elapsed=None).items():
-            setattr(self, name, value)
+        ("init_wraps_the_clock", "    self._clock = clock\n", "    self._clock = lambda: clock()\n"),
+        ("init_by_setattr", "", _INIT.format(body='''    if not hasattr(clock, "__call__"):
+        raise TypeError("not a clock: " + repr(clock))
+    for name, value in dict(_clock=clock, _start=None, _elapsed=None).items():
+        setattr(self, name, value)
 ''')),
-        ("init_more_attributes", "        self._elapsed = None\n", "        self._elapsed = None\n        self._used = False\n", "_used"),
+        ("init_more_attributes", "    self._elapsed = None\n", "    self._elapsed = None\n    self._used = False\n", "_used"),
     ],
     "timer_enter": [
         ("enter_else", "", '''
