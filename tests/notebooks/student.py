@@ -142,7 +142,7 @@ class Desk:
     def run(self, cell: Cell) -> tuple[list[str], str]:
         """Run a cell; return what stands below it, and the kind of error if it ends in one."""
         node = cell.node
-        node.outputs, node.metadata = [], nbformat.from_dict({})
+        node.outputs = []
         self.client.execute_cell(node, self.notebook.cells.index(node))
         shown, kind = [], ""
         for output in node.outputs:

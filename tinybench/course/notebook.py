@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import linecache
+import re
 import textwrap
 import traceback
 from types import TracebackType
 from typing import Any
 
+from tinybench.course import progress
 from tinybench.course.figures import use_figure_style
 
 CHECK = "# Check: "  # how a check's cell begins
@@ -45,9 +47,10 @@ def _said_by_check(usual: list[str], error: BaseException, frames: traceback.Sta
     if not checks:
         return []
     said = f"{type(error).__name__}: {error}"
-    by_check = frames[-1].filename == checks[-1].filename
+    by_check = frames[-1].filename in (checks[-1].filename, progress.__file__)
     if isinstance(error, NotImplementedError):
         return [said]
     if isinstance(error, AssertionError) and by_check:
-        return [f"{said}\n", f"Line {checks[-1].lineno} of the check:\n    {checks[-1].line}"]
+        asked = re.split(r', f?"', checks[-1].line or "")[0]  # without the message, which stands above
+        return [f"{said}\n", f"line {checks[-1].lineno} of the check:  {asked}"]
     return [*usual, textwrap.fill(TYPE_ADVICE, 100)] if by_check else []
