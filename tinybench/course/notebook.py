@@ -12,6 +12,7 @@ from typing import Any
 from tinybench.course import progress
 from tinybench.course.figures import use_figure_style
 
+MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
 CHECK = "# Check: "  # how a check's cell begins
 TYPE_ADVICE = (
     "The check could not go on with what your code gave it: probably another type or shape than the docstring says. "
@@ -42,7 +43,9 @@ def show_error(
 
 
 def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
-    """Return what to show of an error under a check, nothing where another cell failed."""
+    """Return what to show of an error that the usual traceback does not explain, else nothing."""
+    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        return [*usual, MISSING_ADVICE]
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not checks:
         return []
