@@ -109,7 +109,7 @@ def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
     return parts
 
 
-def seal(notebook: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> dict[str, Any]:
     """Return what a release puts next to a notebook, of the keys that `keys` found."""
     sections = read_explanations(explanations(notebook))
     answers: dict[str, Any] = {name: {"parts": []} for name in found["answers"]}
@@ -127,10 +127,10 @@ def seal(notebook: Path, found: Mapping[str, Any]) -> dict[str, Any]:
                 raise NotebookError(explanations(notebook), name, f"{wrong} is the right answer, and has a hint")
             answers[name]["parts"][part]["hints"][progress.sealed(f"{name}[{part}]", form)] = hint
     code = solutions(notebook)
-    checks = {
-        check: progress.closed(check, proof, sections.get(check, Section()).text.strip() + "\n\n" + code[check])
-        for check, proof in found["proofs"].items()
-    }
+    checks = {}
+    for check, proof in found["proofs"].items():
+        text = f"{sections.get(check, Section()).text.strip()}\n\n{code[check]}"
+        checks[check] = progress.closed(check, proof, text if explain else "")
     return {"answers": answers, "checks": checks}
 
 
@@ -154,10 +154,10 @@ def _without_docstrings(cell: Cell) -> str:
     return re.sub(r":\n\n+(?= )", ":\n", "\n".join(lines)).strip()
 
 
-def write_sealed(notebook: Path, folder: Path) -> None:
+def write_sealed(notebook: Path, folder: Path, *, explain: bool = True) -> None:
     """Put what a notebook's checks open into the folder of its release; nothing where no check opens anything."""
     if any("passed(" in cell.visible for cell in cells_of(read_notebook(notebook)) if cell.is_check):
-        text = json.dumps(seal(notebook, keys(notebook)), indent=1, ensure_ascii=False)
+        text = json.dumps(seal(notebook, keys(notebook), explain=explain), indent=1, ensure_ascii=False)
         write_atomically(folder / progress.SEALED, text + "\n")
 
 

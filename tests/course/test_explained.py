@@ -84,6 +84,15 @@ def test_only_a_right_result_opens_the_explanation(folder: Path, monkeypatch: py
     assert "run()" not in (folder / progress.SEALED).read_text()
 
 
+def test_an_instructor_may_keep_the_solutions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(progress, "_show", shown.append)
+    found = {"answers": {"runs": explained._parts((62, 2.195), 2)}, "proofs": {"check_runs": progress.canonical((1,))}}
+    (folder / progress.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found, explain=False)))
+    passed("check_runs", 1)
+    assert shown == ["✓ **check_runs** passed: 1 of 1 checks in this notebook"]
+
+
 def test_where_nothing_is_released_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check_answer("runs", "anything")
