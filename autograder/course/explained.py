@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import json
 import os
 import re
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import autograder
+import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import progress
+from tinybench.course import cached, progress
 
 SECONDS = 120
 HINT = re.compile(r"^- (?P<name>\w+)(?:\[(?P<part>\d+)\])? = (?P<wrong>.+?): (?P<hint>\S.*)$")
@@ -63,11 +65,25 @@ def read_explanations(path: Path) -> dict[str, Section]:
 
 
 def keys(notebook: Path) -> dict[str, Any]:
+    """Return what the reference of a notebook answers and computes; kept for the next time, as it takes seconds."""
+    found: dict[str, Any] = cached(run_reference, Assignment.read(notebook), _package())
+    return found
+
+
+def _package() -> str:
+    """Return a name for exactly this library, on which every notebook runs."""
+    files = sorted(Path(str(tinybench.__file__)).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
     """Run the checks of a reference in a process of its own, and return what it answers and computes."""
     with tempfile.TemporaryDirectory() as folder:
-        Assignment.read(notebook).lay_out(Path(folder))
+        assignment.lay_out(Path(folder))
+        notebook = Path(folder) / f"{assignment.name}.ipynb"
+        notebook.write_bytes(assignment.notebook)
         run = subprocess.run(
-            [sys.executable, "-m", __name__, notebook.resolve()],
+            [sys.executable, "-m", __spec__.name, notebook],
             cwd=folder,
             env={**os.environ, "MPLBACKEND": "agg"},
             capture_output=True,
