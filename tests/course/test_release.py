@@ -84,6 +84,18 @@ def test_errors_other_than_stubs_are_refused(course: Path, module: Write) -> Non
         release_all(course, report=lambda line: None)
 
 
+def test_a_figure_may_miss_what_a_stub_did_not_make(course: Path, module: Write) -> None:
+    module(
+        code(SETUP, "setup", locked=True),
+        code(HALVE, "halve", "export", solution=True),
+        code("result = halve(1)", "use"),
+        code("# Figure: the result\nprint(result)", "figure"),
+        code(CHECK, "check", grade=True, locked=True, points=1),
+    )
+    export(course)
+    release_all(course, report=lambda line: None)
+
+
 def test_what_takes_too_long_stops_no_other_notebook(
     course: Path, module: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
