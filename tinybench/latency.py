@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.calibration import clock_step, share_calibration
 from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.rounds import ONNX_DTYPES, Record, Subject, clock_step, fed_by_name, share_calibration
+from tinybench.rounds import ONNX_DTYPES, Record, Subject, fed_by_name
 from tinybench.timer import calibrate_loops, timer_overhead
 
 Clock = Callable[[], float]
