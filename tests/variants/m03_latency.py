@@ -212,6 +212,5 @@ def session_starts(rounds, seconds, seed=None):
         ("cold_as_ordered", "    starts = [launch(task) for _ in range(repeats)]\n", "    starts = tuple(map(launch, [task] * repeats))\n"),
     ],
     "answer_understanding": [("answers_as_lists", "return 1.0, 0.2", "return [40 / 4000 * 100, 40 / 20_000 * 100]"),
-                             ("answers_counted", "return 100\n", "return 4 * 25.0\n"),
                              ("answers_as_array", "return 2.9, 2.0", "return np.array([2 + 900 / 1000, 2])")],
 }  # fmt: skip
