@@ -63,7 +63,9 @@ def as_callable(model: Any) -> Call:
             return method  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
-    raise TypeError(f"{type(model).__name__} has no run, predict_proba, predict, forward or __call__: it is no model")
+    raise TypeError(
+        f"{type(model).__name__} is no model: looked for run (ONNX), predict_proba, predict, forward, __call__"
+    )
 
 
 def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
@@ -234,7 +236,7 @@ def measure_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Measure the steady latency of one model, in seconds per call; the metadata says how.
+    """Return the steady latency of one model, in seconds per call; the metadata says how it was measured.
 
     Parameters
     ----------
