@@ -16,20 +16,19 @@ from tinybench.result import BenchmarkResult
 
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson score interval of `correct` of `total` rows, within 0 and 1; exactly 0 or 1 where all rows
-    agree.
+    """Return the Wilson score interval of `correct` of `total` rows, within 0 and 1.
 
-    Raises ValueError if there are no rows, `correct` is not a count from 0 to `total`, or `confidence` is not between 0
-    and 1. Wilson, Journal of the American Statistical Association 22 (1927).
+    It begins at exactly 0 where no row is right, and ends at exactly 1 where all are. ValueError if there are no rows,
+    `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
     """
-    from scipy.special import ndtri
-
     if total < 1 or total != int(total):
         raise ValueError(f"total is {total}; an accuracy needs at least one row")
     if not 0 <= correct <= total or correct != int(correct):
         raise ValueError(f"correct is {correct} of {total}; it is a count of rows, not a share")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    from scipy.special import ndtri  # quantiles of the normal distribution
+
     z = float(ndtri(0.5 + confidence / 2))
     share = correct / total
     middle = share + z**2 / (2 * total)
@@ -41,7 +40,7 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
 
 
 def output_kind(outputs: np.ndarray) -> str:
-    """Tell what a classifier's outputs are, one row of scores or one value for each row of the input.
+    """Tell what a classifier's outputs are: one row of scores or one value for each row of the input.
 
     ``"labels"``: one value a row, not floating point or whole numbers throughout. ``"probabilities"``: within 0 and 1,
     and rows of several columns sum to 1 (within 0.01, for low precision). ``"logits"``: any other numbers. Give all
@@ -61,10 +60,9 @@ def predicted_labels(
 ) -> np.ndarray:
     """Return one label for each row of a model's outputs, which are of this kind (see `output_kind`).
 
-    `classes` are the labels of the columns, two for a single column of scores; labels need none. The second of two
-    classes is predicted where its score is at least the threshold: its probability, its logit, or with two columns of
-    logits their difference. By default 0.5 for a probability, 0.0 for a logit; two columns without a threshold go by
-    the larger. Raises ValueError if the classes do not fit the columns, or a threshold is given for more than two.
+    `classes` are the labels of the columns, two for a single column of scores. The second of two classes is predicted
+    where its score is at least the threshold: its probability (0.5 by default), its logit (0.0), or with two columns of
+    logits their difference. Several columns without a threshold go by the largest.
     """
     if kind == "labels":
         return outputs.reshape(-1)
@@ -147,8 +145,8 @@ def known_classes(
 def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
     """Return a model's outputs for so many rows as an array of one or two dimensions.
 
-    Raises ValueError if there is not one output a row, or one holds NaN; the message has the dataset's name, and the
-    first such row.
+    ValueError if there is not one output a row, or one holds NaN; the message has the dataset's name, and the first
+    such row.
     """
     array = np.asarray(outputs)
     if array.ndim not in (1, 2) or len(array) != rows or array.size == 0:
@@ -184,6 +182,12 @@ def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
     return found | {"right": np.packbits(right).tobytes().hex()}
 
 
+def counted_together(right: Mapping[str, np.ndarray], confidence: float) -> dict[str, Any]:
+    """Return what `counted` says of all rows together, and of each dataset under ``datasets``."""
+    each = {name: counted(rows, confidence) for name, rows in right.items()}
+    return {**counted(np.concatenate(list(right.values())), confidence), "datasets": each, "confidence": confidence}
+
+
 def rows_right(metadata: Mapping[str, Any]) -> np.ndarray | None:
     """Return for each row whether it was right, from the metadata that `counted` made; None where it is not known."""
     if "right" not in metadata:
@@ -201,40 +205,30 @@ def measure_accuracy(
     threshold: float | None = None,
     confidence: float = 0.95,
 ) -> BenchmarkResult:
-    """Measure which share of the rows a classifier labels correctly.
+    """Return which share of the rows a classifier labels correctly, one fraction for each dataset.
 
     Parameters
     ----------
     model
-        Anything that `as_callable` takes.
+        Anything that `as_callable` takes. What it raises is not caught.
     datasets
         A pair ``(X, y)``, a sequence of pairs, or a mapping of names to pairs.
     outputs
         ``"labels"``, ``"probabilities"`` or ``"logits"``; ``"auto"`` asks `output_kind`.
-    classes
-        The label of each output column; by default see `known_classes`.
-    threshold
-        For two classes; see `predicted_labels`.
+    classes, threshold
+        The label of each column, by default see `known_classes`; for two classes, see `predicted_labels`.
     confidence
         Coverage of the Wilson intervals, and ``confidence`` of the result.
-
-    Returns
-    -------
-    BenchmarkResult
-        One fraction for each dataset. The metadata holds ``correct``, ``total``, ``accuracy``,
-        ``wilson_interval`` and ``right`` (a bit for each row) of all rows together, the same for each dataset under
-        ``datasets``, and what the ``outputs`` were taken for.
 
     Raises
     ------
     ValueError
         If there is no dataset, or one is empty, of unequal lengths, answered with NaN or with labels that cannot be
-        compared; the message names it. What the model raises is not caught.
+        compared; the message names it. The metadata has the counts (`counted_together`), ``outputs``, ``threshold``.
     """
     if outputs not in ("auto", "labels", "probabilities", "logits"):
         raise ValueError(f"outputs is {outputs!r}; it is 'auto', 'labels', 'probabilities' or 'logits'")
-    named = named_datasets(datasets)
-    call = as_callable(model)
+    named, call = named_datasets(datasets), as_callable(model)
     answers = {name: checked_outputs(call(inputs), len(y), name) for name, (inputs, y) in named.items()}
     everything = np.concatenate(list(answers.values()))
     kind = output_kind(everything) if outputs == "auto" else outputs
@@ -245,46 +239,27 @@ def measure_accuracy(
         predicted = predicted_labels(answers[name], kind, classes, threshold)
         y, predicted = checked_labels(y, predicted, f"{name}: the prediction")
         right[name] = predicted == y
-    per_dataset = {name: counted(rows, confidence) for name, rows in right.items()}
-    metadata = {
-        **counted(np.concatenate(list(right.values())), confidence),
-        "datasets": per_dataset,
-        "confidence": confidence,
-        "outputs": kind,
-        "threshold": threshold,
-    }
-    values = [counts["accuracy"] for counts in per_dataset.values()]
+    metadata = {**counted_together(right, confidence), "outputs": kind, "threshold": threshold}
+    values = [float(np.mean(rows)) for rows in right.values()]
     return BenchmarkResult("accuracy", values, metadata, confidence=confidence)
 
 
 def recall_per_class(y: Any, predicted: Any) -> dict[Any, float]:
     """Return for each class in `y`, sorted by label, the share of its rows that were recognised.
 
-    Raises ValueError if there are no labels, their numbers differ, or text is compared with numbers.
+    ValueError if there are no labels, their numbers differ, or text is compared with numbers.
     """
     truth, said = checked_labels(y, predicted)
     return {label: float(np.mean(said[truth == label] == label)) for label in np.unique(truth).tolist()}
 
 
 def balanced_accuracy(y: Any, predicted: Any) -> float:
-    """Return the mean of the classes' recalls: chance is 1 / number of classes, however rare some are.
+    """Return the mean of the classes' recalls, from 0 to 1: chance is 1 / number of classes, however rare some are.
 
     Parameters
     ----------
-    y
-        True labels.
-    predicted
-        Predicted labels, as many.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        See `recall_per_class`.
+    y, predicted
+        True and predicted labels, as many of one as of the other; for errors see `recall_per_class`.
 
     References
     ----------
@@ -325,7 +300,7 @@ class McNemarResult:
         """Return the finding as a sentence."""
         method = "exact" if self.exact else "chi-squared"
         return (
-            f"{self.difference:+.2%} for a over b on {self.rows} rows: only a right {self.only_a}, "
+            f"{100 * self.difference:+.2f} points for a over b on {self.rows} rows: only a right {self.only_a}, "
             f"only b right {self.only_b}, p = {self.p_value:.2g} (McNemar, {method})"
         )
 
@@ -335,26 +310,18 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
 
     Parameters
     ----------
-    y
-        True labels.
-    pred_a, pred_b
-        The labels that each model predicted.
+    y, pred_a, pred_b
+        True labels, and the labels that each model predicted.
 
     Returns
     -------
     McNemarResult
         Two-sided p value and both counts of discordant rows; exact below 25 discordant rows, else from
-        chi-squared with continuity correction.
-
-    Raises
-    ------
-    ValueError
-        If there are no labels, their numbers differ, or text is compared with numbers.
+        chi-squared with continuity correction. ValueError if there are no labels or they cannot be compared.
 
     References
     ----------
-    McNemar, "Note on the sampling error of the difference between correlated proportions or percentages",
-    Psychometrika 12 (1947). Edwards, the same journal, 13 (1948), for the correction.
+    McNemar, Psychometrika 12 (1947). Edwards, the same journal, 13 (1948), for the correction.
     """
     from scipy.special import bdtr, chdtrc
 
@@ -393,7 +360,7 @@ def difference_interval(only_a: int, only_b: int, rows: int, confidence: float =
     """Return the interval of the difference of two accuracies on the same rows, within −1 and 1.
 
     `only_a` and `only_b` are the rows that only the first or the second model gets right. Each side misses by at most
-    half of 1 − `confidence`, and 0 lies outside only where `exact_p` is below 1 − `confidence`. Raises ValueError if a
+    half of 1 − `confidence`, and 0 lies outside only where `exact_p` is below 1 − `confidence`. ValueError if a
     count is negative, or they are more than `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
     if only_a < 0 or only_b < 0 or rows < 1 or only_a + only_b > rows:
@@ -428,7 +395,7 @@ class ParityResult:
 
 
 def parity(pred_a: Any, pred_b: Any, threshold: float | None = None) -> ParityResult:
-    """Compare the outputs of two models on the same rows.
+    """Compare the outputs of two models on the same rows: differences of the scores, agreement of the labels.
 
     Parameters
     ----------
@@ -440,12 +407,8 @@ def parity(pred_a: Any, pred_b: Any, threshold: float | None = None) -> ParityRe
     Returns
     -------
     ParityResult
-        Differences of the scores and the agreement of the labels.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, there are no rows, one is text and the other is not, or an output is NaN.
+        Labels have no differences (None). ValueError if the shapes differ, there are no rows, only one is text, or an
+        output is NaN.
     """
     a, b = np.atleast_1d(pred_a), np.atleast_1d(pred_b)
     if a.shape != b.shape:

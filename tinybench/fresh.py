@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/03_latency/03_latency.ipynb: edit the notebook, not this file.
-
 """A model in a fresh Python process: how it travels there, and what a cold start pays."""
 
 from __future__ import annotations

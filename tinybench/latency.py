@@ -8,7 +8,7 @@ import gc
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise, repeat
 from statistics import fmean, median
@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.calibration import clock_step, share_calibration
 from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.rounds import ONNX_DTYPES, Record, Subject, clock_step, fed_by_name, share_calibration
+from tinybench.rounds import ONNX_DTYPES, Record, Subject, fed_by_name
 from tinybench.timer import calibrate_loops, timer_overhead
 
 Clock = Callable[[], float]
@@ -26,11 +27,10 @@ Call = Callable[[Any], Any]
 
 
 def session_call(session: Any) -> Call:
-    """Return a function of one array that runs an ONNX Runtime session, and returns its last output.
+    """Return a function of one array that runs an ONNX Runtime session and returns its last output.
 
-    The array is cast to the input's dtype, without a copy where it has it already. The last output of a classifier
-    converted by skl2onnx holds the probabilities, which follow the labels. A session of several inputs is fed by name.
-    Raises TypeError if an input is of a type without NumPy counterpart.
+    The array is cast to the input's dtype, without a copy where it has it already. A classifier's last output holds the
+    probabilities. A session of several inputs is fed by name. TypeError for an input type that NumPy does not have.
     """
     inputs = session.get_inputs()
     for node in inputs:
@@ -51,7 +51,7 @@ def as_callable(model: Any) -> Call:
     """Return a fitted or loaded model as a function of one array.
 
     Looks, in this order, for an ONNX Runtime session (`run` and `get_inputs`), `predict_proba`, `predict`, `forward`,
-    and the call itself. Raises TypeError if there is none of these, or for a class in the place of an instance.
+    and the call itself. TypeError if there is none of these, or for a class in the place of an instance.
     """
     if isinstance(model, type):
         raise TypeError(f"{model.__name__} is a class; pass an instance, or lambda x: {model.__name__}(x)")
@@ -64,8 +64,7 @@ def as_callable(model: Any) -> Call:
     if callable(model):
         return model  # type: ignore[no-any-return]
     raise TypeError(
-        f"{type(model).__name__} is no model: looked for an ONNX Runtime session (run and get_inputs), "
-        "predict_proba, predict, forward and __call__"
+        f"{type(model).__name__} is no model: looked for run (ONNX), predict_proba, predict, forward, __call__"
     )
 
 
@@ -82,29 +81,25 @@ def timed_calls(
 ) -> list[float]:
     """Time calls one by one: `runs` values, each in seconds per call over `loops` calls in a row.
 
-    More than one loop is for calls too short for the clock. `overhead` is what an empty measurement reads in s (see
-    `timer_overhead`); it is taken off each measurement, down to 0. Raises RuntimeError if the clock runs backwards.
+    `overhead` is what an empty measurement reads in s; it is taken off each measurement, down to 0. RuntimeError if the
+    clock runs backwards.
     """
     times = [0.0] * runs
     if loops == 1:
         for i in range(runs):
             start = clock()
             call(x)
-            elapsed = clock() - start
-            if elapsed > overhead:
-                times[i] = elapsed - overhead
-            elif elapsed < 0:
-                raise ran_backwards(elapsed, i)
+            times[i] = clock() - start
     else:
         for i in range(runs):
             start = clock()
             for _ in repeat(None, loops):
                 call(x)
-            elapsed = clock() - start
-            if elapsed > overhead:
-                times[i] = (elapsed - overhead) / loops
-            elif elapsed < 0:
-                raise ran_backwards(elapsed, i)
+            times[i] = clock() - start
+    for i, elapsed in enumerate(times):
+        if elapsed < 0:
+            raise ran_backwards(elapsed, i)
+        times[i] = max(elapsed - overhead, 0.0) / loops
     return times
 
 
@@ -128,11 +123,10 @@ def warm_up(
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
     """Call with `inputs` until the latency stops falling: at least `min_calls` times (never below 3) and `min_seconds`,
-    and no longer than `max_seconds` once the calls are enough.
+    no longer than `max_seconds` once the calls are enough.
 
-    Returns what it took: ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and
-    ``settled``: False if the latency was still falling at `max_seconds`. Raises ValueError if `min_calls` is negative
-    or not whole, RuntimeError if the clock stands still or runs backwards.
+    Returns ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and ``settled``:
+    False if it was still falling. ValueError for a wrong `min_calls`, RuntimeError if the clock stands still.
     """
     check_runs("min_calls", min_calls, 0)
     began = clock()
@@ -172,32 +166,31 @@ def describe_input(x: Any) -> dict[str, Any]:
     return {"input_shape": shape, "input_dtype": dtype, "batch_size": shape[0] if len(shape) > 1 else 1}
 
 
+def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
+    """Return model, input, clock, the clock's overhead in s, and whether garbage is collected, as metadata."""
+    return {
+        "model": getattr(model, "__name__", type(model).__name__),
+        **describe_input(x),
+        "timer_overhead": timer_overhead(clock, samples=101),
+        "clock": getattr(clock, "__name__", type(clock).__name__),
+        "gc_enabled": gc.isenabled(),
+    }
+
+
 def prepare(
     model: Any, x: Any, warmup_runs: int, clock: Clock, max_seconds: float = 10.0
 ) -> tuple[Call, int, dict[str, Any]]:
-    """Get a model ready for the timed line: return it as a warm function of one array, loops per measurement, and
-    metadata.
+    """Get a model ready: return it as a warm function of one array, the loops of a measurement, and metadata.
 
-    At least `warmup_runs` untimed calls, 0 for none, and `max_seconds`: see `warm_up`. Loops are 1, but below 10 µs a
-    call as many as `calibrate_loops` finds for 10 µs; without warm-up 1. The metadata: ``model``, what `describe_input`
-    says, ``warmup_runs`` (asked for), ``warmup`` (the report of `warm_up`, or None), ``loops``, ``timer_overhead`` in
-    s, ``clock``, ``gc_enabled``.
+    The warm-up makes at least `warmup_runs` calls (0: none at all) and takes at most `max_seconds`, see `warm_up`.
+    Loops are 1, but where a warm call takes less than 10 µs as many as `calibrate_loops` finds for 10 µs. The metadata:
+    `run_notes`, ``warmup_runs``, ``warmup`` (the report of `warm_up`, or None), ``loops``.
     """
     call = as_callable(model)
     warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
     too_short = warmup is not None and warmup["median"] < 10e-6
     loops = calibrate_loops(lambda: call(x), 10e-6, clock=clock) if too_short else 1
-    metadata = {
-        "model": getattr(model, "__name__", type(model).__name__),
-        **describe_input(x),
-        "warmup_runs": warmup_runs,
-        "warmup": warmup,
-        "loops": loops,
-        "timer_overhead": timer_overhead(clock, samples=101),
-        "clock": getattr(clock, "__name__", type(clock).__name__),
-        "gc_enabled": gc.isenabled(),
-    }
-    return call, loops, metadata
+    return call, loops, {**run_notes(model, x, clock), "warmup_runs": warmup_runs, "warmup": warmup, "loops": loops}
 
 
 def made_ready(
@@ -243,7 +236,7 @@ def measure_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Measure the steady latency of one model.
+    """Return the steady latency of one model, in seconds per call; the metadata says how it was measured.
 
     Parameters
     ----------
@@ -251,38 +244,21 @@ def measure_latency(
         See `as_callable`.
     inputs
         What to call it with, as it is; ``arguments(...)`` of `tinybench.rounds` for several arguments, a dictionary by
-        name for an ONNX session of several inputs. A session whose dtype differs casts within the measured time.
-    warmup_runs
-        At least so many untimed calls, more as long as the latency falls (see `warm_up`); 0 for none.
-    measurement_runs
-        Number of measurements.
+        name for an ONNX session of several inputs.
+    warmup_runs, measurement_runs
+        At least so many untimed calls, 0 for none (see `warm_up`); then so many measurements.
     clock
         Returns seconds.
     setup
-        Called before each call, outside the time: takes the input and returns what to call with, as `copy.deepcopy`
-        does for a model that changes its input.
+        Makes the input of each call, outside the time: `copy.deepcopy` for a model that changes its input.
     sync
-        Waits for a device that answers later, such as ``torch.cuda.synchronize``; within the time, after each call.
-
-    Returns
-    -------
-    BenchmarkResult
-        Seconds per call; the metadata says under which conditions (see `prepare`).
+        Waits for a device, such as ``torch.cuda.synchronize``; after each call, within the time.
 
     Raises
     ------
-    TypeError
-        If `model` cannot be called, or its call returns before the work is done: a coroutine, a generator, a future.
-    ValueError
-        If a number of runs is negative or not a whole number, `measurement_runs` is 0, the input is empty, or the model
-        changes its input.
-    RuntimeError
-        If the clock stands still or runs backwards.
-
-    Notes
-    -----
-    Contiguous measurements know only the moment: see `measure_session_latency` for a latency that holds for longer,
-    `measure_latencies` to compare models.
+    TypeError, ValueError, RuntimeError
+        For a model that cannot be called or returns before its work is done; a wrong number of runs, an empty input, or
+        one that the model changes; a clock that stands still or runs backwards.
     """
     check_runs("measurement_runs", measurement_runs, 1)
     [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
@@ -302,14 +278,9 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values)
-        in the unit of the result; ``intervals``: the order-statistic interval of each percentile for which there are
+        ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values, as
+        in RFC 3393) in the unit of the result; ``intervals``: the order-statistic interval of each percentile that has
         enough measurements; ``reasons``: for each other number, why it has none.
-
-    References
-    ----------
-    Demichelis, Chimento, "IP Packet Delay Variation Metric", RFC 3393 (2002): jitter as the difference of consecutive
-    delays.
     """
     reasons = {
         "max": "a maximum only grows with more measurements",
@@ -331,8 +302,9 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
 def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
     """Return the input of each model by name, in the order of `models`, all of one shape.
 
-    `inputs` is one input for all, or a dictionary with one for each name. Raises ValueError if there are no models,
-    names do not match, an input is empty, or the shapes differ: then the times would measure different work.
+    `inputs` is one input for all, or a dictionary with one for each name; a dictionary without any model's name is
+    itself the input. Raises ValueError if there are no models, names do not match, an input is empty, or the shapes
+    differ: then the times would measure different work.
     """
     if not isinstance(models, Mapping):
         raise TypeError(f"models is a {type(models).__name__}; pass a dictionary such as {'{'}'fp32': session{'}'}")
@@ -368,9 +340,7 @@ def ready(
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
-    """Return for each round all names in an order shuffled anew; the same seed gives the same orders, None fresh
-    ones.
-    """
+    """Return for each round all names in an order shuffled anew; the same seed gives the same, None fresh ones."""
     rng = np.random.default_rng(seed)
     shuffled = rng.permuted(np.tile(np.arange(len(names)), (rounds, 1)), axis=1)  # each row on its own
     return [[names[i] for i in order] for order in shuffled.tolist()]
@@ -399,52 +369,22 @@ def measure_latencies(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> dict[str, BenchmarkResult]:
-    """Measure models in rounds: each round times every model once, in an order shuffled anew.
+    """Return the latencies of models by name, timed in rounds that pair: each times all, in an order shuffled anew.
 
     Parameters
     ----------
-    models
-        Models by name, see `as_callable`.
-    inputs
-        One input for all, or a dictionary with one for each name; all of one shape. Any other dictionary is itself an
-        input; for several arguments see `measure_latency`.
-    warmup_runs
-        At least so many untimed calls of each model before the first round, see `warm_up`; 0 for none.
+    models, inputs
+        Models by name; one input for all or one for each name, of one shape (see `inputs_by_model`).
     measurement_runs
-        Number of rounds, or the most of them where `max_seconds` is given.
-    clock
-        Returns seconds.
+        Number of rounds; the most of them where `max_seconds` (for all, warm-up included) is given.
     mode
-        ``"as_served"``: one measurement in each round, after whatever ran before. ``"hot"``: the median of a block of
-        about 5 ms after two untimed calls, for models of very different working sets.
+        ``"as_served"``: one measurement of each model in a round. ``"hot"``: see `hot_median`.
     seed
         Seed of the orders; None for fresh ones.
     progress
-        Wraps the list of rounds that is iterated over, to show how far it is, such as ``tqdm``; what it does happens
-        between the timed lines.
-    max_seconds
-        Time for everything, warm-up included, which takes a quarter of it at most; at least one round is measured.
-    setup, sync
-        See `measure_latency`.
-
-    Returns
-    -------
-    dict of str to BenchmarkResult
-        Seconds per call by model name, in the order of `models`. Value ``i`` of every result is from round ``i``:
-        results with the same ``metadata["pairing"]`` pair. ``metadata["round_orders"]`` has the order of each round.
-
-    Raises
-    ------
-    TypeError
-        If a model cannot be called.
-    ValueError
-        If shapes differ or names do not match (see `inputs_by_model`), the mode is unknown, or as in `measure_latency`.
-    RuntimeError
-        If the clock stands still or runs backwards.
-
-    Notes
-    -----
-    Whatever ends the rounds early, a model's error or Ctrl-C, carries the complete ones as its attribute ``results``.
+        Wraps the list of rounds that is gone through, such as ``tqdm``.
+    warmup_runs, clock, max_seconds, setup, sync
+        See `measure_latency`, also for what it raises; an error or Ctrl-C has the complete rounds as ``results``.
     """
     if mode not in ("as_served", "hot"):
         raise ValueError(f"mode is {mode!r}; it must be 'as_served' or 'hot'")
@@ -461,11 +401,21 @@ def measure_latencies(
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
-    """Return when each round starts, in s since the start of the session: at a random point of its own slot of equal
-    length.
-    """
+    """Return when each round starts, in s since the session began: at a random point of its own, equally long slot."""
     rng = np.random.default_rng(seed)
     return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
+
+
+def while_in_time(
+    starts: Iterable[float], started: Sequence[float], began: float, subject: Subject, notes: dict[str, Any]
+) -> Iterator[float]:
+    """Yield starts while one more round as long as the last one would end in time; `started` is when each began."""
+    for start in starts:
+        yield start
+        now = subject.clock()
+        notes["session_seconds"] = now - began
+        if now + notes["session_seconds"] - started[-1] > subject.until:
+            return
 
 
 def measure_session_latency(
@@ -482,51 +432,34 @@ def measure_session_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Measure a latency that holds for a whole session: medians of short rounds spread over it.
+    """Return a latency that holds for a whole session: medians of short rounds spread over it (see `hot_median`).
 
     Parameters
     ----------
-    model, inputs, warmup_runs, clock, setup, sync
-        See `measure_latency`.
-    rounds
-        Number of rounds, at least 10; 10 to 30 is usual.
-    seconds
-        Length of the session; it becomes longer where the rounds alone take longer.
-    sleep
-        Waits the given seconds between rounds.
-    seed
-        Seed of the starting points, see `session_starts`.
+    rounds, seconds
+        How many rounds, at least 10, and the length of the session: longer where the rounds take longer.
+    sleep, seed
+        Waits the given seconds between rounds; seed of `session_starts`.
     max_seconds
-        Time for everything, warm-up included, where it must not become longer: then there may be fewer rounds.
-
-    Returns
-    -------
-    BenchmarkResult
-        One median for each round (see `hot_median`), in seconds per call. The latency of the session is the ``median``
-        of the result, and ``median_ci()`` its interval. ``metadata["round_starts"]`` has when each round really began.
-
-    Raises
-    ------
-    TypeError, ValueError, RuntimeError
-        As in `measure_latency`; also if there are fewer than 10 rounds, or `seconds` is not positive.
+        Time for everything, warm-up included, even if there are fewer rounds then.
+    model, inputs, warmup_runs, clock, setup, sync
+        See `measure_latency`, also for what it raises. ``metadata["round_starts"]`` has when each round began.
     """
     check_runs("rounds", rounds, 10)
     if not 0 < seconds < float("inf"):
         raise ValueError(f"seconds is {seconds}; a session has a positive length")
-    given = {"": as_input(inputs)}
+    given, notes = {"": as_input(inputs)}, {"order": "rounds spread over a session"}
     [subject] = made_ready({"": model}, given, warmup_runs, clock, setup, sync, max_seconds).values()
     began, started = clock(), list[float]()
-    notes: dict[str, Any] = {"order": "rounds spread over a session"}
+    slots = session_starts(rounds, min(seconds, subject.until - began), seed)
+    starts = while_in_time(slots, started, began, subject, notes)
     with Record({"": subject}, notes, round_starts=started) as record:
-        for start in session_starts(rounds, min(seconds, subject.until - began), seed):
+        for start in starts:
             wait = began + start - clock()
             if wait > 0:
                 sleep(wait)
             started.append(clock() - began)
             record.add("", hot_median(subject))
-            notes["session_seconds"] = clock() - began
-            if clock() + notes["session_seconds"] - started[-1] > subject.until:
-                break
     return record.results()[""]
 
 
@@ -538,48 +471,32 @@ def measure_cold_start(
     steady_calls: int = 50,
     launch: Callable[[Mapping[str, Any]], Mapping[str, float]] = run_fresh,
 ) -> dict[str, BenchmarkResult]:
-    """Measure what a new process pays until a model answers, stage by stage.
+    """Return what a new process pays until a model answers: ``import``, ``load``, ``first_call``, ``steady``, in s.
 
     Parameters
     ----------
-    factory
-        Loads and returns the model: a function, or ``"module:function"``; see `portable_factory`.
+    factory, args
+        Loads and returns the model: a function, or ``"module:function"`` (see `portable_factory`); its arguments.
     inputs
         The array to call the model with.
     repeats
-        Number of fresh processes; 6 are the least for an interval of the median.
-    args
-        Arguments for the factory, such as the path of the model; they must be picklable.
+        Number of fresh processes, one value each; 6 are the least for an interval of the median.
     steady_calls
         Calls after the first; their median is the steady state.
     launch
         Runs one cold start and returns its stages.
 
-    Returns
-    -------
-    dict of str to BenchmarkResult
-        ``import``, ``load``, ``first_call`` and ``steady``, in seconds, one value for each process.
-
     Raises
     ------
-    TypeError
-        If the factory cannot travel to a fresh process.
-    ValueError
-        If `repeats` or `steady_calls` is not a whole number of at least 1, or the input is empty.
-    RuntimeError
-        If the factory or the model fails there.
-
-    Notes
-    -----
-    The process is cold, the disk normally is not: files stay in the operating system's cache. The time Python itself
-    takes to start is not in it.
+    TypeError, ValueError, RuntimeError
+        If the factory cannot travel, a number is below 1 or the input empty, the factory or the model fails there.
     """
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)
     x = as_input(inputs)
     task = fresh_task(factory, x, args, steady_calls)
-    starts = [launch(task) for _ in range(repeats)]
     metadata = {**describe_input(x), "processes": repeats, "steady_calls": steady_calls, "disk": "cached"}
+    starts = [launch(task) for _ in range(repeats)]
     return {
         stage: BenchmarkResult("cold start", [start[stage] for start in starts], {**metadata, "stage": stage}, unit="s")
         for stage in ("import", "load", "first_call", "steady")

@@ -19,7 +19,10 @@ MODULES = Path(__file__).parents[2] / "modules"
     ("module", "cells"),
     [
         ("02_timer", ["hook", "gc-demo"]),
-        ("03_latency", ["hook", "drift-demo", "session-demo"]),
+        (
+            "03_latency",
+            ["hook", "drift-ways", "drift-demo", "drift-figure", "session-stream", "session-demo", "session-figure"],
+        ),
         ("07_comparison", ["hook", "hook-figure"]),
     ],
 )

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinybench import rounds
+from tinybench.calibration import clock_step
 from tinybench.latency import measure_latencies, measure_latency, measure_session_latency, ready
 from tinybench.rounds import arguments, cuda_sync, fed_by_name, same_content, untouched_copy
 
@@ -86,10 +86,10 @@ def test_a_real_coarse_clock_is_noticed() -> None:
 
 def test_steps_of_clocks() -> None:
     count = iter(range(10**6))
-    assert rounds.clock_step(time.perf_counter) == 0
-    assert rounds.clock_step(lambda: 0.001 * next(count)) == 0, "a clock whose readings take long is not coarse"
-    assert rounds.clock_step(lambda: 1.0, seconds=0.001) == 0
-    assert rounds.clock_step(lambda: next(count) // 50 * 1e-6) == pytest.approx(1e-6)
+    assert clock_step(time.perf_counter) == 0
+    assert clock_step(lambda: 0.001 * next(count)) == 0, "a clock whose readings take long is not coarse"
+    assert clock_step(lambda: 1.0, seconds=0.001) == 0
+    assert clock_step(lambda: next(count) // 50 * 1e-6) == pytest.approx(1e-6)
 
 
 def test_a_clock_that_stands_still_is_refused() -> None:
@@ -443,7 +443,7 @@ def test_cuda_is_waited_for_through_its_runtime(monkeypatch: pytest.MonkeyPatch)
     def nothing(name: str) -> Any:
         raise OSError(name)
 
-    monkeypatch.setattr(rounds.ctypes, "CDLL", nothing)
+    monkeypatch.setattr("tinybench.calls.ctypes.CDLL", nothing)
     with pytest.raises(RuntimeError, match=r"no CUDA runtime here .*sync=torch\.cuda\.synchronize"):
         cuda_sync()
 

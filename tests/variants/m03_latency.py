@@ -91,7 +91,6 @@ def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
         ("warm_up_reports_numpy", '''"median": medians[-1], "settled": not falling}''',
          '''"median": np.float64(medians[-1]), "settled": np.bool_(not falling)}'''),
     ],
-    "answer_warm_up": [("answer_warm_up_float", "return 50\n", "return 0.1 / 2e-3\n"), ("answer_warm_up_power", "20_000", "2e4")],
     "prepare": [
         ("prepare_by_steps", '''    warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
     too_short = warmup is not None and warmup["median"] < 10e-6
@@ -100,9 +99,15 @@ def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
     if warmup_runs > 0:
         warmup = warm_up(call, x, clock=clock, max_seconds=max_seconds, min_calls=warmup_runs)
         if warmup["median"] < 1e-5:
+            from functools import partial
+
             loops = calibrate_loops(partial(call, x), min_time=1e-5, clock=clock)
 '''),
-        ("prepare_as_list", "    return call, loops, metadata\n", "    return [call, np.int64(loops), metadata]\n"),
+        ("prepare_as_list", """    return call, loops, {**run_notes(model, x, clock), "warmup_runs": warmup_runs, "warmup": warmup, "loops": loops}
+""", """    metadata = run_notes(model, x, clock)
+    metadata.update(warmup_runs=warmup_runs, warmup=warmup, loops=np.int64(loops))
+    return [call, np.int64(loops), metadata]
+"""),
     ],
     "measure_latency": [
         ("latency_by_index", '''    [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
@@ -132,18 +137,6 @@ def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
 '''),
     ],
     "answer_tails": [("answer_tails_computed", "return 0.63", "return 1 - 0.99**100"), ("answer_tails_list", "return 368, 3688", "return np.array([368, 3688])")],
-    "inputs_by_model": [
-        ("inputs_by_steps", '''    if not (isinstance(inputs, dict) and set(inputs) & set(models)):
-        return dict.fromkeys(models, as_input(inputs))
-''', '''    if not isinstance(inputs, dict) or not any(name in inputs for name in models):
-        x = as_input(inputs)
-        return {name: x for name in models}
-'''),
-        ("inputs_by_first_shape", '''    if len(set(shapes.values())) > 1:
-''', '''    first = next(iter(shapes))
-    if any(shapes[name] != shapes[first] for name in shapes):
-'''),
-    ],
     "round_orders": [
         ("orders_by_random", "", '''
 import random
@@ -219,6 +212,5 @@ def session_starts(rounds, seconds, seed=None):
         ("cold_as_ordered", "    starts = [launch(task) for _ in range(repeats)]\n", "    starts = tuple(map(launch, [task] * repeats))\n"),
     ],
     "answer_understanding": [("answers_as_lists", "return 1.0, 0.2", "return [40 / 4000 * 100, 40 / 20_000 * 100]"),
-                             ("answers_counted", "return 100\n", "return 4 * 25.0\n"),
                              ("answers_as_array", "return 2.9, 2.0", "return np.array([2 + 900 / 1000, 2])")],
 }  # fmt: skip
