@@ -19,11 +19,12 @@ import numpy as np
 import psutil
 
 from tinybench.accuracy import measure_accuracy
-from tinybench.comparison import compare, holm
+from tinybench.comparison import compare
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
+from tinybench.optional import corrected
 from tinybench.result import BenchmarkResult, percentile_interval
 
 _TELLING_FLAGS = {
@@ -524,7 +525,7 @@ class Benchmark:
                 row["speedup_lower"], row["speedup_upper"] = found.ratio_ci
             rows.append(row)
         compared = [row for row in rows if row["p_value"] is not None]
-        for row, p in zip(compared, holm([row["p_value"] for row in compared]), strict=True):
+        for row, p in zip(compared, corrected([row["p_value"] for row in compared]), strict=True):
             row["p_value"] = p
         return rows
 

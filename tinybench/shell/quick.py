@@ -9,6 +9,7 @@ from typing import Any
 
 from tinybench.comparison import Comparison, compare
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
+from tinybench.optional import corrected
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.shell.progress import Progress
 from tinybench.table import Table
