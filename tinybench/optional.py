@@ -18,7 +18,7 @@ def from_toolbox(name: str) -> Any:
     """
     try:
         toolbox = import_module("tinybench.toolbox")
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if error.name != "tinybench.toolbox":
             raise
         return None
