@@ -79,14 +79,17 @@ def _free_places(
 ) -> dict[int, np.ndarray]:
     """Return the step from each dot to the middle of its name; those without a free place are left out."""
     steps: dict[int, np.ndarray] = {}
+    leaders: dict[int, list[Any]] = {}
     marks = np.hstack([dots - _MARKER, dots + _MARKER])
     for _ in range(4):  # the first to choose reconsider when the last are there
         before = dict(steps)
         for index in order:
             steps.pop(index, None)
+            leaders.pop(index, None)
             names = np.array([_box(dots[i] + step, sizes[i]) for i, step in steps.items()]).reshape(-1, 4)
-            led = [(dots[i], edge) for i, step in steps.items() for edge in _leader(dots, i, step, sizes[i])]
-            steps[index] = _best(dots, index, sizes[index], frame, (marks, names, lines, np.reshape(led, (-1, 2, 2))))
+            led = np.reshape([line for of_one in leaders.values() for line in of_one], (-1, 2, 2))
+            step = steps[index] = _best(dots, index, sizes[index], frame, (marks, names, lines, led))
+            leaders[index] = [(dots[index], edge) for edge in _leader(dots, index, step, sizes[index])]
         if before and all(np.array_equal(steps[i], before[i]) for i in order):
             break
     kept: dict[int, np.ndarray] = {}
