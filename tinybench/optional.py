@@ -26,6 +26,6 @@ def from_toolbox(name: str) -> Any:
 
 
 def corrected(p_values: Sequence[float]) -> list[float]:
-    """Return p values that allow for how many they are: by Holm of the toolbox, without it by Bonferroni, more strictly."""
+    """Return p values that allow for their number: by Holm if the toolbox is there, else by Bonferroni."""
     holm = from_toolbox("holm")
     return [min(1.0, len(p_values) * p) for p in p_values] if holm is None else [float(p) for p in holm(p_values)]

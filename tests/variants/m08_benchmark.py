@@ -110,9 +110,9 @@ def best_throughput(latencies):
     for row, p in zip(compared, corrected([row["p_value"] for row in compared]), strict=True):
         row["p_value"] = p
     return rows''', '''    compared = [i for i, row in enumerate(rows) if row["p_value"] is not None]
-    corrected = corrected([rows[i]["p_value"] for i in compared])
+    adjusted = corrected([rows[i]["p_value"] for i in compared])
     for place, i in enumerate(compared):
-        rows[i].update(p_value=np.float64(corrected[place]))
+        rows[i].update(p_value=np.float64(adjusted[place]))
     return tuple(rows)'''),
                        ("a list of known metrics", '''    runner = getattr(self, f"run_{metric}_benchmark", None)
     if runner is None:
