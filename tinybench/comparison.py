@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
 
-"""Is A faster than B? A ratio with its interval, a verdict, a gate against regressions, and a race that may be watched."""
+"""Is A faster than B? A ratio with its interval, a verdict, a gate against regressions, a race that may be watched."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def sentence(comparison: Comparison) -> str:
 
 
 def _more_or_less(comparison: Comparison, amount: str, less: bool) -> str:
-    """Return ``takes 41 % less time than``: of what there is less, so that nobody has to guess what 41 % faster means."""
+    """Return ``takes 41 % less time than``: of what there is less, as 41 % faster may mean two things."""
     word = "less" if less else "more"
     if comparison.metric == "throughput":
         return f"does {amount} {word} per second than"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-
 from tinybench.comparison import compare, median_ratio, sign_test
 from tinybench.result import BenchmarkResult
 from tinybench.samples import welch
@@ -98,7 +97,10 @@ def test_advice_is_in_time_or_says_that_nobody_would_wait() -> None:
     a, b = 1e-3 * rng.lognormal(0, 0.05, (2, 60))
     near = b * np.exp(0.05 * np.resize([1, -1], 60) + 2e-4)
     told = compare(latency(near, loops=1), latency(b, loops=1), paired=True).verdict
-    assert re.fullmatch(r"undecided: needs about [\d,]+ more rounds( \(about \d+ (s|min)\))?", told) or "reasonable" in told
+    assert (
+        re.fullmatch(r"undecided: needs about [\d,]+ more rounds( \(about \d+ (s|min)\))?", told)
+        or "reasonable" in told
+    )
     slow = compare(latency(1e4 * near, loops=1), latency(1e4 * b, loops=1), paired=True)
     assert re.search(r"not decidable in reasonable time, within ± \d", slow.verdict)
     assert "about" in compare(latency(a * 1.01, loops=1), latency(b, loops=1), paired=True).verdict
