@@ -104,7 +104,7 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
         told = f"(ratio {times_text(ratio)}, no finite interval, {details})" if ratio > 10 else None
         return told and f"{a} against {b} is {verdict} {told}"
     less, more = words_for(comparison.metric, comparison.unit)
-    does = "does {} times as much per second as" if comparison.metric == "throughput" else "is {} times"
+    does = "does {} times as much per second as" if comparison.metric == "throughput" else "is {} times as high as"
     if verdict == less and (ratio <= 0.1 or low < 0.01):
         value, ends = 1 / ratio, (1 / high, 1 / low)
         kind = f"{a} is {{}} times as fast as {b}" if timed else f"{b} {does} {a}"
@@ -135,9 +135,11 @@ def p_and_n(comparison: Comparison) -> tuple[str, str]:
         n += f" that count as {checks['effective_a']:.0f} + {checks['effective_b']:.0f}"
     if not comparison.measured:
         n += ", partly an estimate"
-    # that so few rounds tell little is written in the table only
+    # that so few rounds tell little is written in the table only, and so is again as how many they count
     said = [part for part in comparison.caution.split("; ") if part and "too few to see" not in part]
-    return p, "; ".join([n, *said])
+    if "effective" in "".join(checks):
+        said = [part.partition("which are ")[2] if "batches hold" in part else part for part in said]
+    return p, "; ".join([n, *filter(None, said)])
 
 
 def in_words(verdict: str, metric: str, unit: str) -> str:

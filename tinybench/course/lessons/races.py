@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.course.figures import show_figure
+from tinybench.course.figures import OKABE_ITO, show_figure
 
 FIRST_LOOK = 10  # rounds
 
@@ -49,35 +49,39 @@ def winners(races: list[np.ndarray]) -> tuple[int, int]:
     return sum(bool(p[-1] < 0.05) for p in races), sum(bool((p[FIRST_LOOK - 1 :] < 0.05).any()) for p in races)
 
 
-def show_races(races: list[np.ndarray]) -> None:
-    """Draw the p values of some races: those that would have been stopped, up to where, and the others."""
+def show_races(races: list[np.ndarray], each: int = 4) -> None:
+    """Draw the p values of some races with a winner at some look, and of some others."""
     import matplotlib.pyplot as plt
 
-    shown, figure = races[:12], plt.figure(figsize=(6.5, 3.4))
-    axes, stopped = figure.subplots(), 0
-    for p in shown:
-        looks, seen = np.arange(FIRST_LOOK, len(p) + 1), p[FIRST_LOOK - 1 :]
-        below = np.flatnonzero(seen < 0.05)
-        axes.plot(looks, seen, color="#D55E00" if len(below) else "0.65", linewidth=1.2 if len(below) else 0.8)
-        if len(below):
-            stopped += 1
-            axes.plot(looks[below[0]], seen[below[0]], "v", color="#D55E00", markersize=8)
+    begin = FIRST_LOOK - 1
+    dipped = [p for p in races if (p[begin:] < 0.05).any()][:each]
+    calm = [p for p in races if not (p[begin:] < 0.05).any()][:each]
+    figure, axes = plt.subplots(figsize=(6.5, 3.4))
+    looks = np.arange(FIRST_LOOK, len(races[0]) + 1)
+    for p in calm:
+        axes.plot(looks, p[begin:], color="0.6", linewidth=0.8)
+    for p, color in zip(dipped, OKABE_ITO, strict=False):
+        first = int(np.flatnonzero(p[begin:] < 0.05)[0])
+        axes.plot(looks, p[begin:], color=color, linewidth=1.4)
+        axes.plot(looks[first], p[begin + first], "v", color=color, markersize=9)
+    lowest = min(float(p[begin:].min()) for p in dipped + calm)
     axes.axhline(0.05, color="black", linewidth=1.2)
-    axes.annotate("0.05", (len(shown[0]), 0.05), (4, 0), textcoords="offset points", va="center")
-    axes.set(xlabel="rounds so far", ylabel="p value so far", yscale="log")
-    axes.set_ylim(min(2e-3, 0.7 * min(float(p[FIRST_LOOK - 1 :].min()) for p in shown)), 1.4)
+    axes.annotate("0.05", (looks[-1], 0.05), (4, 0), textcoords="offset points", va="center")
+    axes.set(xlabel="rounds so far", ylabel="p value so far", yscale="log", xlim=(0, looks[-1]))
+    axes.set_ylim(min(2e-3, 0.7 * lowest), 1.4)
     axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    back = sum(bool((p[FIRST_LOOK - 1 :] < 0.05).any() and p[-1] >= 0.05) for p in shown)
+    back = sum(bool(p[-1] >= 0.05) for p in dipped)
     show_figure(
         figure,
-        alt=f"{len(shown)} wandering p values over {len(shown[0])} rounds; {stopped} of them fall below 0.05 at some "
-        f"round, marked by a triangle, and {back} of these end above it.",
-        caption=f"{len(shown)} of the races. A p value wanders. {stopped} of these fell below 0.05 at some time, first "
-        f"at the triangle; {back} of them end above it.",
+        alt=f"Wandering p values over {looks[-1]} rounds: of {len(dipped)} races that fell below 0.05 at some look, "
+        f"marked by a triangle where they first did, and of {len(calm)} that never did. At the end {back} of the "
+        f"{len(dipped)} are above 0.05 again.",
+        caption=f"A p value wanders. Races with a 'winner' at some look: {len(dipped)} of them are drawn thick, with a "
+        f"triangle where one would have stopped; {back} of these end above 0.05. Grey: races that never fell below.",
         data={
-            "race": list(range(1, len(shown) + 1)),
-            "smallest p": [float(p[FIRST_LOOK - 1 :].min()) for p in shown],
-            "last p": [float(p[-1]) for p in shown],
+            "race": list(range(1, len(dipped + calm) + 1)),
+            "smallest p": [float(p[begin:].min()) for p in dipped + calm],
+            "last p": [float(p[-1]) for p in dipped + calm],
         },
     )
 
