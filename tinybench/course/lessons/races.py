@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.course.figures import OKABE_ITO, show_figure
+from tinybench.course.figures import OKABE_ITO
 
 FIRST_LOOK = 10  # rounds
 
@@ -49,8 +49,8 @@ def winners(races: list[np.ndarray]) -> tuple[int, int]:
     return sum(bool(p[-1] < 0.05) for p in races), sum(bool((p[FIRST_LOOK - 1 :] < 0.05).any()) for p in races)
 
 
-def show_races(races: list[np.ndarray], each: int = 4) -> None:
-    """Draw the p values of some races with a winner at some look, and of some others."""
+def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
+    """Return what `show_figure` takes: the p values of some races with a winner at some look, and of some others."""
     import matplotlib.pyplot as plt
 
     begin = FIRST_LOOK - 1
@@ -71,19 +71,19 @@ def show_races(races: list[np.ndarray], each: int = 4) -> None:
     axes.set_ylim(min(2e-3, 0.7 * lowest), 1.4)
     axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     back = sum(bool(p[-1] >= 0.05) for p in dipped)
-    show_figure(
-        figure,
-        alt=f"Wandering p values over {looks[-1]} rounds: of {len(dipped)} races that fell below 0.05 at some look, "
+    return {
+        "figure": figure,
+        "alt": f"Wandering p values over {looks[-1]} rounds: of {len(dipped)} races that fell below 0.05 at some look, "
         f"marked by a triangle where they first did, and of {len(calm)} that never did. At the end {back} of the "
         f"{len(dipped)} are above 0.05 again.",
-        caption=f"A p value wanders. Races with a 'winner' at some look: {len(dipped)} of them are drawn thick, with a "
-        f"triangle where one would have stopped; {back} of these end above 0.05. Grey: races that never fell below.",
-        data={
+        "caption": f"A p value wanders. Thick: {len(dipped)} of the races with a 'winner' at some look, a triangle "
+        f"where one would have stopped; {back} of these end above 0.05. Grey: races that never fell below.",
+        "data": {
             "race": list(range(1, len(dipped + calm) + 1)),
             "smallest p": [float(p[begin:].min()) for p in dipped + calm],
             "last p": [float(p[-1]) for p in dipped + calm],
         },
-    )
+    }
 
 
 def false_winners(
