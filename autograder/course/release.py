@@ -254,6 +254,8 @@ def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECO
             if points:
                 raise NotebookError(released, cell.id, f"earns {points:g} of {most:g} points untouched")
         for output in cell.node.get("outputs", []):
-            if output.output_type == "error" and output.ename != "NotImplementedError":
+            name = output.get("ename", "")
+            undrawn = name == "NameError" and cell.caption.startswith("# Figure: ")  # of what a stub did not make
+            if output.output_type == "error" and name != "NotImplementedError" and not undrawn:
                 why = f"{output.ename}: {output.evalue}; a stub's NotImplementedError should come first"
                 raise NotebookError(released, cell.id, f"fails untouched with {why}")
