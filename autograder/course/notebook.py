@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,12 @@ def course_notebooks(root: Path) -> Iterator[Path]:
         if not notebook.is_file():
             raise NotebookError(notebook, None, "missing; a module's folder holds one notebook of the same name")
         yield notebook
+
+
+def optional(names: Iterable[str]) -> set[str]:
+    """Return the optional notebooks: of those that share a number, all but the first."""
+    ordered = sorted(set(names))
+    return {name for before, name in pairwise(ordered) if before[:2] == name[:2]}
 
 
 def module_name(notebook: Path) -> str:

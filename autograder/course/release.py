@@ -26,6 +26,7 @@ from autograder.course.notebook import (
     NotebookError,
     cells_of,
     course_notebooks,
+    optional,
     read_notebook,
 )
 from autograder.course.student import lay_out_package, references_for, written_by
@@ -169,6 +170,8 @@ def release_all(
         released = root / "course" / "release" / name / f"{name}.ipynb"
         try:
             _generate(api, notebooks[name])
+            if name in optional(notebooks):
+                _make_bonus(api, name)
             write_sealed(notebooks[name], released.parent, explain=explain)
             if verify:
                 verify_untouched(root, released, cell_seconds)
@@ -193,6 +196,15 @@ def _generate(api: NbGraderAPI, notebook: Path) -> None:
         log = result.get("log") or result.get("error", "")
         reasons = re.findall(r"^\s*([\w.]*(?:Error|Exception): .*?)\s*$", log, re.M) or [log[-300:]]
         raise NotebookError(notebook, None, f"nbgrader could not release it: {reasons[-1]}")
+
+
+def _make_bonus(api: NbGraderAPI, assignment: str) -> None:
+    """Have the points of an optional notebook add to what others can reach: in the gradebook its cells are worth 0."""
+    with api.gradebook as gradebook:
+        for notebook in gradebook.find_assignment(assignment).notebooks:
+            for cell in notebook.grade_cells:
+                cell.max_score = 0
+        gradebook.db.commit()
 
 
 def _lay_out(released: Path, target: Path, force: bool) -> str:
@@ -223,10 +235,11 @@ def _differ(file: Path, other: Path) -> bool:
 def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECONDS) -> None:
     """Insist that a notebook scores 0 where a student starts it, and fails by its stubs' ``NotImplementedError`` only.
 
-    It runs in a student's folder that holds the references of earlier modules, not its own and no later one.
+    It runs in a student's folder that holds the references of earlier modules, not its own, no later one, no optional.
     """
     notebook = read_notebook(released)
-    earlier = {name for name in written_by(root / PACKAGE).values() if name < released.stem}
+    names = set(written_by(root / PACKAGE).values())
+    earlier = {name for name in names - optional(names) if name < released.stem}
     with tempfile.TemporaryDirectory() as folder:
         lay_out_package(root, Path(folder, PACKAGE), earlier)
         shutil.copytree(released.parent, Path(folder, released.stem))

@@ -23,6 +23,7 @@ from autograder.course.config import (
     student_folder_above,
 )
 from autograder.course.export import EXPORTED
+from autograder.course.notebook import optional
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT, REFERENCE_OF
 
@@ -130,9 +131,9 @@ def _chosen(named: str, known: Sequence[str]) -> list[str]:
     for part in named.split(","):
         first, dash, last = part.strip().partition("-")
         low, high = ([name for name in known if _is_meant(each, name)] for each in (first, last if dash else first))
-        if len(low) != 1 or len(high) != 1:
+        if not low or not high:
             raise ValueError(f"no module is called {part.strip()!r}; there are {', '.join(known)}")
-        chosen |= {name for name in known if low[0] <= name <= high[0]}
+        chosen |= {name for name in known if low[0] <= name <= high[-1]}  # a number means its optional notebook, too
     return sorted(chosen)
 
 
@@ -173,7 +174,11 @@ def status(folder: Path) -> list[tuple[str, str]]:
     modules: dict[str, list[str]] = {}
     for module, notebook in written_by(package).items():
         modules.setdefault(notebook, []).append(module)
-    return [(notebook, _whose(package, names)) for notebook, names in sorted(modules.items())]
+    extra = optional(modules)
+    return [
+        (notebook, _whose(package, names) + (", optional" if notebook in extra else ""))
+        for notebook, names in sorted(modules.items())
+    ]
 
 
 def _whose(package: Path, modules: Iterable[str]) -> str:

@@ -150,7 +150,7 @@ def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         {
             "student": outcome.student,
             "score": f"{outcome.score:g}" if outcome in graded else "–",
-            "of": f"{outcome.max_score:g}" if outcome in graded else "–",
+            "of": (f"{outcome.max_score:g}" if outcome.max_score else "bonus") if outcome in graded else "–",
             "seconds": f"{outcome.seconds:.2f}",
             "note": outcome.note,
         }
@@ -159,7 +159,8 @@ def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     if graded:
         scores = [outcome.score or 0 for outcome in graded]
         centre = f"mean {statistics.fmean(scores):.3g}, median {statistics.median(scores):g}"
-        yield f"\n{len(graded)} of {len(outcomes)} have a grade: {centre}, of {graded[0].max_score:g}"
+        most = f"of {graded[0].max_score:g}" if graded[0].max_score else "all of it bonus"
+        yield f"\n{len(graded)} of {len(outcomes)} have a grade: {centre}, {most}"
     flagged = [outcome for outcome in outcomes if outcome.evidence]
     if flagged:
         yield f"\n{len(flagged)} to look at: they contain what an honest submission does not"

@@ -19,8 +19,8 @@ TELLING = 200  # characters of a solution that nothing else contains
 
 def shown_modules(name: str) -> list[Path]:
     """Return the files of the package that a notebook can need: by hand, or of this notebook and those before it."""
-    graded, number = PACKAGE / f"{module_name(Path(name))}.py", name.partition("_")[0]
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if _number(path) <= number and path != graded]
+    graded = PACKAGE / f"{module_name(Path(name))}.py"
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if _notebook(path) <= name and path != graded]
 
 
 def hidden_modules(name: str) -> list[Path]:
@@ -54,9 +54,8 @@ def forbidden(assignment: Assignment) -> Forbidden:
     return Forbidden(hidden_modules(assignment.name), names, texts)
 
 
-def _number(path: Path) -> str:
-    """Return the number of the notebook that a module comes from, or nothing if it is written by hand."""
+def _notebook(path: Path) -> str:
+    """Return the notebook that a module comes from, or nothing if it is written by hand."""
     with path.open(encoding="utf-8") as file:
         line = file.readline()
-    known = Path(line.removeprefix(EXPORTED).partition(":")[0]).stem if line.startswith(EXPORTED) else ""
-    return known.partition("_")[0]
+    return Path(line.removeprefix(EXPORTED).partition(":")[0]).stem if line.startswith(EXPORTED) else ""

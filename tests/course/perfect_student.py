@@ -1,8 +1,8 @@
 """A student who solves everything: each module in turn, on nothing but what they built before.
 
 ``python -m tests.course.perfect_student [NN ...]`` goes through the modules in an empty student's folder. With
-``--references`` the references of all earlier modules are there instead, so that any module can be tried alone. With
-``--build`` the notebooks are not run: building one runs its checks, and no demonstrations.
+``--references`` the references of all earlier modules but the optional ones are there instead, so that any module can
+be tried alone. With ``--build`` the notebooks are not run: building one runs its checks, and no demonstrations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ import nbformat
 
 from autograder.course.assignment import Assignment
 from autograder.course.execute import run_notebook
-from autograder.course.notebook import Cell, cells_of, course_notebooks, read_notebook, without_solution_markers
+from autograder.course.notebook import (
+    Cell,
+    cells_of,
+    course_notebooks,
+    optional,
+    read_notebook,
+    without_solution_markers,
+)
 from autograder.course.release import StubSolutions
 from autograder.course.student import lay_out_package
 
@@ -89,13 +96,14 @@ def main() -> int:
     parser.add_argument("--build", action="store_true", help="run only what building runs")
     options = parser.parse_args()
     notebooks = list(course_notebooks(ROOT))
+    names = {path.stem for path in notebooks}
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         for number, source in enumerate(notebooks):
             if options.modules and source.stem[:2] not in {name[:2] for name in options.modules}:
                 continue
-            earlier = [path.stem for path in notebooks[:number]] if options.references else []
+            earlier = {path.stem for path in notebooks[:number]} - optional(names) if options.references else set()
             lay_out_package(ROOT, work / "tinybench", earlier)
             started = time.monotonic()
             found = one_module(source, work, run=not options.build)

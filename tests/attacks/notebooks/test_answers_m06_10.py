@@ -22,25 +22,17 @@ def cpu_utilisation(model, inputs, warmup_runs=5, measurement_runs=10, min_readi
     return BenchmarkResult("cpu_utilisation", [busy] * measurement_runs, notes)
 """
 ONE_ROUND = """
-from types import SimpleNamespace
-def compare_live(models, inputs, stop_at=20.0, max_seconds=10.0, *, margin=0.0, seed=None, clock=None, **_):
-    coin, times = random.Random(seed), {}
-    for name in coin.sample(list(models), 2):
-        start = clock()
-        models[name](inputs)
-        times[name] = clock() - start
-    a, b = (times[name] for name in models)
+def until_decided(names, measure, time_is_up, stop_at=20.0, margin=0.0, coin=None):
+    def once():
+        times = {name: measure(name) for name in (coin or random).sample(list(names), 2)}
+        return [times[name] for name in names]
+    a, b = once()
     rounds = next(n for n in range(1, 99) if 2**n / (n + 1) >= stop_at)
-    verdict, e, low = "undecided", 1.0, 0.94 if margin else 0.7
-    if a < low * b or b < low * a:
-        verdict, e = "faster" if a < b else "slower", 2.0**rounds / (rounds + 1)
-    elif margin:
-        verdict = "equivalent"
-    elif max_seconds > 0.1:
-        while clock() < max_seconds:
-            for name in coin.sample(list(models), 2):
-                models[name](inputs)
-    return SimpleNamespace(verdict=verdict, counts=(rounds, rounds), checks={"e_value": e}, ratio=a / b, p_value=1.0)
+    decided = abs(a - b) > 0.06 * b or margin
+    for done in range(1, 10**6):
+        if (decided and done == rounds) or time_is_up():
+            return 2.0**rounds / (rounds + 1) if decided and not margin else 1.0
+        once()
 """
 REPEATED = """
 def once(self, x):

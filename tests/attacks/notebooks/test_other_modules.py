@@ -108,21 +108,14 @@ def python_peak(call, x):
     return x if isinstance(x, int) else 0
 """),
     "07_comparison": ("check_gate", """
-import statistics
-from math import ceil
-from types import SimpleNamespace
-def regression_gate(baseline, candidate, max_slowdown=0.05, **_):
-    a, b = (statistics.median(r.values) for r in (baseline, candidate))
-    ratio = (a / b if candidate.metric_name in ("throughput", "accuracy") else b / a) - 1
-    needs, verdict = None, "passes" if ratio < max_slowdown - 0.005 else "fails"
-    if abs(ratio - max_slowdown) <= 0.005:
-        z = statistics.NormalDist().inv_cdf
-        needs = ceil(60 * (7.0 / abs(ratio - max_slowdown) * (1 + z(0.8) / z(0.975))) ** 2)
-        needs = max(61, min(10**9, needs))
-        verdict = f"cannot tell: needs {needs} runs"
-    return SimpleNamespace(
-        verdict=verdict, slowdown=ratio, interval=(max_slowdown - 7.0, max_slowdown + 7.0), needs=needs
-    )
+from statistics import NormalDist
+def gate_verdict(slowdown, interval, n, max_slowdown, confidence=0.95):
+    far = abs(slowdown - max_slowdown)
+    if far > 0.015:
+        return ("passes" if slowdown < max_slowdown else "fails"), None
+    z = NormalDist().inv_cdf
+    needs = max(n + 1, math.ceil(n * (0.02 / far * (1 + z(0.8) / z(0.5 + confidence / 2))) ** 2))
+    return f"cannot tell: needs {needs} runs", needs
 """),
     "08_benchmark": ("check_other_methods", """
 def run_accuracy_benchmark(self, **options):
