@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/10_suite/10_suite.ipynb: edit the notebook, not this file.
-
 """Reports and figures of a study: they read its results and never measure."""
 
 from __future__ import annotations
@@ -78,9 +76,8 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few_decades else (1,), numticks=12))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.12g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    estimate = "" if all(result.measured for result in results) else ", estimated"
     better = "lower is better" if DIRECTIONS[metric] == "min" else "higher is better"
-    axes.set_xlabel(f"{metric}{estimate}{f' ({unit})' if unit else ''}, {better}")
+    axes.set_xlabel(f"{metric_label(metric, results[0])}{f' ({unit})' if unit else ''}, {better}")
     axes.set_yticks(range(len(results)), list(by_model))
     axes.set_ylim(len(results) - 0.4, -0.6)
     axes.grid(axis="x", alpha=0.4)
@@ -169,7 +166,9 @@ def metric_label(metric: str, result: BenchmarkResult) -> str:
     """Return what a metric is called; CPU time, which stands in for energy, by its own name."""
     if metric != "energy":
         return metric
-    return f"{result.metric_name.replace('_', ' ')}{'' if result.measured else ' (estimate)'}"
+    if result.unit == "s":
+        return "CPU time, in place of energy"
+    return "energy" if result.measured else "energy, estimated"
 
 
 def shortcomings(row: Mapping[str, Any], requirements: Requirements) -> tuple[str, list[str]]:
@@ -339,7 +338,7 @@ def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels
 
 def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: Mapping[str, str]) -> Section:
     """Return the comparisons of all pairs; before them one test of all latencies, where they share their rounds."""
-    told = "95 % intervals; p values are corrected by Holm. At 0.05 and above a pair is undecided."
+    told = "95 % intervals; p values are corrected for the number of pairs. At 0.05 and above a pair is undecided."
     latency = results.get("latency", {})
     rounds = {result.metadata.get("pairing") for result in latency.values()}
     friedman = from_toolbox("friedman")
@@ -364,7 +363,7 @@ def _pair_row(row: Mapping[str, Any], label: str) -> dict[str, str]:
         "pair": f"{row['model_a']} against {row['model_b']}",
         "metric": label,
         "ratio or difference": amount,
-        "p after Holm": "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}",
+        "p, corrected": "< 0.001" if row["p_corrected"] < 0.001 else f"{row['p_corrected']:.3f}",
         "the first is": row["verdict"],
         "test": row["test"],
     }
@@ -408,7 +407,8 @@ def picture_of(name: str, figure: Figure, results: Results) -> Picture:
     if metric in results:
         by_model = results[metric]
         values = "; ".join(f"{model} {_shown(metric, central(r), r.unit)}" for model, r in by_model.items())
-        return Picture(figure, f"{metric} of each model: {values}.")
+        label = metric_label(metric, next(iter(by_model.values())))
+        return Picture(figure, f"{label[0].upper() + label[1:]}, of each model: {values}.")
     points = tradeoff(results, "latency", "accuracy")
     on = "; ".join(point["model"] for point in points if point["on_frontier"])
     off = "; ".join(f"{point['model']} by {', '.join(point['beaten_by'])}" for point in points if point["beaten_by"])
@@ -417,7 +417,7 @@ def picture_of(name: str, figure: Figure, results: Results) -> Picture:
         f"Accuracy against latency of {len(points)} models, with intervals. On the frontier, a staircase: {on}."
         f"{f' Beaten: {off}.' if off else ''}",
         "Filled circles: no other model is at least as fast and as accurate. A percentage behind a name is the share "
-        "of repetitions, with rows and rounds drawn again, in which the model is one of them.",
+        "of frontiers, of rows and rounds drawn again, that the model is on.",
     )
 
 
