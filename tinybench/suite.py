@@ -22,26 +22,20 @@ from tinybench.benchmark import Benchmark, system_info
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
 from tinybench.optional import corrected
+from tinybench.pages import Section, markdown_page, page
 from tinybench.pairs import compare_pair
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
+from tinybench.pictures import draw_frontier, metric_label, picture_of, plot_metric, tradeoff
 from tinybench.report import (
-    Section,
     best_section,
     conditions_section,
     decision_sentence,
-    draw_frontier,
-    markdown_page,
-    metric_label,
     metric_section,
     models_section,
-    page,
     pairs_section,
-    picture_of,
-    plot_metric,
     requirements_section,
     shortcomings,
     study_warnings,
-    tradeoff,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.table import csv_text

@@ -135,7 +135,7 @@ def test_figures(study: BenchmarkSuite, tmp_path: Path) -> None:
     figures = study.plot_results(save_plots=False)
     assert set(figures) == set(study.results)
     assert "lower is better" in figures["latency"].axes[0].get_xlabel()
-    assert figures["energy"].axes[0].get_xlabel().startswith("CPU time, in place of energy (")  # seconds are no energy
+    assert figures["energy"].axes[0].get_xlabel().startswith("energy, estimated (mJ)")
     study.plot_pareto_frontier("latency", "throughput", save_plots=False)
     assert {path.name for path in study.output_dir.iterdir()} == before
 
@@ -154,7 +154,7 @@ def test_report_says_what_a_reader_needs(study: BenchmarkSuite) -> None:
     headings = re.findall("^## (.*)$", text, re.M)
     assert re.search(r"^\*\*Take .*\*\*$", text, re.M), "one sentence to act on"
     assert {"Requirements", "The models", "Best in each dimension", "Latency"} <= set(headings)
-    assert {"Energy (estimate)", "Comparisons", "Conditions"} <= set(headings)
+    assert {"Energy, estimated", "Comparisons", "Conditions"} <= set(headings)
     assert "bayes | no | accuracy_min is 0.9, the model has 0.8" in text
     assert "<b>&bold" in text
     for picture in re.findall(r"\]\((\S+)\)", text):
