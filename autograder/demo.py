@@ -167,7 +167,7 @@ def benchmark_a_model(out: Path) -> None:
 
     from tinybench.latency import measure_latencies
     from tinybench.onnx import new_session
-    from tinybench.report import plot_metric
+    from tinybench.pictures import plot_metric
     from tinybench.shell.quick import comparison_table
 
     with _step("tinybench at work: one digits network in scikit-learn and in ONNX Runtime"):

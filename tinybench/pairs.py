@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/10_suite/10_suite.ipynb: edit the notebook, not this file.
-
 """Two results of one metric compared by the test that fits them."""
 
 from __future__ import annotations

@@ -22,25 +22,20 @@ from tinybench.benchmark import Benchmark, system_info
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
 from tinybench.optional import corrected
+from tinybench.pages import Section, markdown_page, page
 from tinybench.pairs import compare_pair
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
+from tinybench.pictures import draw_frontier, metric_label, picture_of, plot_metric, tradeoff
 from tinybench.report import (
     best_section,
     conditions_section,
     decision_sentence,
-    draw_frontier,
-    markdown_page,
-    metric_label,
     metric_section,
     models_section,
-    page,
     pairs_section,
-    picture_of,
-    plot_metric,
     requirements_section,
     shortcomings,
     study_warnings,
-    tradeoff,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.table import csv_text
@@ -48,22 +43,16 @@ from tinybench.table import csv_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tinybench.report import Section
-
 Results = dict[str, dict[str, BenchmarkResult]]
 _METRICS = ("latency", "throughput", "accuracy", "memory", "energy")
 _LATENCY_PARTS = 5
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8 so that at every moment either the old or the new file is there, complete.
+    """Write a text to a file, in UTF-8, so that at every moment the old or the new file is there, complete.
 
-    Parameters
-    ----------
-    path
-        The file; its folder is made where it is missing. OSError, with what to do, if it cannot be written.
-    text
-        Its content.
+    Its folder is made where it is missing. OSError, with the path and what to do (choose another output_dir), if it
+    cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -82,14 +71,10 @@ def write_text(path: Path, text: str) -> None:
 def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
     """Return the parts of one measurement as one result with all values in order.
 
-    Metadata and ``confidence`` are the first part's; where there are ``round_orders`` they are joined, and where there
-    is a ``pairing`` it becomes a digest of the parts' pairings: results merged from the same rounds have the same one.
+    Metadata and ``confidence`` are the first part's. Where there are ``round_orders`` they are joined; where there is
+    a ``pairing`` it becomes a digest of all parts' pairings, the same for results merged from the same rounds.
 
-    Parameters
-    ----------
-    parts
-        Results of one metric and model, in order. ValueError if there is none, or metric, unit or processor
-        (``metadata["system"]["cpu"]``) differ.
+    Raises ValueError if there is no part, or metric, unit or processor (``metadata["system"]["cpu"]``) differ.
     """
     if not parts:
         raise ValueError("no parts to merge; a result has at least one")
@@ -108,14 +93,9 @@ def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
 
 
 def run_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row for each measurement.
+    """Return one row for each measurement of results by metric and model.
 
     ``metric``, ``model``, ``run`` (from 0), ``value`` (unrounded, in ``unit``), ``unit``, ``measured``.
-
-    Parameters
-    ----------
-    results
-        Results by metric and model.
     """
     return [
         {"metric": m, "model": name, "run": run, "value": value, "unit": result.unit, "measured": result.measured}
@@ -126,16 +106,11 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def summary_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row for each metric and model.
+    """Return one row for each result.
 
     ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``, ``min_val``, ``max_val``;
-    then ``value`` (see `tinybench.pareto.central`) with ``lower`` and ``upper`` (see `tinybench.pareto.interval`), and
-    ``interval``: ``"Wilson"``, ``"median"``, or ``"range"`` below 6 measurements.
-
-    Parameters
-    ----------
-    results
-        Results by metric and model.
+    then ``value`` (by `central`) with ``lower`` and ``upper`` (by `interval`), and ``interval``: ``"Wilson"``,
+    ``"median"``, or ``"range"`` below 6 measurements.
     """
     rows = []
     for metric, by_model in results.items():
@@ -151,21 +126,16 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 def comparison_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and pair of models that can be tested.
 
-    What `compare_pair` returns, and ``p_holm``: corrected over the tested pairs of the metric. Where it is not below
-    0.05, the ``verdict`` is ``"undecided"``.
-
-    Parameters
-    ----------
-    results
-        Results by metric and model.
+    What `compare_pair` returns, and ``p_corrected``: `corrected` over the tested pairs of the metric. Where it is not
+    below 0.05, the ``verdict`` is ``"undecided"``.
     """
     rows = []
     for metric, by_model in results.items():
         pairs = [compare_pair(metric, (a, b), by_model[a], by_model[b]) for a, b in combinations(by_model, 2)]
         tested = [pair for pair in pairs if pair is not None]
-        for row, p_holm in zip(tested, corrected([row["p"] for row in tested]), strict=True):
-            verdict = row["verdict"] if p_holm < 0.05 else "undecided"
-            rows.append({**row, "p_holm": p_holm, "verdict": verdict})
+        for row, p_corrected in zip(tested, corrected([row["p"] for row in tested]), strict=True):
+            verdict = row["verdict"] if p_corrected < 0.05 else "undecided"
+            rows.append({**row, "p_corrected": p_corrected, "verdict": verdict})
     return rows
 
 
@@ -174,13 +144,8 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
 
     ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
     `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's.
-    Where some models are measured and others estimated, the measured ones alone compete; what was not
-    `tinybench.pareto.seen` never does.
-
-    Parameters
-    ----------
-    results
-        Results by metric and model; `tinybench.pareto.DIRECTIONS` says which way is better.
+    `DIRECTIONS` says which way is better. Where some models are measured and others estimated, the measured ones alone
+    compete.
     """
     results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
@@ -391,25 +356,11 @@ class BenchmarkSuite:
 
     @keeping
     def run_full_benchmark(self, resume: bool = False) -> Results:
-        """Measure everything, piece by piece, and write each piece when it is done.
+        """Measure everything, write each piece when it is done and the tables at the end, and return what `load` does.
 
-        Parameters
-        ----------
-        resume
-            Keep the pieces of an interrupted run of the same study and measure the missing ones. Otherwise earlier
-            pieces move to ``measurements.1`` (2, 3 …), nothing is deleted.
-
-        Returns
-        -------
-        dict
-            ``{metric: {model: BenchmarkResult}}``; also written as tables, see `write_tables`.
-
-        Raises
-        ------
-        ValueError
-            If `resume` meets the pieces of another study; the message says what differs.
-        OSError
-            If the folder cannot be written.
+        With `resume`, pieces of an interrupted run of the same study stay and only missing ones are measured; otherwise
+        earlier pieces move to ``measurements.1`` (2, 3 …), and nothing is deleted. Raises ValueError if `resume` meets
+        another study (the message says what differs), OSError if the folder cannot be written.
         """
         folder = self.output_dir / "measurements"
         plan_file = folder / "plan.json"
@@ -440,13 +391,9 @@ class BenchmarkSuite:
             )
 
     def load(self) -> Results:
-        """Return what has been measured so far, also by a run that was killed.
+        """Return what has been measured so far, also by a run that was killed: ``{metric: {model: BenchmarkResult}}``.
 
-        Returns
-        -------
-        dict
-            ``{metric: {model: BenchmarkResult}}``, the parts of a metric merged; latency first, then throughput,
-            accuracy, memory and energy; no metric that has not been measured.
+        The parts of a metric are merged; the order is that of `_METRICS`, without those that have not been measured.
         """
         parts: dict[str, dict[str, list[BenchmarkResult]]] = {metric: {} for metric in _METRICS}
         for piece in self.pieces():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tinybench import report, suite
+from tinybench import pages, pictures, report, suite
+from tinybench.benchmark import Benchmark
 from tinybench.energy import CpuTimeMeter
 from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
@@ -39,7 +41,7 @@ def test_report_claims_only_what_it_has() -> None:
     results["memory"]["slow"] = results["memory"]["quick"]
     assert [row["memory_mb"] for row in suite.dashboard_rows(results)] == [None, None]
     assert "memory" not in suite.best_by_dimension(results)
-    figure = report.plot_metric("memory", results["memory"])
+    figure = pictures.plot_metric("memory", results["memory"])
     assert [text.get_text() for text in figure.axes[0].texts] == ["not seen", "not seen"]
     told = report.study_warnings(results, suite.comparison_rows(results), list(results))
     assert len(told) == 1
@@ -105,9 +107,34 @@ def test_one_sentence_to_act_on(models: Any, limits: Any, said: str) -> None:
 
 def test_who_is_beaten_by_whom() -> None:
     results = studied(quick=(0.001, ROWS < 380), copy=(0.16, ROWS < 380), best=(0.01, ROWS < 399))
-    points = {point["model"]: point for point in report.tradeoff(results, "latency", "accuracy")}
+    points = {point["model"]: point for point in pictures.tradeoff(results, "latency", "accuracy")}
     assert [(points[n]["on_frontier"], points[n]["probability"]) for n in points] == [(True, 1), (False, 0), (True, 1)]
     assert points["copy"]["beaten_by"] == ["quick, right on the same rows", "best"]
+
+
+def test_seconds_are_called_cpu_time_and_not_energy() -> None:
+    guess = BenchmarkResult("cpu_time", [2e-6, 3e-6], {"measured": False}, unit="s")
+    figure = pictures.plot_metric("energy", {"a": guess})
+    assert figure.axes[0].get_xlabel() == "CPU time, in place of energy (µs), lower is better"
+    assert pictures.picture_of("benchmark_energy.png", figure, {"energy": {"a": guess}}).alt.startswith(
+        "CPU time, in place of"
+    )
+
+
+def test_without_the_toolbox_p_values_are_corrected_by_bonferroni(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = np.random.default_rng(0).lognormal(0, 0.1, 30)
+    times = {name: timed((base * by).tolist()) for name, by in (("a", 1.0), ("b", 1.2), ("c", 1.4))}
+    for result in times.values():
+        result.metadata["pairing"] = "one"
+    by_holm = suite.comparison_rows({"latency": times})
+    monkeypatch.setitem(sys.modules, "tinybench.toolbox", None)
+    rows = suite.comparison_rows({"latency": times})
+    assert [row["p_corrected"] for row in rows] == pytest.approx([min(1, 3 * row["p"]) for row in rows])
+    assert [row["verdict"] for row in rows] == [row["verdict"] for row in by_holm] == ["faster"] * 3
+    assert "Friedman" not in report.pairs_section(rows, {"latency": times}, {"latency": "latency"}).text
+    bench = Benchmark(dict.fromkeys(times), progress=None)
+    bench.results["latency"] = times
+    assert [row["p_value"] for row in bench.compare_models()[1:]] == pytest.approx([2 * 2 / 2**30] * 2)
 
 
 def test_one_test_of_all_models_in_the_same_rounds() -> None:
@@ -198,14 +225,14 @@ def test_rounds_that_an_error_carries_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_page_of_ones_own() -> None:
-    figure = report.plot_metric("latency", studied(a=(0.001, ROWS < 380))["latency"])
-    sections = [report.Section("Table <1>", "Text & more.", [{"model": "<b>", "value": "1"}], ["placed"])]
-    pictures = {name: report.Picture(figure, f"what {name} shows") for name in ("first", "placed")}
-    text = report.page("A <study>", "Take none & wait.", pictures, sections, ["Busy < machine."])
+    figure = pictures.plot_metric("latency", studied(a=(0.001, ROWS < 380))["latency"])
+    sections = [pages.Section("Table <1>", "Text & more.", [{"model": "<b>", "value": "1"}], ["placed"])]
+    drawn = {name: pages.Picture(figure, f"what {name} shows") for name in ("first", "placed")}
+    text = pages.page("A <study>", "Take none & wait.", drawn, sections, ["Busy < machine."])
     order = ["<h1>A &lt;study&gt;</h1>", "Take none &amp; wait.", "Busy &lt; machine.", 'alt="what first shows"']
     order += ["<h2>Table &lt;1&gt;</h2>", "&lt;b&gt;", 'alt="what placed shows"']
     places = [text.index(part) for part in order]
     assert places == sorted(places)
-    assert 'class="warnings"' not in report.page("A", "B", {}, [])
-    written = report.markdown_page("A", "B", pictures, sections, ["Busy."])
+    assert 'class="warnings"' not in pages.page("A", "B", {}, [])
+    written = pages.markdown_page("A", "B", drawn, sections, ["Busy."])
     assert written.index("**B**") < written.index("- Busy.") < written.index("(first)") < written.index("(placed)")

@@ -32,7 +32,7 @@ TABLES = {
     "benchmark_runs.csv": "metric model run value unit measured",
     "benchmark_summary.csv": "metric model unit measured count mean std median min_val max_val value lower upper interval",
     "comparisons.csv": "metric model_a model_b unit ratio ratio_lower ratio_upper difference difference_lower "
-    "difference_upper p cohens_d paired test verdict p_holm",
+    "difference_upper p cohens_d paired test verdict p_corrected",
     "benchmark_dashboard.csv": "model latency_ms latency_p95_ms throughput_qps accuracy memory_mb energy_mj energy_measured",
 }
 
@@ -135,7 +135,7 @@ def test_figures(study: BenchmarkSuite, tmp_path: Path) -> None:
     figures = study.plot_results(save_plots=False)
     assert set(figures) == set(study.results)
     assert "lower is better" in figures["latency"].axes[0].get_xlabel()
-    assert "estimated" in figures["energy"].axes[0].get_xlabel()
+    assert figures["energy"].axes[0].get_xlabel().startswith("energy, estimated (mJ)")
     study.plot_pareto_frontier("latency", "throughput", save_plots=False)
     assert {path.name for path in study.output_dir.iterdir()} == before
 
@@ -154,7 +154,7 @@ def test_report_says_what_a_reader_needs(study: BenchmarkSuite) -> None:
     headings = re.findall("^## (.*)$", text, re.M)
     assert re.search(r"^\*\*Take .*\*\*$", text, re.M), "one sentence to act on"
     assert {"Requirements", "The models", "Best in each dimension", "Latency"} <= set(headings)
-    assert {"Energy (estimate)", "Comparisons", "Conditions"} <= set(headings)
+    assert {"Energy, estimated", "Comparisons", "Conditions"} <= set(headings)
     assert "bayes | no | accuracy_min is 0.9, the model has 0.8" in text
     assert "<b>&bold" in text
     for picture in re.findall(r"\]\((\S+)\)", text):
@@ -296,4 +296,4 @@ def test_tables_of_any_results(values: dict[str, dict[str, list[float]]]) -> Non
         assert row["value"] == (max if DIRECTIONS[metric] == "max" else min)(medians.values())
         assert row["model"] not in row["tied"]
     for row in suite.comparison_rows(results):
-        assert row["p"] <= row["p_holm"] <= 1
+        assert row["p"] <= row["p_corrected"] <= 1

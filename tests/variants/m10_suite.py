@@ -107,7 +107,7 @@ def comparison_rows(results):
                 if row:
                     found.append(dict(row))
         for row, p in zip(found, corrected([row["p"] for row in found])):
-            row["p_holm"] = np.float64(p)
+            row["p_corrected"] = np.float64(p)
             if p >= 0.05:
                 row["verdict"] = "undecided"
         return found
@@ -129,11 +129,6 @@ def comparison_rows(results):
         tied = sorted(tied)
 '''),
                           ("a tuple of ties", '"tied": tied}', '"tied": tuple(tied)}')],
-    "dashboard_rows": [("NumPy and a loop", '''        return (central(result) if metric == "accuracy" else result.percentile(q)) / factor
-''', '''        if metric == "accuracy":
-            return central(result)
-        return np.percentile(result.values, q) / factor
-''')],
     "method_run": [("pieces in a loop of its own", '''    for piece in self._each([piece for piece in self.pieces() if not (folder / f"{piece}.json").is_file()]):
         measured = {name: result.to_dict() for name, result in self._measure(piece).items()}
         write_text(folder / f"{piece}.json", json.dumps(measured))

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tinybench.pages import Picture, Section, page
 from tinybench.pareto import LATENCY_ACCURACY
-from tinybench.report import Picture, Section, draw_frontier, page
+from tinybench.pictures import draw_frontier
 from tinybench.study import TradeoffStudy
 from tinybench.suite import write_text
 
