@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.labels import label_points
 from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, row_name, staircase
 from tinybench.result import BenchmarkResult, scale_unit
 
@@ -87,7 +87,7 @@ def plot_pareto_frontier(
             x, y = values[chosen].T
             drawn = axes.errorbar(
                 x, y, xerr=errors[0][:, chosen], yerr=errors[1][:, chosen], fmt=marker, markersize=8,
-                markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.6, ecolor="0.45", elinewidth=1.1,
+                markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.6, ecolor="0.6", elinewidth=1,
                 capsize=3, label=name, zorder=4 if marker == "o" else 3,  # the frontier is never hidden
             )  # fmt: skip
             handles.append(drawn)
@@ -105,8 +105,11 @@ def plot_pareto_frontier(
     handles += axes.plot(*zip(*border, strict=True), "--", color="black", linewidth=1.3, label="border", zorder=2)
     axes.set(xlim=limits[0], ylim=limits[1])
     figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=10, frameon=False)
-    order = [*np.flatnonzero(on_frontier), *np.flatnonzero(~on_frontier)]
-    _place_labels(figure, axes, values, ends, border, [(int(i), names[i]) for i in order])
+    bars = [
+        np.stack([np.where(np.arange(2) == k, ends[k][:, [side]], values) for side in (0, 1)], axis=1) for k in (0, 1)
+    ]
+    lines = np.vstack([*bars, list(pairwise(border))])
+    label_points(axes, values, names, lines=lines, first=[int(i) for i in np.flatnonzero(on_frontier)])
     return figure
 
 
@@ -133,58 +136,3 @@ def _readable_log_axis(axes: Axes, axis: str) -> None:
     ticks.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 150 * low else (1,), numticks=12))
     ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ticks.set_minor_formatter(NullFormatter())
-
-
-def _place_labels(
-    figure: Figure,
-    axes: Axes,
-    values: np.ndarray,
-    ends: np.ndarray,
-    border: Sequence[tuple[float, float]],
-    labels: Sequence[tuple[int, str]],
-) -> None:
-    """Write each label at the nearest place where it covers no marker, no other label, and few lines."""
-    from matplotlib.text import Text
-    from matplotlib.transforms import Bbox
-
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # from here on nothing may move
-    frame, pixels = axes.get_window_extent(), axes.transData.transform
-    dots = pixels(values)
-    taken = [Bbox.from_extents(x - 7, y - 7, x + 7, y + 7) for x, y in dots]
-    corners = pixels(np.array(border))
-    lines = [Bbox([a, b]) for a, b in pairwise(corners)]
-    for k in (0, 1):  # error bars
-        low, high = values.copy(), values.copy()
-        low[:, k], high[:, k] = ends[k].T
-        lines += [Bbox([a, b]) for a, b in zip(pixels(low), pixels(high), strict=True)]
-    turns = np.deg2rad([35, 145, -35, -145, 90, -90, 0, 180, 62, 118, -62, -118])
-    for index, name in labels:
-        text = axes.annotate(
-            name, values[index], (0, 0), textcoords="offset points", fontsize=10, ha="center", va="center", zorder=6,
-            bbox={"boxstyle": "square,pad=0", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
-        )  # fmt: skip
-        text.set_in_layout(False)
-        box = Text.get_window_extent(text)  # of the words, without the leading line
-        best: tuple[float, float, float] | None = None
-        for gap in (5, 10, 18, 28, 40, 55, 75, 100):
-            for turn in turns:
-                dx = np.cos(turn) * (gap + 7 + box.width / 2)
-                dy = np.sin(turn) * (gap + 7 + box.height / 2)
-                x, y = dots[index] + (dx, dy)
-                place = Bbox.from_bounds(x - box.width / 2 - 1, y - box.height / 2, box.width + 2, box.height)
-                inside = frame.x0 <= place.x0 and place.x1 <= frame.x1 and frame.y0 <= place.y0 and place.y1 <= frame.y1
-                if inside and not any(place.overlaps(other) for other in taken):
-                    cost = gap + 25 * sum(place.overlaps(line) for line in lines)
-                    best = min(best or (math.inf, 0, 0), (cost, dx, dy))
-        if best is None:
-            text.remove()
-            continue
-        text.set_position((best[1] * 72 / figure.dpi, best[2] * 72 / figure.dpi))
-        step = np.array(best[1:])
-        step *= 1 - min(np.array([box.width, box.height]) / 2 / np.maximum(abs(step), 1e-9))  # to the edge of the words
-        if math.hypot(*step) >= 24:  # a leading line, which passes beneath all words
-            ends_at = axes.transData.inverted().transform([dots[index], dots[index] + step])
-            axes.plot(*ends_at.T, "-", color="0.4", linewidth=0.8, zorder=2.5)
-        x, y = dots[index] + best[1:]
-        taken.append(Bbox.from_bounds(x - box.width / 2, y - box.height / 2, box.width, box.height))
