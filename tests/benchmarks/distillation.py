@@ -68,7 +68,9 @@ def page(found: dict[tuple[str, int, str], list[float]], seeds: int) -> str:
             continue
         told = "–"
         if how != "labels":
-            gain = BenchmarkResult("gain", [100 * (a - b) for a, b in zip(shares, found[case, units, "labels"], strict=True)])
+            gain = BenchmarkResult(
+                "gain", [100 * (a - b) for a, b in zip(shares, found[case, units, "labels"], strict=True)]
+            )
             told = f"{gain.mean:+.1f} ({gain.ci_lower:+.1f} to {gain.ci_upper:+.1f})".replace("-", "−")
         teacher = float(np.mean(found[case, 0, "teacher"]))
         rows.append({"labels": case, "units": str(units), "taught": how, "accuracy (%)": f"{100 * np.mean(shares):.1f}",

@@ -44,10 +44,10 @@ def opened(content: Any) -> Any:
     from onnxruntime import InferenceSession
 
     if not isinstance(content, bytes):
-        raise AssertionError(f"bytes expected, got {type(content).__name__}: of a graph SerializeToString(), of a file read_bytes()")
+        kind = type(content).__name__
+        raise AssertionError(f"bytes expected, got {kind}: SerializeToString() of a graph, read_bytes() of a file")
     try:
         return InferenceSession(content)
     except Exception as error:
-        raise AssertionError(
-            f"ONNX Runtime cannot read your bytes ({type(error).__name__}): they are a pickle, or a file that is not whole"
-        ) from None
+        why = f"ONNX Runtime cannot read your bytes ({type(error).__name__})"
+        raise AssertionError(f"{why}: is it a pickle, or a file that is not whole?") from None
