@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinybench.accuracy import balanced_accuracy, mcnemar, measure_accuracy, parity
     from tinybench.benchmark import Benchmark, system_info
-    from tinybench.comparison import Comparison, compare, compare_all, compare_live, regression_gate
+    from tinybench.comparison import Comparison, Gate, compare, compare_live, regression_gate
     from tinybench.compress import low_rank, prune_units, prune_weights
     from tinybench.energy import best_meter, measure_energy
-    from tinybench.gate import Gate
     from tinybench.latency import (
         latency_summary,
         measure_cold_start,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from tinybench.study import tradeoff_study
     from tinybench.suite import BenchmarkSuite
     from tinybench.timer import precise_timer
+    from tinybench.toolbox import compare_all
 
 __version__ = "0.1.0"
 
@@ -77,10 +77,9 @@ __all__ = [
 _HOMES = {
     "accuracy": ("balanced_accuracy", "mcnemar", "measure_accuracy", "parity"),
     "benchmark": ("Benchmark", "system_info"),
-    "comparison": ("Comparison", "compare", "compare_all", "compare_live", "regression_gate"),
+    "comparison": ("Comparison", "Gate", "compare", "compare_live", "regression_gate"),
     "compress": ("low_rank", "prune_units", "prune_weights"),
     "energy": ("best_meter", "measure_energy"),
-    "gate": ("Gate",),
     "latency": (
         "latency_summary",
         "measure_cold_start",
@@ -97,6 +96,7 @@ _HOMES = {
     "study": ("tradeoff_study",),
     "suite": ("BenchmarkSuite",),
     "timer": ("precise_timer",),
+    "toolbox": ("compare_all",),
     "shell.magic": ("load_ipython_extension",),
 }
 

@@ -19,11 +19,12 @@ import numpy as np
 import psutil
 
 from tinybench.accuracy import measure_accuracy
-from tinybench.comparison import compare, holm
+from tinybench.comparison import compare
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
+from tinybench.optional import corrected
 from tinybench.result import BenchmarkResult, percentile_interval
 
 _TELLING_FLAGS = {
@@ -50,11 +51,10 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def cpu_info(text: str) -> dict[str, Any]:
-    """Return what decides the speed of inference, from the text of ``/proc/cpuinfo``; that text may be empty, as on
-    systems other than Linux.
+    """Return ``model``, the processor's name ("unknown" where there is none), and ``flags``, the instruction sets of
+    `_TELLING_FLAGS` that it has, by the names and in the order there.
 
-    ``model``: the processor's name, ``"unknown"`` where it has none. ``flags``: names of the instruction sets that
-    matter, in the order AVX2, AVX-512, VNNI, AMX, NEON, SVE.
+    `text` is that of ``/proc/cpuinfo``, of which the first core counts; it may be empty, as on other systems.
     """
     fields: dict[str, str] = {}
     for line in text.splitlines():
@@ -251,12 +251,13 @@ def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence
 
 
 def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
-    """Return the throughput in ``rows/s`` at the batch size of the highest median, from seconds per call by batch size.
+    """Return the throughput in ``rows/s`` at the batch size of the highest median, one value for each measurement.
 
-    One value for each measurement; ``confidence`` is what `confidence_of_choice` says. The metadata is that of the
-    latencies of this size; ``batch_size`` has the size, ``by_batch`` for each size (as text, for JSON) the medians of
-    ``throughput`` in rows per second and of ``latency`` in s. Raises ValueError if there is no batch size, or one is
-    not a positive whole number.
+    `latencies` are seconds per call, by batch size. The ``confidence`` is what `confidence_of_choice` says. The
+    metadata is that of the best size's latency, with ``batch_size``, the size, and ``by_batch``: for each size (as
+    text, for JSON) the medians of ``throughput`` in rows/s and of ``latency`` in s.
+
+    Raises ValueError if there is no batch size, or one is not a positive whole number (True is none).
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
@@ -341,24 +342,10 @@ class Benchmark:
     def run_latency_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None
     ) -> dict[str, BenchmarkResult]:
-        """Measure the latency of all models in shuffled rounds.
+        """Return the seconds per call of all models, by name, measured in shuffled rounds.
 
-        Parameters
-        ----------
-        input_shape
-            Shape of the random float32 input, uniform on [0, 1).
-        inputs
-            The input itself, or one for each model's name, instead of a random one.
-
-        Returns
-        -------
-        dict of str to BenchmarkResult
-            Seconds per call by model name.
-
-        Raises
-        ------
-        ValueError
-            If a number of runs is not right, or input shapes differ.
+        The input is `inputs`, or one for each model's name; else random float32 on [0, 1) of `input_shape`. Raises
+        ValueError as `measure_latencies`.
         """
         measured = measure_latencies(
             self.models,
@@ -374,26 +361,10 @@ class Benchmark:
     def run_throughput_benchmark(
         self, batch_sizes: Sequence[int] = (1, 8, 64), row_shape: Sequence[int] = (28, 28), *, rows: Any = None
     ) -> dict[str, BenchmarkResult]:
-        """Measure how many rows each model answers in a second, at its best batch size.
+        """Return how many rows a second each model answers at its best batch size, by name; see `best_throughput`.
 
-        Parameters
-        ----------
-        batch_sizes
-            Rows per call.
-        row_shape
-            Shape of one row of the random float32 input.
-        rows
-            Rows to fill the batches with instead, from the first on; at least one, repeated where there are too few.
-
-        Returns
-        -------
-        dict of str to BenchmarkResult
-            See `best_throughput`.
-
-        Raises
-        ------
-        ValueError
-            If there is no batch size, or one is not a positive whole number.
+        A batch is the first of `rows`, repeated where there are too few; else random, each row of `row_shape`. Raises
+        ValueError as `best_throughput`.
         """
         by_model: dict[str, dict[int, BenchmarkResult]] = {name: {} for name in self.models}
         for size in self._each(batch_sizes, "throughput"):
@@ -414,22 +385,9 @@ class Benchmark:
         return self._keep("throughput", {name: best_throughput(sizes) for name, sizes in by_model.items()})
 
     def run_accuracy_benchmark(self, **options: Any) -> dict[str, BenchmarkResult]:
-        """Measure the accuracy of all models on the datasets.
+        """Return the accuracies of all models, by name, one value for each dataset.
 
-        Parameters
-        ----------
-        **options
-            For `tinybench.accuracy.measure_accuracy`.
-
-        Returns
-        -------
-        dict of str to BenchmarkResult
-            Fractions by model name, one value for each dataset.
-
-        Raises
-        ------
-        ValueError
-            If there are no datasets.
+        The options are those of `measure_accuracy`. Raises ValueError without datasets; the message says what to pass.
         """
         if self.datasets is None:
             raise ValueError("accuracy needs data: Benchmark(models, datasets=[(X, y)])")
@@ -441,19 +399,9 @@ class Benchmark:
     def run_memory_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
     ) -> dict[str, BenchmarkResult]:
-        """Measure the peak memory one inference adds, native allocations included, for all models.
+        """Return the peak memory in bytes that one inference adds, native allocations included, of all models by name.
 
-        Parameters
-        ----------
-        input_shape, inputs
-            See `run_latency_benchmark`.
-        **options
-            For `tinybench.memory.measure_memory`.
-
-        Returns
-        -------
-        dict of str to BenchmarkResult
-            Bytes by model name.
+        The input is as in `run_latency_benchmark`, the same for all; the options are those of `measure_memory`.
         """
         x = self._inputs(input_shape, inputs)
         options.setdefault("measurement_runs", self.measurement_runs)
@@ -463,19 +411,9 @@ class Benchmark:
     def run_energy_benchmark(
         self, input_shape: Sequence[int] = (1, 28, 28), *, inputs: Any = None, **options: Any
     ) -> dict[str, BenchmarkResult]:
-        """Measure the energy of one inference for all models; an estimate says so in its metadata.
+        """Return the energy of one inference of all models, by name: joules, or CPU seconds without watts.
 
-        Parameters
-        ----------
-        input_shape, inputs
-            See `run_latency_benchmark`.
-        **options
-            For `tinybench.energy.measure_energy`, such as ``meter``.
-
-        Returns
-        -------
-        dict of str to BenchmarkResult
-            Joules by model name, or CPU seconds where the watts are unknown.
+        The input is as in `run_latency_benchmark`, the same for all; the options are those of `measure_energy`.
         """
         x = self._inputs(input_shape, inputs)
         options.setdefault("measurement_runs", self.measurement_runs)
@@ -483,27 +421,14 @@ class Benchmark:
         return self._keep("energy", {name: measure_energy(self.models[name], x, **options) for name in names})
 
     def compare_models(self, metric: str = "latency") -> list[dict[str, Any]]:
-        """Return one row for each model, compared with the first.
+        """Return one row for each model, compared with the first, of latency, throughput, accuracy, memory or energy.
 
-        Parameters
-        ----------
-        metric
-            ``"latency"``, ``"throughput"``, ``"accuracy"``, ``"memory"`` or ``"energy"``; measured with the
-            defaults of its method if it has not been yet.
+        ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``, ``count``; for
+        accuracy ``mean`` is the share over all rows, with Wilson's interval. Then, for latency, ``speedup`` (how many
+        times as fast as the first model), ``speedup_lower``, ``speedup_upper`` and ``p_value`` (`corrected`): None for
+        the first model, for other metrics, and for a single measurement.
 
-        Returns
-        -------
-        list of dict
-            ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``,
-            ``count``; for accuracy ``mean`` is the share over all rows, with Wilson's interval. For latency also
-            ``speedup``, ``speedup_lower``, ``speedup_upper`` (how many times as fast as the first model, with
-            interval) and ``p_value`` (after Holm): None for the first model, for other metrics, and for a single
-            measurement.
-
-        Raises
-        ------
-        ValueError
-            If the metric is unknown.
+        What has not been measured yet is measured with the defaults. Raises ValueError if the metric is unknown.
         """
         runner = getattr(self, f"run_{metric}_benchmark", None)
         if runner is None:
@@ -524,7 +449,7 @@ class Benchmark:
                 row["speedup_lower"], row["speedup_upper"] = found.ratio_ci
             rows.append(row)
         compared = [row for row in rows if row["p_value"] is not None]
-        for row, p in zip(compared, holm([row["p_value"] for row in compared]), strict=True):
+        for row, p in zip(compared, corrected([row["p_value"] for row in compared]), strict=True):
             row["p_value"] = p
         return rows
 

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
-
 """What may spoil a comparison, and what to say of it: dependent rounds, coarse clocks, suspended machines, no end."""
 
 from __future__ import annotations
@@ -105,7 +103,10 @@ def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
 
 
 def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | None = None) -> str:
-    """Return an undecided verdict with the time that its rounds take, or how close the two are if nobody would wait."""
+    """Return an undecided verdict with the time that its rounds take, or how close the two are if nobody would wait.
+
+    A number of rounds is a rough guess: beyond a hundred it has two digits.
+    """
     found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds", verdict)
     if not found or not math.isfinite(ratio_ci[1]):
         return verdict
@@ -115,9 +116,16 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
         within = 100 * max(1 - ratio_ci[0], ratio_ci[1] - 1)
         known = f", within ± {within:.2g} %" if within < 100 else ""
         return f"undecided: not decidable in reasonable time{known}"
-    if seconds is None or seconds < 10:
+    if found[2]:
+        verdict = f"undecided: needs about {two_digits(rounds):,} more rounds"
+    if seconds is None or (seconds < 10 and rounds <= 1000):
         return verdict
-    return f"{verdict} ({f'{seconds:.0f} s' if seconds < 120 else f'{seconds / 60:.0f} min'})"
+    return f"{verdict} ({f'about {seconds:.0f} s' if seconds < 120 else f'about {seconds / 60:.0f} min'})"
+
+
+def two_digits(count: float) -> int:
+    """Return a rough guess of a count as one says it: 303,205 is 300,000."""
+    return int(float(f"{count:.2g}")) if count > 100 else int(count)
 
 
 def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, margin: float) -> None:

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
 
-"""Is A faster than B? Ratios with intervals, tests, effect sizes, verdicts, and a gate against regressions."""
+"""Is A faster than B? A ratio with its interval, a verdict, a gate against regressions, and a race that may be watched."""
 
 from __future__ import annotations
 
@@ -8,48 +8,28 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from tinybench.cautions import check_live, independent_values, judged, last_start
-from tinybench.gate import HIGHER_IS_BETTER, Gate, allowed_changes, gate_answer, gate_samples
+from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.latency import ready
-from tinybench.result import BenchmarkResult, mean_and_std
+from tinybench.result import BenchmarkResult
 from tinybench.rounds import Record
 from tinybench.samples import (
     as_result,
-    average_ranks,
-    bounded_exp,
+    check_comparable,
     check_margin,
-    difference_within,
-    in_deviations,
-    measurement_conditions,
+    compare_apart,
     median_interval,
     pair_names,
     same_rounds,
+    second_opinions,
 )
-from tinybench.wording import as_fields, in_percent, in_times, mimebundle, p_and_n, short_number, span, words_for
-
-
-def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
-    """Raise ValueError if two results were not measured under the same conditions, as far as both state them.
-
-    `allow` names those of `measurement_conditions` that may differ; another name is a ValueError too.
-    """
-    first, second = measurement_conditions(a), measurement_conditions(b)
-    if unknown := set(allow) - set(first):
-        raise ValueError(f"allow names {sorted(unknown)}; there are {', '.join(first)}")
-    for name, value in first.items():
-        other = second[name]
-        if name not in allow and value is not None and other is not None and value != other:
-            raise ValueError(
-                f"{name} differs: {value!r} and {other!r}; such results do not compare. Measure both alike, "
-                f"or pass allow=[{name!r}] if the difference is meant"
-            )
+from tinybench.wording import as_fields, mimebundle, sentence
 
 
 def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
@@ -76,150 +56,11 @@ def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
     return min(1.0, 2 * float(bdtrc(more - 1, len(differences), 0.5)))
 
 
-def wilcoxon_test(differences: Sequence[float]) -> float:
-    """Return the two-sided p value of the signed-rank test, normal approximation; 1.0 if all differences are zero."""
-    kept = np.asarray([d for d in differences if d != 0])
-    n = len(kept)
-    if n == 0:
-        return 1.0
-    ranks, ties = average_ranks(np.abs(kept))
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties**3.0 - ties)) / 48
-    z = (float(ranks[kept > 0].sum()) - n * (n + 1) / 4) / math.sqrt(variance)
-    return math.erfc(abs(z) / math.sqrt(2))
-
-
-def welch_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:
-    """Return ``(t, df, p)`` of Welch's two-sided test of the means of two independent samples.
-
-    Without any scatter p is 1 for equal means and 0 otherwise. Raises ValueError if a sample has fewer than 2 values.
-    Welch, Biometrika 34 (1947).
-    """
-    from scipy.special import stdtr
-
-    if min(len(a), len(b)) < 2:
-        raise ValueError(f"{len(a)} and {len(b)} values; scatter shows from 2 values a sample on")
-    (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
-    v_a, v_b = std_a**2 / len(a), std_b**2 / len(b)
-    if v_a + v_b == 0:
-        same = mean_a == mean_b
-        return (0.0 if same else math.copysign(math.inf, mean_a - mean_b)), len(a) + len(b) - 2.0, float(same)
-    t = (mean_a - mean_b) / math.sqrt(v_a + v_b)
-    df = (v_a + v_b) ** 2 / (v_a**2 / (len(a) - 1) + v_b**2 / (len(b) - 1))
-    return t, df, 2 * float(stdtr(df, -abs(t)))
-
-
-def welch_intervals(
-    a: Sequence[float], b: Sequence[float], confidence: float = 0.95
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
-
-    The ratio's is that of the logarithms' difference: it leaves out 1 exactly when Welch's p value of the logarithms is
-    below 1 − `confidence`, and ends between 0 and infinity. It is NaN where a value is not positive.
-    """
-
-    def interval(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-        from scipy.special import stdtrit
-
-        _, df, _ = welch_test(x, y)
-        (mean_x, std_x), (mean_y, std_y) = mean_and_std(list(x)), mean_and_std(list(y))
-        half = float(stdtrit(df, 0.5 + confidence / 2)) * math.sqrt(std_x**2 / len(x) + std_y**2 / len(y))
-        return mean_x - mean_y - half, mean_x - mean_y + half
-
-    difference = interval(a, b)
-    if min(*a, *b) <= 0:
-        return difference, (math.nan, math.nan)
-    low, high = interval([math.log(x) for x in a], [math.log(y) for y in b])
-    return difference, (bounded_exp(low), bounded_exp(high))
-
-
-def permutation_test(
-    a: Sequence[float], b: Sequence[float], paired: bool = False, resamples: int = 2000, seed: int | None = 0
-) -> float:
-    """Return the two-sided p value of a permutation test of the difference of means, at least 1 / (resamples + 1).
-
-    If `paired` it flips the signs of the rounds' differences instead of shuffling all values. Phipson, Smyth (2010).
-    """
-    rng = np.random.default_rng(seed)
-    if paired:
-        differences = np.subtract(a, b)
-        size = abs(float(differences.mean()))
-        shuffled = [float(np.mean(differences * rng.choice([-1.0, 1.0], len(differences)))) for _ in range(resamples)]
-    else:
-        pool, n = np.concatenate([a, b]), len(a)
-        size = abs(float(np.mean(a) - np.mean(b)))
-        orders = (rng.permutation(pool) for _ in range(resamples))
-        shuffled = [float(order[:n].mean() - order[n:].mean()) for order in orders]
-    # rounding must not turn a tie into a smaller difference
-    as_large = sum(abs(difference) >= size * (1 - 1e-9) for difference in shuffled)
-    return (1 + as_large) / (1 + resamples)
-
-
-def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the difference of means in pooled standard deviations: 0 for none, else infinite without scatter."""
-    (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
-    freedom = len(a) + len(b) - 2
-    pooled = math.sqrt(((len(a) - 1) * std_a**2 + (len(b) - 1) * std_b**2) / max(1, freedom))
-    return in_deviations(mean_a - mean_b, pooled)
-
-
-def cohens_d_paired(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the mean difference of the rounds in standard deviations of that difference (Cohen's d_z)."""
-    return in_deviations(*mean_and_std([float(d) for d in np.subtract(a, b)]))
-
-
-def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the probability that a value of a exceeds one of b, ties counting half (Vargha, Delaney 2000)."""
-    ranks, _ = average_ranks([*a, *b])
-    return float((ranks[: len(a)].sum() / len(a) - (len(a) + 1) / 2) / len(b))
-
-
-def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult]) -> dict[str, float]:
-    """Return Friedman's rank test of two or more results of the same rounds: is any model faster than another?
-
-    Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
-    there are fewer than two results, their numbers of rounds differ, or they do not compare. Friedman, JASA 32 (1937).
-    """
-    groups = list(results.values()) if isinstance(results, Mapping) else list(results)
-    if len(groups) < 2 or len({group.count for group in groups}) > 1:
-        counts = ", ".join(str(group.count) for group in groups)
-        raise ValueError(f"Friedman's test takes two or more results of the same rounds, not {counts or 'no'} values")
-    for group in groups[1:]:
-        check_comparable(groups[0], group)
-    from scipy.special import chdtrc
-
-    k, n, tied = len(groups), groups[0].count, 0
-    sums = np.zeros(k)
-    for times in zip(*(group.values for group in groups), strict=True):
-        ranks, sizes = average_ranks(times)
-        sums += ranks
-        tied += int(np.sum(sizes**3 - sizes))
-    untied = 1 - tied / (n * (k**3 - k))
-    if untied == 0:
-        return {"chi2": 0.0, "p_value": 1.0, "df": k - 1, "w": 0.0}
-    chi2 = 12 / (n * k * (k + 1)) * float(np.sum((sums - n * (k + 1) / 2) ** 2)) / untied
-    return {"chi2": chi2, "p_value": float(chdtrc(k - 1, chi2)), "df": k - 1, "w": chi2 / (n * (k - 1))}
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's adjusted p values in the same order: the chance of any false alarm among all stays at the level.
-
-    Raises ValueError if a p value is not between 0 and 1. Holm, Scandinavian Journal of Statistics 6 (1979).
-    """
-    for index, p in enumerate(p_values):
-        if not 0 <= p <= 1:
-            raise ValueError(f"p_values[{index}] is {p}; a p value lies between 0 and 1")
-    m, adjusted, largest = len(p_values), [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(m), key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (m - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
-
-
 def runs_to_decide(n: int, half_width: float, distance: float, confidence: float = 0.95, power: float = 0.8) -> int:
     """Return how many runs in all make an interval exclude a limit, given its half-width after `n` runs.
 
-    An infinite half-width is no interval yet; `distance` is that of the estimate from the limit, `power` the
-    probability with which so many suffice if the estimate is right. At least 6 and at most 10⁹.
+    An infinite half-width is no interval yet, and takes 6; `distance` is that of the estimate from the limit, `power`
+    the probability with which so many suffice if the estimate is right. At least 6 and at most 10⁹.
     """
     from scipy.special import ndtri
 
@@ -233,11 +74,11 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
 
 
 def decide(change: float, interval: tuple[float, float], n: int, margin: float = 0.0, confidence: float = 0.95) -> str:
-    """Return the verdict on a change with its interval: ``"equivalent"``, ``"faster"``, ``"slower"``, or undecided.
+    """Return ``"equivalent"``, ``"faster"``, ``"slower"``, or ``"undecided: needs about 120 more rounds"``.
 
-    `change` is negative for less (faster), `n` the number of rounds behind it; a change from −margin to margin is
-    ``"equivalent"``, which is checked first. ``"undecided: needs about 120 more rounds"`` has the number for the
-    nearest way out: excluding 0, or fitting inside the margin.
+    `change` is negative for less (faster), `n` the number of rounds behind it. "equivalent" is asked first: all of the
+    interval from −margin to margin, if there is a margin. The number of rounds is for the nearest way out: excluding 0,
+    or fitting inside the margin; beyond a million it is ``"undecided: needs over 1,000,000 more rounds"``.
     """
     low, high = interval
     if margin > 0 and -margin <= low and high <= margin:
@@ -249,6 +90,23 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
     distance = max(abs(change), margin - abs(change))
     more = max(1, runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
     return f"undecided: needs {'about ' + format(more, ',') if more <= 10**6 else 'over 1,000,000'} more rounds"
+
+
+def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
+    """Return what common rounds say of x against y.
+
+    ``ratio`` and ``ratio_ci``: of x/y, NaN and (NaN, NaN) unless all values are positive; ``difference`` and
+    ``difference_ci``: median of x − y and its interval; ``p_value``: of the sign test. Intervals are pairs.
+    """
+    ratio, low, high = median_ratio(x, y, confidence) if min(*x, *y) > 0 else [math.nan] * 3
+    differences = [float(d) for d in np.subtract(x, y)]
+    return {
+        "ratio": ratio,
+        "ratio_ci": (low, high),
+        "difference": float(np.median(differences)),
+        "difference_ci": median_interval(differences, confidence),
+        "p_value": sign_test(x, y),
+    }
 
 
 @dataclass(frozen=True)
@@ -266,14 +124,15 @@ class Comparison:
     p_value, corrected_for
         Two-sided; corrected for so many comparisons.
     effect_size
-        Cohen's d, of the rounds' differences if `paired`.
+        Cohen's d, of the rounds' differences if `paired`; NaN where the optional toolbox is not built.
     verdict
         About a, seen from b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about time),
         ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
     confidence, margin, metric, unit, measured
         Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
     checks
-        Second opinions: p values of other tests, A12; where rounds depend on one another, how much.
+        Second opinions of the optional toolbox: p values of other tests, A12; where rounds depend on one another, how
+        much.
     caution
         What to keep in mind, such as a clock too coarse; "" for nothing.
     """
@@ -300,30 +159,8 @@ class Comparison:
     caution: str = ""
 
     def __str__(self) -> str:
-        """Return ``int8 is 41 % faster than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``.
-
-        41 % faster means 41 % less time; from twice the time on it says ``a takes 3.4 times as long as b``, and below a
-        tenth ``a is 12 times as fast as b``. Others are
-        ``a and b are equivalent within ± 2 % (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4, n = 30)`` and ``a against b
-        is undecided: needs about 80 more rounds (change −50 %, no finite interval, p = 0.25, n = 3)``.
-        """
-        change, ends, unit = in_percent(self)
-        p, n = p_and_n(self)
-        if told := in_times(self, f"{100 * self.confidence:.3g} % CI", f"{p}, {n}"):
-            return told
-        decided = self.verdict != "equivalent" and not self.verdict.startswith("undecided")
-        if decided and change < 0:  # "41 % faster" is said with a positive number
-            change, ends = -change, (-ends[1], -ends[0])
-        amount = f"{short_number(change, ends)} {unit}".rstrip()
-        interval = "no finite interval"
-        if math.isfinite(ends[1] - ends[0]):
-            interval = f"{100 * self.confidence:.3g} % CI {span(ends, unit)}"
-        if decided:
-            return f"{self.name_a} is {amount} {self.verdict} than {self.name_b} ({interval}, {p}, {n})"
-        details = f"(change {amount}, {interval}, {p}, {n})"
-        if self.verdict == "equivalent":
-            return f"{self.name_a} and {self.name_b} are equivalent within ± {100 * self.margin:.3g} % {details}"
-        return f"{self.name_a} against {self.name_b} is {self.verdict} {details}"
+        """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``."""
+        return sentence(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
@@ -369,7 +206,7 @@ def compare(
     ValueError
         If the results do not compare, do not pair, or are too few; if `margin` or `confidence` makes no sense.
     """
-    a, b = as_result(a), as_result(b)
+    a, b = _results(a, b)
     check_comparable(a, b, allow)
     check_margin(margin, confidence)
     positive = min(*a.values, *b.values) > 0
@@ -377,77 +214,83 @@ def compare(
         raise ValueError("a margin is relative, and a value at or below 0 has no ratio; use margin=0")
     paired = same_rounds(a, b) if paired is None else paired
     x, y, dependence = independent_values(a.values, b.values, paired)
-    n = min(a.count, b.count)
-    ratio, ratio_ci = math.nan, (math.nan, math.nan)
-    if paired:
-        differences = [float(d) for d in np.subtract(x, y)]
-        difference, difference_ci = float(np.median(differences)), median_interval(differences, confidence)
-        if positive:
-            ratio, *ends = median_ratio(x, y, confidence)
-            ratio_ci = (ends[0], ends[1])
-        p, effect = sign_test(x, y), cohens_d_paired(x, y)
-        logs = [float(d) for d in np.log(x) - np.log(y)] if positive else differences
-        checks = {"wilcoxon_p": wilcoxon_test(logs), "a12": vargha_delaney_a12(x, y)}
-        method = "median of paired ratios with order-statistic interval, sign test"
-    else:
-        u, v = ([math.log(d) for d in x], [math.log(d) for d in y]) if positive else (x, y)
-        p, effect = welch_test(u, v)[2], cohens_d(x, y)
-        difference = float(np.mean(x) - np.mean(y))
-        difference_ci, logs_ci = welch_intervals(x, y, confidence)
-        if positive:
-            ratio, ratio_ci = math.exp(float(np.mean(u) - np.mean(v))), logs_ci
-            difference, difference_ci = difference_within(x, y, ratio_ci)
-        checks = {"permutation_p": permutation_test(u, v), "a12": vargha_delaney_a12(x, y)}
-        method = "ratio of geometric means, Welch's test of logarithms" if positive else "Welch's test of means"
+    n, found = min(a.count, b.count), dict((compare_rounds if paired else compare_apart)(x, y, confidence))
+    (ratio, (low, high)), difference = (found["ratio"], found["ratio_ci"]), found["difference"]
     if positive:
-        verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), n, margin, confidence)
+        verdict = decide(ratio - 1, (low - 1, high - 1), n, margin, confidence)
     else:
-        verdict = decide(difference, difference_ci, n, 0.0, confidence)
+        verdict = decide(difference, found["difference_ci"], n, 0.0, confidence)
     again = partial(decide, n=n, confidence=confidence)
-    verdict, caution = judged(verdict, a, b, paired, margin, difference, ratio, ratio_ci, again)
-    found = ratio, ratio_ci, difference, difference_ci, p, effect, verdict
-    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": {**checks, **dependence}, "caution": caution}
+    verdict, caution = judged(verdict, a, b, paired, margin, difference, ratio, (low, high), again)
+    method = "median of paired ratios with order-statistic interval, sign test"
+    if not paired:
+        method = "ratio of geometric means, Welch's test of logarithms" if positive else "Welch's test of means"
     method += ", of medians of batches" if min(len(x), len(y)) < n else ""
-    about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin}
+    effect, checks = second_opinions(x, y, paired)
+    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": {**checks, **dependence}, "caution": caution}
+    about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin, **found}
     first, second = pair_names(a, b, names)
-    return Comparison(first, second, (a.count, b.count), paired, method, *found, **about)
+    return Comparison(first, second, (a.count, b.count), paired, method, effect_size=effect, verdict=verdict, **about)
 
 
-def compare_all(
-    results: Mapping[str, BenchmarkResult],
-    paired: bool | None = None,
-    margin: float = 0.0,
-    confidence: float = 0.95,
-    *,
-    allow: Collection[str] = (),
-) -> list[Comparison]:
-    """Compare all pairs of several results, with p values corrected by Holm.
+def _results(a: BenchmarkResult | Sequence[float], b: BenchmarkResult | Sequence[float]) -> list[BenchmarkResult]:
+    """Return plain measurements as results."""
+    for each in (a, b):
+        if isinstance(each, type) or callable(each):
+            raise ValueError(f"{each!r} is a model; measure first, by measure_latencies, or use compare_live")
+    return [as_result(a), as_result(b)]
 
-    Parameters
-    ----------
-    results
-        Results by name, as `measure_latencies` returns them.
-    paired, margin, confidence, allow
-        See `compare`, also for what is raised. Each interval has this coverage by itself.
 
-    Returns
-    -------
-    list of Comparison
-        One per pair, in the order of `results`. Without significance after correction the verdict is undecided.
+def gate_verdict(
+    slowdown: float, interval: tuple[float, float], n: int, max_slowdown: float, confidence: float = 0.95
+) -> tuple[str, int | None]:
+    """Return the verdict on a slowdown measured in `n` runs, and the runs in all that it needs, None if it is decided.
+
+    ``"passes"``, ``"fails"``, or ``"cannot tell: needs 120 runs"``, which is at least one run more than there are.
     """
-    if len(results) < 2:
-        raise ValueError(f"{len(results)} results; a comparison takes at least two")
-    found = [
-        compare(results[x], results[y], paired, margin, confidence, names=(x, y), allow=allow)
-        for x, y in combinations(results, 2)
-    ]
-    corrected = []
-    for comparison, p in zip(found, holm([c.p_value for c in found]), strict=True):
-        verdict = comparison.verdict
-        if p > 1 - confidence and verdict in words_for(comparison.metric, comparison.unit):
-            verdict = "undecided: not significant after correction"
-        corrected.append(replace(comparison, p_value=p, verdict=verdict, corrected_for=len(found)))
-    return corrected
+    low, high = interval
+    if high <= max_slowdown:
+        return "passes", None
+    if low > max_slowdown:
+        return "fails", None
+    needs = max(n + 1, runs_to_decide(n, (high - low) / 2, abs(slowdown - max_slowdown), confidence))
+    return f"cannot tell: needs {needs} runs", needs
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The answer of `regression_gate`; ``str`` gives it as a sentence.
+
+    Attributes
+    ----------
+    verdict
+        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with what it needs, such as ``"needs 120 runs"``.
+    slowdown, interval, max_slowdown
+        Relative slowdown of the candidate, its interval, and the limit.
+    needs
+        Runs (or sessions) in all that would probably decide; None where more of them would not, or it is decided.
+    comparison
+        The comparison of the candidate with the baseline.
+    differences
+        Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
+    """
+
+    verdict: str
+    slowdown: float
+    interval: tuple[float, float]
+    max_slowdown: float
+    needs: int | None
+    comparison: Comparison
+    differences: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the verdict with limit, comparison, and what else differs."""
+        told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
+        return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
+        return as_fields(self)
 
 
 def regression_gate(
@@ -488,15 +331,7 @@ def regression_gate(
     if math.isnan(slower.ratio):
         raise ValueError("a gate takes positive values: a slowdown is a ratio")
     slowdown, interval = slower.ratio - 1, (slower.ratio_ci[0] - 1, slower.ratio_ci[1] - 1)
-    needs = None
-    if interval[1] <= max_slowdown:
-        verdict = "passes"
-    elif interval[0] > max_slowdown:
-        verdict = "fails"
-    else:
-        half_width, distance = (interval[1] - interval[0]) / 2, abs(slowdown - max_slowdown)
-        needs = max(min(slower.counts) + 1, runs_to_decide(min(slower.counts), half_width, distance, confidence))
-        verdict = f"cannot tell: needs {needs} runs"
+    verdict, needs = gate_verdict(slowdown, interval, min(slower.counts), max_slowdown, confidence)
     return gate_answer(Gate(verdict, slowdown, interval, max_slowdown, needs, comparison), changes, blocking, values)
 
 
@@ -504,7 +339,6 @@ def sign_e_value(more: int, rounds: int) -> float:
     """Return the evidence against "in half of the rounds a exceeds b", valid however often one looks.
 
     `more` counts the rounds in which a exceeded b. The e value is 1 before the first round, and capped near 1e304.
-    Robbins (1970); Ramdas, Grünwald, Vovk, Shafer, Statistical Science 38 (2023).
     """
     from scipy.special import betaln
 
@@ -514,7 +348,7 @@ def sign_e_value(more: int, rounds: int) -> float:
 def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[float, float]:
     """Return an interval of the median that holds at all sample sizes at once: two of the values, or −∞ to ∞.
 
-    It keeps every median against which the e value is below `stop_at`, 1 / α. Howard, Ramdas, Bernoulli 28 (2022).
+    It keeps every median against which the e value is below `stop_at`, 1 / α.
     """
     ordered, n = sorted(values), len(values)
     below = 0  # how many of the smallest values are refused as the median
@@ -523,23 +357,32 @@ def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[fl
     return (ordered[below - 1], ordered[n - below]) if below else (-math.inf, math.inf)
 
 
-def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: float, margin: float) -> Comparison:
-    """Return the comparison of the rounds so far, with the anytime-valid interval and p value."""
-    a, b = results.values()
-    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may see no time pass
-    logs, differences = np.log(x / y).tolist(), (x - y).tolist()
-    ends, difference = anytime_interval(logs, stop_at), float(np.median(differences))
-    ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))
-    effect, confidence = cohens_d_paired(a.values, b.values) if a.count > 1 else 0.0, 1 - 1 / stop_at
-    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), a.count, margin, confidence)
-    again = partial(decide, n=a.count, confidence=confidence)
-    verdict, caution = judged(verdict, a, b, True, margin, difference, ratio, ratio_ci, again)
-    checks = {"e_value": highest, **independent_values(a.values, b.values, True)[2]}
-    found = ratio, ratio_ci, difference, anytime_interval(differences, stop_at), min(1.0, 1 / highest), effect, verdict
-    about: Any = {"metric": "latency", "unit": "s", "checks": checks, "caution": caution}
-    method = f"anytime-valid sign test, stops at e ≥ {stop_at:g}"
-    first, second = pair_names(a, b, None)
-    return Comparison(first, second, (a.count, b.count), True, method, *found, confidence, margin, **about)
+def until_decided(
+    names: Sequence[str],
+    measure: Callable[[str], float],
+    time_is_up: Callable[[], bool],
+    stop_at: float = 20.0,
+    margin: float = 0.0,
+    coin: random.Random | None = None,
+) -> float:
+    """Time two models in rounds until it is decided; return the highest evidence on the way, 1.0 for none.
+
+    `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order of a round, anew each time. It stops
+    after a round with evidence of `stop_at` that one is faster, or within ± margin, or when `time_is_up()`.
+    """
+    coin = coin or random.Random()
+    n = more = less = above = below = 0
+    highest = 1.0
+    while True:
+        times = {name: measure(name) for name in coin.sample(names, 2)}
+        a, b = (times[name] for name in names)
+        n, more, less = n + 1, more + (a > b), less + (a < b)
+        if 2 * max(more, less) > n:
+            highest = max(highest, sign_e_value(max(more, less), n))
+        above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
+        inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
+        if inside or highest >= stop_at or time_is_up():
+            return highest
 
 
 def compare_live(
@@ -581,20 +424,31 @@ def compare_live(
     """
     check_live(models, stop_at, max_seconds, margin)
     subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
-    names, rng, stop = list(models), random.Random(seed), last_start(subjects)
+    stop = last_start(subjects)
     with Record(subjects, {"order": "a coin in each round", "seed": seed}) as record:
-        times = [record.values[name] for name in names]
-        more = less = above = below = 0
-        highest = 1.0
-        while True:
-            for name in rng.sample(names, 2):
-                record.add(name, subjects[name].measure())
-            a, b, n = times[0][-1], times[1][-1], len(times[0])
-            more, less = more + (a > b), less + (a < b)
-            if 2 * max(more, less) > n:
-                highest = max(highest, sign_e_value(max(more, less), n))
-            above, below = above + (a > (1 - margin) * b), below + (a < (1 + margin) * b)
-            inside = 2 * min(above, below) > n and sign_e_value(min(above, below), n) >= stop_at
-            if inside or highest >= stop_at or clock() >= stop:
-                break
+
+        def measure(name: str) -> float:
+            record.add(name, subjects[name].measure())
+            return record.values[name][-1]
+
+        highest = until_decided(list(models), measure, lambda: clock() >= stop, stop_at, margin, random.Random(seed))
     return _live_summary(record.results(), highest, stop_at, margin)
+
+
+def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: float, margin: float) -> Comparison:
+    """Return the comparison of the rounds so far, with the anytime-valid interval and p value."""
+    a, b = results.values()
+    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may see no time pass
+    logs, differences = np.log(x / y).tolist(), (x - y).tolist()
+    ends, difference = anytime_interval(logs, stop_at), float(np.median(differences))
+    ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))
+    effect, confidence = second_opinions(x.tolist(), y.tolist(), True)[0] if a.count > 1 else math.nan, 1 - 1 / stop_at
+    verdict = decide(ratio - 1, (ratio_ci[0] - 1, ratio_ci[1] - 1), a.count, margin, confidence)
+    again = partial(decide, n=a.count, confidence=confidence)
+    verdict, caution = judged(verdict, a, b, True, margin, difference, ratio, ratio_ci, again)
+    checks = {"e_value": highest, **independent_values(a.values, b.values, True)[2]}
+    found = ratio, ratio_ci, difference, anytime_interval(differences, stop_at), min(1.0, 1 / highest), effect, verdict
+    about: Any = {"metric": "latency", "unit": "s", "checks": checks, "caution": caution}
+    method = f"anytime-valid sign test, stops at e ≥ {stop_at:g}"
+    first, second = pair_names(a, b, None)
+    return Comparison(first, second, (a.count, b.count), True, method, *found, confidence, margin, **about)

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
-
 """What a gate against regressions answers; sessions and conditions of stored results."""
 
 from __future__ import annotations
@@ -7,20 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tinybench.result import BenchmarkResult
 from tinybench.samples import measurement_conditions, same_rounds
-from tinybench.wording import as_fields
 
 if TYPE_CHECKING:
-    from tinybench.comparison import Comparison
+    from tinybench.comparison import Gate
 
 HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
-MANY = 10**8  # more runs are no advice
+MANY = 10**5  # more runs are no advice
 # differ from one measurement to the next, or describe what was measured and not how
 _NO_CONDITION = re.compile(
     r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|.*_shape|shape|stage|"
@@ -32,42 +29,6 @@ _ONE_SESSION = (
     "cannot tell: one session each says nothing about how sessions differ; measure several sessions each "
     "(`tinybench measure … --sessions 5 --save`), or use `tinybench gate --run`"
 )
-
-
-@dataclass(frozen=True)
-class Gate:
-    """The answer of `regression_gate`; ``str`` gives it as a sentence.
-
-    Attributes
-    ----------
-    verdict
-        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with what it needs, such as ``"needs 120 runs"``.
-    slowdown, interval, max_slowdown
-        Relative slowdown of the candidate, its interval, and the limit.
-    needs
-        Runs (or sessions) in all that would probably decide; None where more of them would not, or it is decided.
-    comparison
-        The comparison of the candidate with the baseline.
-    differences
-        Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
-    """
-
-    verdict: str
-    slowdown: float
-    interval: tuple[float, float]
-    max_slowdown: float
-    needs: int | None
-    comparison: Comparison
-    differences: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the verdict with limit, comparison, and what else differs."""
-        told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
-        return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        return as_fields(self)
 
 
 def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -53,8 +53,8 @@ def label_points(
     drawn = axes.transData.transform(np.reshape(lines, (-1, 2)).astype(float)).reshape(-1, 2, 2) / pixel
     texts = [
         axes.annotate(
-            name, tuple(place), (0, 0), textcoords="offset points", fontsize=fontsize, ha="center", va="center", zorder=6,
-            bbox={"boxstyle": "square,pad=0", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
+            name, tuple(place), (0, 0), textcoords="offset points", fontsize=fontsize, ha="center", va="center",
+            bbox={"boxstyle": "square,pad=0", "facecolor": "white", "alpha": 0.8, "linewidth": 0}, zorder=6,
         )
         for name, place in zip(names, places, strict=True)
     ]  # fmt: skip

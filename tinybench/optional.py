@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -22,3 +23,9 @@ def from_toolbox(name: str) -> Any:
             raise
         return None
     return getattr(toolbox, name)
+
+
+def corrected(p_values: Sequence[float]) -> list[float]:
+    """Return p values that allow for their number: by Holm if the toolbox is there, else by Bonferroni."""
+    holm = from_toolbox("holm")
+    return [min(1.0, len(p_values) * p) for p in p_values] if holm is None else [float(p) for p in holm(p_values)]

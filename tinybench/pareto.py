@@ -274,11 +274,11 @@ def composite_score(
 ) -> list[float]:
     """Return a weighted score for each row of results, or of values in SI units (s, B, J); larger is better.
 
-    The default, ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, ranks by
-    the units as much as by the models. The scale-free variant is the weighted geometric mean of each value's ratio to
-    the best one; its ranks depend on neither units nor the other rows, and it takes throughput too. Raises ValueError
-    if `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a value is not
-    positive. Fleming, Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986).
+    The default is ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, whose
+    ranks depend on the units. The scale-free one is the weighted geometric mean of each value's ratio to the best.
+
+    Raises ValueError if `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a
+    value is not positive. Fleming, Wallace, Communications of the ACM 29 (1986).
     """
     check_weights(weights, DIRECTIONS if scale_free else DEFAULT_WEIGHTS)
     weights = {metric: weight for metric, weight in weights.items() if weight > 0}
@@ -501,11 +501,10 @@ def membership_probability(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[float]:
-    """Return for each row of results how probable it is that it lies on the frontier, by one bootstrap of rows and
-    rounds for all models.
+    """Return for each row of results on which share of frontiers it lies when rows and rounds are drawn again.
 
-    Plain numbers and single values without counts are exact. The same seed gives the same answer. A UserWarning says
-    where it is not known which rows were right. Raises ValueError as `objective_values`.
+    One bootstrap for all models; plain numbers stay as they are. The same seed gives the same answer. A UserWarning
+    says where it is not known which rows were right. Raises ValueError as `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)

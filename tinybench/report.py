@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tinybench.benchmark import system_info
-from tinybench.comparison import friedman
 from tinybench.dependence import caution
+from tinybench.optional import from_toolbox
 from tinybench.pairs import compare_pair
 from tinybench.pareto import (
     DIRECTIONS,
@@ -342,7 +342,8 @@ def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: 
     told = "95 % intervals; p values are corrected by Holm. At 0.05 and above a pair is undecided."
     latency = results.get("latency", {})
     rounds = {result.metadata.get("pairing") for result in latency.values()}
-    if len(latency) > 2 and len(rounds) == 1 and None not in rounds:
+    friedman = from_toolbox("friedman")
+    if friedman and len(latency) > 2 and len(rounds) == 1 and None not in rounds:
         p_value = friedman(latency)["p_value"]
         found = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
         told = (

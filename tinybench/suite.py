@@ -19,9 +19,9 @@ import numpy as np
 
 from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
-from tinybench.comparison import holm
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
+from tinybench.optional import corrected
 from tinybench.pairs import compare_pair
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
 from tinybench.report import (
@@ -163,7 +163,7 @@ def comparison_rows(results: Results) -> list[dict[str, Any]]:
     for metric, by_model in results.items():
         pairs = [compare_pair(metric, (a, b), by_model[a], by_model[b]) for a, b in combinations(by_model, 2)]
         tested = [pair for pair in pairs if pair is not None]
-        for row, p_holm in zip(tested, holm([row["p"] for row in tested]), strict=True):
+        for row, p_holm in zip(tested, corrected([row["p"] for row in tested]), strict=True):
             verdict = row["verdict"] if p_holm < 0.05 else "undecided"
             rows.append({**row, "p_holm": p_holm, "verdict": verdict})
     return rows

@@ -343,5 +343,5 @@ def answer_understanding(student: Any) -> None:
     gain = (64 / 0.008) / (1 / 0.002)
     same(student.throughput_gain(), gain, "question 1", "64 rows / 8 ms against 1 row / 2 ms")
     same(student.lower_end_of_speedup(), 1 / 0.84, "question 2", "one over the upper end", abs=0.006)
-    cause = "shuffled rounds share the load; threads are a condition"
+    cause = "any hour will do; threads are a condition"
     same(student.comparable_if_differs(), [True, False], "question 3", cause)

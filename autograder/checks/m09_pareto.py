@@ -187,28 +187,6 @@ def staircase_and_area(student: Any) -> None:
     same(student.hypervolume_2d([{"latency": 1.0, "accuracy": 1.0}], row), 2.0, "hypervolume of a row up to a row")
 
 
-@judges("check_weights")
-def weights_are_checked(student: Any) -> None:
-    """Sum, sign and names."""
-    rng = draw()
-    known = ["accuracy", "latency", "memory", "energy", "throughput"]
-    picked = rng.permutation(known)[: int(rng.integers(2, 6))].tolist()
-    shares = dict(zip(picked, rng.dirichlet(np.ones(len(picked))).tolist(), strict=True))
-    some, more = picked[:2]
-    off = float(rng.uniform(0.002, 0.5))
-    fine = [shares, {"accuracy": 1.0}, dict.fromkeys(known, 0.2), {"accuracy": 1, "energy": 0}]
-    for weights in (*fine, {"accuracy": 0.7, "latency": 0.2, "memory": 0.1}):
-        student.check_weights(weights, known)
-    sums = [{**shares, some: shares[some] + off}, {**shares, some: shares[some] + 1}, {"accuracy": 0.9}, {}]
-    sums += [{"accuracy": 0.4, "latency": 0.61}, {"accuracy": 0.5, "latency": 0.499}]
-    refuses(student.check_weights, *((weights, known) for weights in sums), mentions="1")
-    signs = [{some: 1.5, more: -0.5}, {some: 1.0, more: NAN}, {some: 1 + off, more: -off}]
-    refuses(student.check_weights, *((weights, known) for weights in signs), mentions=more)
-    typos = [("latnecy", "latency"), ("Accuracy", "accuracy"), ("mem", "memory"), ("through_put", "throughput")]
-    for typo, meant in [*typos, *((misspelt(rng, name), name) for name in known)]:
-        refuses(student.check_weights, ({typo: 1.0}, known), mentions=[typo, meant])
-
-
 @judges("composite_score")
 def scores_follow_the_formula(student: Any) -> None:
     """The default by exact rationals; the scale-free one by products of powers, whatever the unit."""

@@ -107,12 +107,12 @@ def best_throughput(latencies):
     found = [(name, measure_memory(model, inputs=x, **options)) for name, model in self.models.items()]
     return self._keep("memory", dict(found))''')],
     "method_compare": [("compared first, a tuple of rows", '''    compared = [row for row in rows if row["p_value"] is not None]
-    for row, p in zip(compared, holm([row["p_value"] for row in compared]), strict=True):
+    for row, p in zip(compared, corrected([row["p_value"] for row in compared]), strict=True):
         row["p_value"] = p
     return rows''', '''    compared = [i for i, row in enumerate(rows) if row["p_value"] is not None]
-    corrected = holm([rows[i]["p_value"] for i in compared])
+    adjusted = corrected([rows[i]["p_value"] for i in compared])
     for place, i in enumerate(compared):
-        rows[i].update(p_value=np.float64(corrected[place]))
+        rows[i].update(p_value=np.float64(adjusted[place]))
     return tuple(rows)'''),
                        ("a list of known metrics", '''    runner = getattr(self, f"run_{metric}_benchmark", None)
     if runner is None:

@@ -76,18 +76,6 @@ def frontier_nd(costs):
     inside = inside[np.argsort(inside[:, 0])]
     widths = np.diff(np.append(inside[:, 0], worst[0]))
     return np.dot(widths, worst[1] - np.minimum.accumulate(inside[:, 1]))''')],
-    "check_weights": [("sum first, another text", "", '''
-def check_weights(weights, known):
-    strange = [name for name in weights if name not in list(known)]
-    if strange:
-        close = [nearest(name, known) for name in strange]
-        raise ValueError("unknown: " + ", ".join(strange) + "; perhaps " + ", ".join(close))
-    wrong = {name: w for name, w in weights.items() if not 0 <= w < math.inf}
-    if wrong:
-        raise ValueError(f"weights below 0: {wrong}")
-    if abs(sum(weights.values()) - 1) > 1e-8:
-        raise ValueError("weights should add up to 1")
-''')],
     "composite_score": [("row by row, an array", '''    scores = np.zeros(len(values))
     for column, (metric, weight) in zip(values.T, weights.items(), strict=True):
         if scale_free:

@@ -106,7 +106,7 @@ def comparison_rows(results):
                 row = compare_pair(metric, (a, b), by_model[a], by_model[b])
                 if row:
                     found.append(dict(row))
-        for row, p in zip(found, holm([row["p"] for row in found])):
+        for row, p in zip(found, corrected([row["p"] for row in found])):
             row["p_holm"] = np.float64(p)
             if p >= 0.05:
                 row["verdict"] = "undecided"

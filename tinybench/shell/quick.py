@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tinybench.comparison import Comparison, compare, holm
+from tinybench.comparison import Comparison, compare
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
+from tinybench.optional import corrected
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.shell.progress import Progress
 from tinybench.table import Table
@@ -84,9 +85,9 @@ def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0
     (baseline_name, baseline), *others = results.items()
     factor, unit = scale_unit(min(result.median for result in results.values()), "s")
     found = [compare(result, baseline, margin=margin, names=(name, baseline_name)) for name, result in others]
-    corrected = holm([comparison.p_value for comparison in found]) if found else []
+    p_values = corrected([comparison.p_value for comparison in found])
     rows = [_row(baseline, factor, unit, None, 1.0)]
-    rows += [_row(result, factor, unit, c, p) for (_, result), c, p in zip(others, found, corrected, strict=True)]
+    rows += [_row(result, factor, unit, c, p) for (_, result), c, p in zip(others, found, p_values, strict=True)]
     named = [{what: name, **row} for name, row in zip(results, rows, strict=True)]
     told = _cautions(next((result for result in results.values() if result.metadata.get("cold")), baseline))
     return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals{told}")

@@ -1,0 +1,180 @@
+# Written by "autograder export" from modules/07_toolbox/07_toolbox.ipynb: edit the notebook, not this file.
+
+"""Second opinions and many comparisons: Welch, permutation and rank tests, effect sizes, Friedman, Holm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tinybench.comparison import Comparison, compare
+from tinybench.result import BenchmarkResult, mean_and_std
+from tinybench.samples import as_result, bounded_exp, check_comparable
+from tinybench.wording import words_for
+
+
+def welch_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:
+    """Return ``(t, df, p)`` of Welch's two-sided test of the means of two independent samples.
+
+    Without any scatter p is 1 for equal means and 0 otherwise. Raises ValueError if a sample has fewer than 2 values.
+    """
+    from scipy import stats
+
+    if min(len(a), len(b)) < 2:
+        raise ValueError(f"{len(a)} and {len(b)} values; scatter shows from 2 values a sample on")
+    if max(a) == min(a) and max(b) == min(b):
+        same = a[0] == b[0]
+        return (0.0 if same else math.copysign(math.inf, a[0] - b[0])), len(a) + len(b) - 2.0, float(same)
+    found = stats.ttest_ind(a, b, equal_var=False)
+    return float(found.statistic), float(found.df), float(found.pvalue)
+
+
+def welch_intervals(
+    a: Sequence[float], b: Sequence[float], confidence: float = 0.95
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
+
+    The ratio's is that of the logarithms' difference; it is (NaN, NaN) where a value is not positive.
+    """
+    from scipy import stats
+
+    low, high = stats.ttest_ind(a, b, equal_var=False).confidence_interval(confidence)
+    if min(*a, *b) <= 0:
+        return (float(low), float(high)), (math.nan, math.nan)
+    logs = stats.ttest_ind(np.log(a), np.log(b), equal_var=False).confidence_interval(confidence)
+    return (float(low), float(high)), (bounded_exp(float(logs.low)), bounded_exp(float(logs.high)))
+
+
+def permutation_test(
+    a: Sequence[float], b: Sequence[float], paired: bool = False, resamples: int = 2000, seed: int | None = 0
+) -> float:
+    """Return the two-sided p value of a permutation test of the difference of means.
+
+    If `paired` it flips the signs of the rounds' differences instead of shuffling all values. Where there are no more
+    than `resamples` arrangements all are counted; else as many are drawn, by `seed`.
+    """
+    from scipy import stats
+
+    def size(x: np.ndarray, y: np.ndarray, axis: int) -> Any:
+        return np.abs(np.mean(x, axis=axis) - np.mean(y, axis=axis))
+
+    shared: Any = {"vectorized": True, "batch": max(1, 10**6 // (len(a) + len(b)))}  # so much memory at once
+    kind, rng = "samples" if paired else "independent", np.random.default_rng(seed)
+    found = stats.permutation_test(
+        (a, b), size, permutation_type=kind, n_resamples=resamples, alternative="greater", random_state=rng, **shared
+    )
+    return float(found.pvalue)
+
+
+def wilcoxon_test(differences: Sequence[float]) -> float:
+    """Return the two-sided p value of the signed-rank test, normal approximation; 1.0 if all differences are zero."""
+    from scipy import stats
+
+    return float(stats.wilcoxon(differences, method="asymptotic").pvalue) if np.any(differences) else 1.0
+
+
+def in_deviations(difference: float, std: float) -> float:
+    """Return a difference in standard deviations: 0 for none, else infinite without scatter."""
+    if std == 0:
+        return 0.0 if difference == 0 else math.copysign(math.inf, difference)
+    return difference / std
+
+
+def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the difference of means in pooled standard deviations; see `in_deviations` without scatter."""
+    (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
+    freedom = len(a) + len(b) - 2
+    pooled = math.sqrt(((len(a) - 1) * std_a**2 + (len(b) - 1) * std_b**2) / max(1, freedom))
+    return in_deviations(mean_a - mean_b, pooled)
+
+
+def cohens_d_paired(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the mean difference of the rounds in standard deviations of that difference (Cohen's d_z)."""
+    return in_deviations(*mean_and_std([float(d) for d in np.subtract(a, b)]))
+
+
+def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the probability that a value of a exceeds one of b, ties counting half."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata([*a, *b])
+    return float((ranks[: len(a)].sum() / len(a) - (len(a) + 1) / 2) / len(b))
+
+
+def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult | Sequence[float]]) -> dict[str, float]:
+    """Return Friedman's rank test of three or more results of the same rounds: is any model faster than another?
+
+    Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
+    there are fewer than three results, their numbers of rounds differ, or they do not compare.
+    """
+    from scipy import stats
+
+    groups = [as_result(each) for each in (results.values() if isinstance(results, Mapping) else results)]
+    if len(groups) < 3 or len({group.count for group in groups}) > 1:
+        counts = ", ".join(str(group.count) for group in groups)
+        raise ValueError(f"Friedman's test takes three or more results of the same rounds, not {counts or 'no'} values")
+    for group in groups[1:]:
+        check_comparable(groups[0], group)
+    k, n, times = len(groups), groups[0].count, [group.values for group in groups]
+    if all(len(set(of_round)) == 1 for of_round in zip(*times, strict=True)):  # which no rank tells apart
+        return {"chi2": 0.0, "p_value": 1.0, "df": k - 1, "w": 0.0}
+    found = stats.friedmanchisquare(*times)
+    chi2 = float(found.statistic)
+    return {"chi2": chi2, "p_value": float(found.pvalue), "df": k - 1, "w": chi2 / (n * (k - 1))}
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p values in the same order: the chance of any false alarm among all stays at the level.
+
+    Raises ValueError if a p value is not between 0 and 1.
+    """
+    for index, p in enumerate(p_values):
+        if not 0 <= p <= 1:
+            raise ValueError(f"p_values[{index}] is {p}; a p value lies between 0 and 1")
+    m, adjusted, largest = len(p_values), [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(m), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (m - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def compare_all(
+    results: Mapping[str, BenchmarkResult],
+    paired: bool | None = None,
+    margin: float = 0.0,
+    confidence: float = 0.95,
+    *,
+    allow: Collection[str] = (),
+) -> list[Comparison]:
+    """Compare all pairs of several results, with p values corrected by Holm.
+
+    Parameters
+    ----------
+    results
+        Results by name, as `measure_latencies` returns them.
+    paired, margin, confidence, allow
+        See `compare`, also for what is raised. Each interval has this coverage by itself.
+
+    Returns
+    -------
+    list of Comparison
+        One per pair, in the order of `results`. Without significance after correction the verdict is undecided.
+    """
+    if len(results) < 2:
+        raise ValueError(f"{len(results)} results; a comparison takes at least two")
+    found = [
+        compare(results[x], results[y], paired, margin, confidence, names=(x, y), allow=allow)
+        for x, y in combinations(results, 2)
+    ]
+    corrected = []
+    for comparison, p in zip(found, holm([c.p_value for c in found]), strict=True):
+        verdict = comparison.verdict
+        if p > 1 - confidence and verdict in words_for(comparison.metric, comparison.unit):
+            verdict = "undecided: not significant after correction"
+        corrected.append(replace(comparison, p_value=p, verdict=verdict, corrected_for=len(found)))
+    return corrected
