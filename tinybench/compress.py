@@ -19,28 +19,19 @@ from tinybench.table import Table
 
 
 def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:
-    """Return a network in which the smallest weights of each layer are 0.
+    """Return a network in which the smallest weights of each layer are 0 (Han and others, NeurIPS 2015).
 
     Parameters
     ----------
     layers
         The network; it stays as it is.
     sparsity
-        Share of the weights of each layer to set to 0, from 0 up to, not including, 1. Biases stay.
+        Share of the weights of each layer to set to 0, from 0 up to, not including, 1, else ValueError. Biases stay.
 
     Returns
     -------
     list of Layer
         Of the same shapes; exactly ``round(sparsity * W.size)`` weights of each layer were set to 0.
-
-    Raises
-    ------
-    ValueError
-        If `sparsity` is out of range; see also `check_layers`.
-
-    References
-    ----------
-    Han, Pool, Tran, Dally, "Learning both weights and connections for efficient neural networks", NeurIPS 2015.
     """
     layers = check_layers(layers)
     if not 0 <= sparsity < 1:
@@ -55,28 +46,19 @@ def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:
 
 
 def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
-    """Return a network without the least important units of each hidden layer.
+    """Return a network without the least important units of each hidden layer (as Li and others, ICLR 2017).
 
     Parameters
     ----------
     layers
         The network; it stays as it is.
     fraction
-        Share of the units of each hidden layer to remove, from 0 up to, not including, 1; at least one unit stays.
+        Share of each hidden layer's units to remove, from 0 up to, not including, 1, else ValueError; one unit stays.
 
     Returns
     -------
     list of Layer
         With smaller matrices; it answers as the given network would if the removed units always returned 0.
-
-    Raises
-    ------
-    ValueError
-        If `fraction` is out of range; see also `check_layers`.
-
-    References
-    ----------
-    Li, Kadav, Durdanovic, Samet, Graf, "Pruning filters for efficient ConvNets", ICLR 2017 (there: filters by norm).
     """
     layers = check_layers(layers)
     if not 0 <= fraction < 1:
@@ -95,15 +77,8 @@ def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
 def factorise(layer: Layer, rank: int) -> list[Layer]:
     """Return two layers in place of one: the best approximation of its weights of this rank.
 
-    The first has shape (inputs, rank), biases 0 and no ReLU; the second shape (rank, units), and the given biases and
-    ReLU. Both have the same singular values.
-
-    Parameters
-    ----------
-    layer
-        With weights of shape (inputs, units).
-    rank
-        From 1 to the smaller of both, else ValueError; see also `check_layers`.
+    The first has shape (inputs, rank), biases 0 and no ReLU; the second (rank, units), with the given biases and ReLU.
+    Both have the same singular values. A rank below 1 or above the smaller of inputs and units is a ValueError.
     """
     check_layers([layer])
     check_runs("rank", rank, 1)
@@ -123,12 +98,7 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
     layers
         The network; it stays as it is.
     rank
-        See `factorise`; a layer of shape (n, m) is split if ``rank * (n + m) < n * m``.
-
-    Raises
-    ------
-    ValueError
-        If no layer becomes smaller; see also `check_layers`.
+        Of the layers that are split: those of shape (n, m) with ``rank * (n + m) < n * m``; none is a ValueError.
     """
     layers = check_layers(layers)
     check_runs("rank", rank, 1)
@@ -141,14 +111,9 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
 
 
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
-    """Return probabilities of the same shape, whose rows sum to 1.
+    """Return probabilities of the same shape as the scores, (n, classes); each row sums to 1.
 
-    Parameters
-    ----------
-    scores
-        Shape (n, classes).
-    temperature
-        Above 0, else ValueError; the higher, the more even are the probabilities.
+    The higher the temperature, the more even they are; it is above 0, else ValueError.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
@@ -165,12 +130,10 @@ def distillation_loss(
 
     Parameters
     ----------
-    scores
-        The student's, before any softmax, shape (n, classes).
+    scores, teacher
+        Of the student and of the teacher, before any softmax, shape (n, classes); no teacher: labels alone count.
     labels
         Columns of the true classes, shape (n,).
-    teacher
-        The teacher's scores, as `scores`; None for training on labels alone.
     temperature
         Of both networks in the teacher's part.
     share
@@ -283,7 +246,7 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
     intervals
         One ``(lower, upper)`` for each seed; fewer than two, or NaN among them, is a ValueError.
     margin
-        A difference between −margin and margin does not matter; 0 for none.
+        A difference between −margin and margin does not matter; 0 if every difference does.
     """
     ends = np.asarray(intervals, float).reshape(-1, 2)
     if len(ends) < 2 or np.isnan(ends).any():
@@ -336,6 +299,7 @@ def accuracy_change(
 
 
 VERDICTS = ("keep", "reject", "undecided")
+Measured = Comparison | AccuracyChange
 
 
 @dataclass(frozen=True)
@@ -368,6 +332,15 @@ class Journal:
     settings: dict[str, Any]
     entries: list[Entry] = field(default_factory=list)
 
+    def check_words(self, name: str, hypothesis: str, verdict: str) -> None:
+        """Raise ValueError where an entry has no hypothesis, no such verdict, or a name that is taken."""
+        if not hypothesis.strip():
+            raise ValueError(f"{name}: write down first what you expect, and why")
+        if verdict not in VERDICTS:
+            raise ValueError(f"verdict is {verdict!r}; it must be one of {', '.join(VERDICTS)}")
+        if name == self.baseline or name in [entry.name for entry in self.entries]:
+            raise ValueError(f"{name!r} is in the journal already; give the new attempt a name of its own")
+
     def __str__(self) -> str:
         """Return the entries as lines."""
         lines = []
@@ -391,40 +364,25 @@ class Journal:
         return {"text/plain": str(self), "text/html": Table(rows, f"kept: {self.baseline}").html()}
 
     def record(
-        self,
-        name: str,
-        hypothesis: str,
-        settings: Mapping[str, Any],
-        measurements: Sequence[Comparison | AccuracyChange],
-        verdict: str,
+        self, name: str, hypothesis: str, settings: Mapping[str, Any], measurements: Sequence[Measured], verdict: str
     ) -> Entry:
         """Add an entry; one that is kept becomes the baseline.
 
         Parameters
         ----------
-        name
-            Of what was tried.
-        hypothesis
-            What was expected, and why.
+        name, hypothesis, verdict
+            What was tried, what was expected and why, and ``"keep"``, ``"reject"`` or ``"undecided"``.
         settings
             All of its settings; exactly one differs from those of the baseline.
         measurements
             Of `name` against the kept baseline, in this order: see `compare` and `accuracy_change`.
-        verdict
-            ``"keep"``, ``"reject"`` or ``"undecided"``.
 
         Raises
         ------
         ValueError
-            If there is no hypothesis, not one change, a measurement of something else, a verdict without a decided
-            measurement, an unknown verdict, or a name twice. Nothing is recorded then.
+            If a rule of the journal is broken; nothing is recorded then.
         """
-        if not hypothesis.strip():
-            raise ValueError(f"{name}: write down first what you expect, and why")
-        if verdict not in VERDICTS:
-            raise ValueError(f"verdict is {verdict!r}; it must be one of {', '.join(VERDICTS)}")
-        if name == self.baseline or name in [entry.name for entry in self.entries]:
-            raise ValueError(f"{name!r} is in the journal already; give the new attempt a name of its own")
+        self.check_words(name, hypothesis, verdict)
         changed = changes(self.settings, settings)
         if len(changed) != 1:
             raise ValueError(f"{len(changed)} changes at once ({'; '.join(changed)}); an entry has exactly one")
@@ -443,7 +401,7 @@ class Journal:
         return entry
 
 
-def decided(measurement: Comparison | AccuracyChange) -> bool:
+def decided(measurement: Measured) -> bool:
     """Return whether a measurement has a verdict of its own: significant or equivalent, and no estimate."""
     return getattr(measurement, "measured", True) and not measurement.verdict.startswith("undecided")
 
@@ -451,10 +409,7 @@ def decided(measurement: Comparison | AccuracyChange) -> bool:
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return what differs between two settings, such as ``"precision: FP32 → INT8"``, sorted by name.
 
-    Parameters
-    ----------
-    before, after
-        Values by name; a name may be missing in one of them, and is ``none`` there.
+    A name may be missing on one side, and is ``none`` there.
     """
     names = sorted(before.keys() | after.keys())
     pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}

@@ -233,7 +233,7 @@ def _differ(file: Path, other: Path) -> bool:
 
 
 def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECONDS) -> None:
-    """Insist that a notebook scores 0 where a student starts it, and fails by its stubs' ``NotImplementedError`` only.
+    """Insist that a notebook scores 0 where a student starts it, and fails by its stubs, or for want of what they give.
 
     It runs in a student's folder that holds the references of earlier modules, not its own, no later one, no optional.
     """
@@ -248,14 +248,18 @@ def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECO
     if failure:
         begun = [cell.id for cell in cells if cell.node.get("execution_count")]
         raise NotebookError(released, begun[-1] if begun else None, failure)
+    unmade = ""  # the cells that failed: names that they would have made may be missing below
     for cell in cells:
         if cell.is_check:
             points, most = determine_grade(cell.node)
             if points:
                 raise NotebookError(released, cell.id, f"earns {points:g} of {most:g} points untouched")
         for output in cell.node.get("outputs", []):
-            name = output.get("ename", "")
-            undrawn = name == "NameError" and cell.caption.startswith("# Figure: ")  # of what a stub did not make
-            if output.output_type == "error" and name != "NotImplementedError" and not undrawn:
+            if output.output_type != "error":
+                continue
+            missing = re.match(r"name '(\w+)' is not defined", output.evalue)
+            expected = re.search(rf"\b{missing[1]}\b", unmade) if missing else output.ename == "NotImplementedError"
+            unmade += cell.source
+            if not expected:
                 why = f"{output.ename}: {output.evalue}; a stub's NotImplementedError should come first"
                 raise NotebookError(released, cell.id, f"fails untouched with {why}")

@@ -77,10 +77,11 @@ def test_errors_other_than_stubs_are_refused(course: Path, module: Write) -> Non
         code(HALVE, "halve", "export", solution=True),
         code("result = halve(1)", "use"),
         code("print(result)", "consequence"),
+        code("print(results)", "slip"),
         code(CHECK, "check", grade=True, locked=True, points=1),
     )
     export(course)
-    with pytest.raises(NotebookError, match=r"consequence.*NameError"):
+    with pytest.raises(NotebookError, match=r"slip.*NameError"):
         release_all(course, report=lambda line: None)
 
 

@@ -55,7 +55,7 @@ def throttle(tree: psutil.Process, speed: float, over: threading.Event) -> None:
 
 def _signal(processes: list[psutil.Process], what: int) -> None:
     for each in processes:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError):  # it may have ended meanwhile
             os.kill(each.pid, what)
 
 

@@ -111,13 +111,17 @@ VARIANTS = {
          "def work(*n):\n        return sum(map(math.prod, zip(n, n[1:])))\n\n    return work(784, 256, 128, 10) / work(784, 512, 256, 10)"),
         ("units_rounded", "return (784 * 256 + 256 * 128 + 128 * 10) / (784 * 512 + 512 * 256 + 256 * 10)", "return 0.439"),
     ],
-    "low_rank": [
+    "factorise": [
         ("factors_scipy", FACTORS, """    from scipy import linalg
 
     U, s, Vt = linalg.svd(layer.W, full_matrices=False)
     D = np.diag(s[:rank] ** 0.5)
     return Layer(U[:, :rank] @ D, np.zeros(rank), False), Layer(D @ Vt[:rank, :], layer.b, layer.relu)
 """),
+        ("factors_other_signs", "U, sizes, V = np.linalg.svd(layer.W, full_matrices=False)",
+         "U, sizes, V = np.linalg.svd(layer.W)\n    U, V = -U, -V"),
+    ],
+    "low_rank": [
         ("rank_by_branches", "        made += factorise(layer, rank) if rank * sum(layer.W.shape) < layer.W.size else [layer]\n",
          """        n, m = layer.W.shape
         if rank * (n + m) >= n * m:
@@ -126,8 +130,6 @@ VARIANTS = {
         first, second = factorise(layer, rank)
         made.extend((first, second))
 """),
-        ("factors_other_signs", "U, sizes, V = np.linalg.svd(layer.W, full_matrices=False)",
-         "U, sizes, V = np.linalg.svd(layer.W)\n    U, V = -U, -V"),
     ],
     "answer_rank": [
         ("rank_searched", "return (784 * 512 - 1) // (784 + 512)", "return max(r for r in range(1, 512) if r * (784 + 512) < 784 * 512)"),
@@ -156,14 +158,16 @@ VARIANTS = {
         return share * temperature * temperature * np.mean(np.sum(-told * guessed, 1)) + hard * (1 - share)
     return hard
 """),
+        ("loss_picked", "hard = -np.log(softmax(scores)[rows, labels]).mean()",
+         "picked = np.take_along_axis(softmax(scores), np.reshape(labels, (-1, 1)), axis=1)\n    hard = np.log(1 / picked).sum() / len(labels)"),
+    ],
+    "distillation_gradient": [
         ("slope_one_hot", SLOPE, """    p = softmax(scores)
     hard = p - np.eye(p.shape[1])[np.asarray(labels)]
     if teacher is None:
         return hard / len(p)
     return ((1 - share) * hard - share * temperature * (softmax(teacher, temperature) - softmax(scores, temperature))) / len(p)
 """),
-        ("loss_picked", "hard = -np.log(softmax(scores)[rows, labels]).mean()",
-         "picked = np.take_along_axis(softmax(scores), np.reshape(labels, (-1, 1)), axis=1)\n    hard = np.log(1 / picked).sum() / len(labels)"),
         ("slope_listed", "return slope / len(rows)", "return [[each / len(rows) for each in row] for row in slope]"),
     ],
     "seed_verdict": [
@@ -181,7 +185,7 @@ VARIANTS = {
     return str(verdict)
 """),
     ],
-    "record": [
+    "changes": [
         ("changes_loop", CHANGES, """    found = []
     for name in sorted({*before, *after}):
         old, new = before.get(name, "none"), after.get(name, "none")
@@ -196,6 +200,8 @@ VARIANTS = {
     differ = [name for name in set(before) | set(after) if before.get(name, "none") != after.get(name, "none")]
     return tuple(said(name) for name in sorted(differ))
 """),
+    ],
+    "record": [
         ("record_listed", RECORD, """    strangers = [each for each in measurements if each.name_a != name or each.name_b != self.baseline]
     if strangers:
         raise ValueError("not of this entry: " + ", ".join(f"{each.name_a} vs. {each.name_b}" for each in strangers))
@@ -213,7 +219,7 @@ VARIANTS = {
 """),
     ],
     "answer_understanding": [
-        ("understanding_longer", 'return "undecided"', 'return "undecided: not established over 2 seeds"', "question 2"),
+        ("understanding_longer", 'return "undecided"', 'return "undecided: not established over 2 seeds"'),
         ("understanding_softmax", "return 1 / (1 + math.exp(-8 / 4))", "return softmax([[8, 0]], 4)[0, 0]"),
         ("understanding_rounded", "return 1 / (1 + math.exp(-8 / 4))", "return round(1 / (1 + math.exp(-2)), 3)"),
     ],

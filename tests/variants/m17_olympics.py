@@ -19,7 +19,7 @@ VARIANTS = {
     return file.getvalue()
 """),
         ("entry_without_numbers", 'f"the model takes {model.n_features_in_} numbers; an entry takes 784 pixels"',
-         '"the wrong number of pixels"', "in its message"),
+         '"the wrong number of pixels"', "should name the number"),
     ],
     "in_eight_bits": [
         ("eight_in_a_folder", """    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

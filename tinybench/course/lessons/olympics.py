@@ -1,0 +1,53 @@
+"""Module 17: digits moved by a pixel, and a small problem of the same kind for the checks."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+
+def quiet_fit(model: Any, X: Any, y: Any) -> Any:
+    """Return the fitted model, without the advice to train longer."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
+
+
+def shifted(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return five times as many digits: as they are, and moved by one pixel to each side."""
+    moves = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)]
+    pictures = [np.roll(np.reshape(X, (-1, 28, 28)), move, axis=(1, 2)) for move in moves]
+    return np.concatenate(pictures).reshape(-1, 784), np.tile(y, len(moves))
+
+
+@cache
+def practice() -> SimpleNamespace:
+    """Return a small problem for the checks: plain digits of 28 × 28 pixels, and a network that reads them."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    digits = load_digits()
+    images = np.pad(np.kron(digits.images / 16, np.ones((3, 3))), ((0, 0), (2, 2), (2, 2)))
+    X, y = images.reshape(-1, 784).astype(np.float32), digits.target
+    model = quiet_fit(MLPClassifier((256, 128), batch_size=200, max_iter=12, random_state=0), X[:1257], y[:1257])
+    return SimpleNamespace(model=model, X_train=X[:1257], y_train=y[:1257], X=X[1257:], y=y[1257:])
+
+
+def opened(content: Any) -> Any:
+    """Return a session of an entry's bytes, or fail with words for a check."""
+    from onnxruntime import InferenceSession
+
+    if not isinstance(content, bytes):
+        kind = type(content).__name__
+        raise AssertionError(f"bytes expected, got {kind}: SerializeToString() of a graph, read_bytes() of a file")
+    try:
+        return InferenceSession(content)
+    except Exception as error:
+        why = f"ONNX Runtime cannot read your bytes ({type(error).__name__})"
+        raise AssertionError(f"{why}: is it a pickle, or a file that is not whole?") from None
