@@ -86,7 +86,7 @@ def passed(check: str, *proof: Any) -> None:
     _show(said)
 
 
-def progress(folder: Path | None = None) -> tuple[int, int]:
+def how_far(folder: Path | None = None) -> tuple[int, int]:
     """Return how many checks of the notebook in a folder have passed, and how many there are."""
     folder = folder or Path.cwd()
     there = list(_read(folder / SEALED).get("checks", {}))
