@@ -13,6 +13,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -44,7 +45,7 @@ def save(file: Path | str | None = None, folder: Path | str | None = None) -> An
         The course's, by default that of the package in use.
     """
     home = _home(folder)
-    target = Path(file) if file else home / f"{SAVED}{_stamp()}.zip"
+    target = Path(file) if file else _new(home, SAVED)
     names: list[str] = []
     left_out: list[str] = []
     for name in _work(home):
@@ -91,7 +92,7 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None) ->
     replaced = [name for name in content if (home / name).is_file()]
     said = f"{len(content)} files restored from {source.name}"
     if replaced:
-        kept = home / f"{BEFORE}{_stamp()}.zip"
+        kept = _new(home, BEFORE)
         _write(home, replaced, kept)
         said += f"; {len(replaced)} of them were different here, and what they were is in {kept.name}"
     for name, data in content.items():
@@ -121,8 +122,11 @@ def _home(folder: Path | str | None) -> Path:
     return home.resolve()
 
 
-def _stamp() -> str:
-    return time.strftime("%Y-%m-%d-%H%M%S")
+def _new(home: Path, begin: str) -> Path:
+    """Return a file of this beginning and the time, which is not there yet."""
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    names = (home / f"{begin}{stamp}{f'-{number}' if number > 1 else ''}.zip" for number in count(1))
+    return next(path for path in names if not path.exists())
 
 
 def _newest(home: Path) -> Path | None:
