@@ -61,13 +61,14 @@ if "google.colab" in sys.modules:
         subprocess.run(["git", "clone", "--quiet", "--depth", "1", {url!r}, home], check=True)
     wanted = """{wanted}"""
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted.split()], check=True)
-    os.environ.update(PYTHONPATH=home, TINYBENCH_COLAB={notebooks!r})
+    os.environ["PYTHONPATH"] = home
+    os.environ["TINYBENCH_COLAB"] = {notebooks!r}
     sys.path.insert(0, home)
     os.chdir(os.path.join(home, {folder!r}))
     from tinybench.course.colab import keep_notebook
 
     keep_notebook({notebook!r})'''
-# Colab has a notebook server and a kernel of its own, which must stay as they are.
+# Colab has a notebook server and a kernel of its own, which must stay as they are; with them comes nbformat elsewhere.
 NOT_ON_COLAB = {"ipykernel", "jupyterlab"}
 
 
@@ -177,7 +178,8 @@ def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
 
 def with_colab(content: bytes, site: Site, folder: str, notebook: str, wanted: Iterable[str]) -> bytes:
     """Return a notebook with the cell that makes it run on Google Colab, after its header."""
-    needed = fill(" ".join(each for each in wanted if re.split(r"[^\w-]", each)[0] not in NOT_ON_COLAB), 110)
+    listed = [each for each in wanted if re.split(r"[^\w-]", each)[0] not in NOT_ON_COLAB]
+    needed = fill(" ".join([*listed, "nbformat"]), 110)
     places = {"name": site.name, "url": site.url, "notebooks": site.colab, "folder": folder, "notebook": notebook}
     cell: dict[str, Any] = {
         "cell_type": "code",
