@@ -24,15 +24,16 @@ DONE, BEGUN, REFERENCE, OPEN = "done", "in progress", "reference", "not begun"
 LOOKS = {DONE: ("✓", "#009E73"), BEGUN: ("◐", "#0072B2"), REFERENCE: ("⇄", "#D55E00"), OPEN: ("○", "#808080")}
 CARD = "border:1px solid #8888;border-left:6px solid {color};border-radius:4px;padding:.5em .8em"
 BAR = "height:.6em;border-radius:.3em;background:#8886;overflow:hidden;margin:.3em 0"
-GRID = "display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17em),1fr));gap:.6em"
+GRID = "display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,17em),1fr));gap:.6em;align-items:start"
 BOX = "max-width:1000px;line-height:1.45;font-family:var(--jp-ui-font-family,sans-serif);font-size:14px"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a notebook: its heading, and the checks in it."""
+    """A part of a notebook: its heading, the cell of the heading, and the checks in it."""
 
     title: str
+    cell: str
     checks: tuple[str, ...]
 
     @property
@@ -128,18 +129,18 @@ def _graded(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sections(cells: list[dict[str, Any]]) -> Iterator[Section]:
-    title, checks = "", list[str]()
+    title, place, checks = "", "", list[str]()
     for cell in cells:
         marks = _graded(cell)
         heading = re.search(r"^## (.+)$", "".join(cell["source"]), re.M) if cell["cell_type"] == "markdown" else None
         if heading:
             if checks:
-                yield Section(title, tuple(checks))
-            title, checks = heading[1].strip(), []
+                yield Section(title, place, tuple(checks))
+            title, place, checks = heading[1].strip(), str(cell.get("id", "")), []
         elif cell["cell_type"] == "code" and marks.get("grade") and not marks.get("solution"):
             checks.append(str(marks.get("grade_id")))
     if checks:
-        yield Section(title, tuple(checks))
+        yield Section(title, place, tuple(checks))
 
 
 def _state(notebook: Path, passed: frozenset[str], checks: tuple[str, ...]) -> tuple[str, str]:
@@ -200,8 +201,8 @@ def _section_list(module: Module, notebook: str) -> str:
 
 
 def _part(notebook: str, section: Section) -> str:
-    """Return the address of a section, as JupyterLab makes it from the heading; elsewhere it opens the notebook."""
-    return f"{notebook}#{section.title.replace(' ', '-')}"
+    """Return the address of a section, where JupyterLab scrolls to; elsewhere it opens the notebook."""
+    return f"{notebook}#cell-id={section.cell}"
 
 
 def _bar(share: float, color: str, label: str) -> str:
