@@ -156,7 +156,7 @@ def test_the_pdf_is_made_from_the_page() -> None:
 def test_the_cheat_sheet_names_what_there_is() -> None:
     import tinybench
 
-    page = re.sub(r"<pre>.*?</pre>", "", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    page = re.sub(r"<pre.*?</pre>", "", PAGE.read_text(encoding="utf-8"), flags=re.S)
     words = [re.split(r"[(.]", html.unescape(word))[0] for word in re.findall(r"<code>(.*?)</code>", page)]
     names = {word for word in words if re.fullmatch(r"[a-z]+_\w+|[A-Z]\w+", word)}
     assert len(names) > 15
