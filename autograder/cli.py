@@ -22,6 +22,8 @@ COMMANDS = {
     "build": ("autograder.course.student_commands",),
     "status": ("autograder.course.student_commands",),
     "borrow": ("autograder.course.student_commands",),
+    "save": ("autograder.course.student_commands",),
+    "restore": ("autograder.course.student_commands",),
     "course": ("autograder.serve",),
     "grade": ("autograder.grading.commands",),
     "doctor": ("autograder.grading.commands",),

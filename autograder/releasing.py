@@ -42,18 +42,19 @@ def release(
         root, assignments, references=references, force=force, verify=not no_verify, explain=not no_explanations,
         full_marks=proof,
     )  # fmt: skip
-    print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
+    print(f"{len(done)} assignments are in student/; start with student/map.ipynb")
     return OK
 
 
 @click.command()
 @click.argument("folder", type=Path)
 @with_references
+@click.option("--url", help="Where students clone it, for Binder and Colab; by default the folder's git remote.")
 @click.option(
     "--force", is_flag=True, help="Replace files of the folder that were changed since, or that are in the way."
 )
 @with_root
-def publish(root: Path, folder: Path, references: str | None, force: bool) -> int:
+def publish(root: Path, folder: Path, references: str | None, url: str | None, force: bool) -> int:
     """Write the repository that students clone, or bring it up to date.
 
     It holds the released notebooks, the package without what is still to be built, the student's commands, and what
@@ -61,5 +62,5 @@ def publish(root: Path, folder: Path, references: str | None, force: bool) -> in
     """
     from autograder.course.published import publish as write
 
-    print(write(root, folder.resolve(), references=references, force=force))
+    print(write(root, folder.resolve(), references=references, url=url, force=force))
     return OK

@@ -13,6 +13,7 @@ import pytest
 
 from autograder import pace
 from autograder.course.published import MANIFEST
+from autograder.course.welcome import papers
 from tests.course.leaks import Secrets
 from tests.test_environment import ENVIRONMENT, index, uv  # noqa: F401
 
@@ -80,7 +81,7 @@ def test_visitors_find_what_students_get_and_nothing_else(checkout: Path) -> Non
     done = post_build(checkout)
     assert done.returncode == 0, done.stdout + done.stderr
     tops = {path.name for path in checkout.iterdir()}
-    own = {"README.md", "LICENSE", "pyproject.toml", "environment.yml", "binder", ".gitignore", MANIFEST}
+    own = {"README.md", "LICENSE", "pyproject.toml", "environment.yml", "binder", ".gitignore", MANIFEST, *papers()}
     assert tops == {"01_result", "02_timer", "tinybench", "autograder", *own}
     assert Secrets(ROOT).within(checkout) == []
     asked = checkout.with_name("pip.log").read_text().splitlines()

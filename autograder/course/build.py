@@ -14,12 +14,14 @@ from autograder.course.notebook import Cell, NotebookError, cells_of, module_nam
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT
 
+COLAB = "colab"  # the tag of the cell that a published notebook begins with
+
 
 def needed_cells(notebook: NotebookNode) -> Iterator[Cell]:
     """Yield what a graded cell may rely on: the set-up cell, export and solution cells, and the checks themselves."""
     first = True
     for cell in cells_of(notebook):
-        if not cell.is_code:
+        if not cell.is_code or COLAB in cell.tags:
             continue
         if first or cell.is_export or cell.is_solution or cell.is_check:
             yield cell

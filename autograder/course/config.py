@@ -84,7 +84,7 @@ def configure(config: Config, root: Path) -> Config:
     directory.source_directory = MODULES
     for kept in ("release", "submitted", "autograded", "feedback", "solution", "source_with_tests"):
         directory[f"{kept}_directory"] = f"course/{kept}"
-    directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb"]
+    directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb", ".progress.json"]
     directory.db_url = gradebook_url(root)
     with suppress(OSError):  # nbgrader opens the gradebook without making its folder
         (root / "course").mkdir(exist_ok=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from autograder.course.notebook import NotebookError, course_notebooks
 from autograder.course.pieces import Module, Piece, read_modules
 from autograder.course.tidy import tidy_modules, undefined
+from tinybench.course.pieces import EXPORTED as EXPORTED
 
-EXPORTED = '# Written by "autograder export" from '
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
 PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
 EXTENSION = {"shell.magic": ("load_ipython_extension",)}  # `%load_ext tinybench`, written by hand

@@ -2,17 +2,23 @@
 
 README = """\
 # {title}
-
+{badges}
 Build, then use, a library that measures machine-learning inference honestly, in Jupyter notebooks, one after the other.
 Where a cell raises `NotImplementedError`, it is your turn; the check below it says what is wrong. When all checks of a
 notebook pass, its last cell puts your code into `tinybench/`, and the next notebook runs on it.
+
+Start with `map.ipynb`: it shows every module, how far you are, and what comes next. Beside it are a `glossary.md` and
+a `cheat_sheet.pdf` of two pages (also as a web page, `cheat_sheet.html`).
 
 Modules here: {modules}.
 
 ## Start
 
-On [Binder](https://mybinder.org), without installing anything: give it the address of this repository. Download your
-notebooks before you leave: Binder forgets them.
+On [Binder](https://mybinder.org), without installing anything: click on the badge above, or give Binder the address of
+this repository. Binder forgets everything when you leave: see *Save your work*.
+
+On Google Colab, if there is a badge for it above: open a notebook and run its first code cell. It fetches this
+repository and installs what is missing. *File → Save a copy in Drive* keeps your notebook; *Save your work* keeps all.
 
 With [conda](https://conda-forge.org/download/), on any system:
 
@@ -20,7 +26,7 @@ With [conda](https://conda-forge.org/download/), on any system:
 conda env create -f environment.yml
 conda activate tinybench
 pip install --no-deps -e .
-jupyter lab {first}
+jupyter lab map.ipynb
 ```
 
 With Python 3.11 or newer alone, on Linux and macOS (on Windows the second line is `.venv\\Scripts\\activate`):
@@ -29,10 +35,10 @@ With Python 3.11 or newer alone, on Linux and macOS (on Windows the second line 
 python -m venv .venv
 source .venv/bin/activate
 pip install -e .
-jupyter lab {first}
+jupyter lab map.ipynb
 ```
 
-On a JupyterHub where this environment is installed already, clone this repository and open the first notebook.
+On a JupyterHub where this environment is installed already, clone this repository and open `map.ipynb`.
 
 ## Whose code is it?
 
@@ -43,6 +49,19 @@ autograder status
 shows for each module whether it is yours, a reference that your instructor released, or not built yet. When Python says
 that a module *is not built yet*, finish its notebook and run the last cell. If you cannot, ask your instructor for the
 reference of this module: it then comes with the next update. Your own code always comes before a reference.
+
+## Save your work
+
+The last cells of `map.ipynb` put all your work into one file to download, and take it up again from that file. In a
+terminal:
+
+```bash
+autograder save my-work.zip
+autograder restore my-work.zip
+```
+
+It holds the notebooks you worked on, the modules you built, and which checks have passed. Whatever `restore` replaces
+is kept in a `before-restore-….zip`.
 
 ## Get an update without losing work
 
@@ -71,6 +90,10 @@ GITIGNORE = """\
 __pycache__/
 .ipynb_checkpoints/
 *.backup
+*.backup.ipynb
+.progress.json
+/my-work*.zip
+/before-restore-*.zip
 /course/
 # what you build
 {built}

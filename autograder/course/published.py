@@ -16,6 +16,7 @@ from autograder.course import handout
 from autograder.course.config import PACKAGE
 from autograder.course.notebook import course_notebooks
 from autograder.course.student import lay_out_package, references_for, written_by
+from autograder.course.welcome import Site, papers, with_colab
 from autograder.files import write_atomically
 
 MANIFEST = ".published.json"  # what `publish` wrote, each file with a digest
@@ -29,7 +30,9 @@ NEEDED = (
 )
 
 
-def publish(root: Path, folder: Path, *, references: str | None = None, force: bool = False) -> str:
+def publish(
+    root: Path, folder: Path, *, references: str | None = None, url: str | None = None, force: bool = False
+) -> str:
     """Write or update a published folder, and return what is in it, for people.
 
     Parameters
@@ -40,6 +43,8 @@ def publish(root: Path, folder: Path, *, references: str | None = None, force: b
         Empty, or written by `publish` before. Files that it did not write stay.
     references
         See `autograder.course.student.references_for`.
+    url
+        Where students clone it, for Binder and Colab; by default where the folder is pushed to, if it is.
     force
         Replace files that were changed since, or that are in the way.
     """
@@ -49,9 +54,10 @@ def publish(root: Path, folder: Path, *, references: str | None = None, force: b
     if before is None and any(path.name != ".git" for path in folder.glob("*")) and not force:
         raise ValueError(f"{folder} is neither empty nor published before; name another folder, or use --force")
     notebooks = _released(root)
+    site = Site.of(url) if url else Site.of_remote(folder)
     given = references_for(root, folder / PACKAGE, references)
     with tempfile.TemporaryDirectory() as place:
-        _lay_out(root, Path(place), notebooks, given)
+        _lay_out(root, Path(place), notebooks, given, site)
         files = {path.relative_to(place).as_posix(): path.read_bytes() for path in _files(Path(place))}
     changed = [name for name, content in files.items() if _changed(folder / name, content, (before or {}).get(name))]
     if changed and not force:
@@ -71,7 +77,7 @@ def publish(root: Path, folder: Path, *, references: str | None = None, force: b
     shown = ", ".join(notebook.name for notebook in notebooks)
     return (
         f"{folder}: {shown}; references: {', '.join(given) or 'none'}\n"
-        "commit and push it where your students can clone it"
+        f"commit and push it where your students can clone it{f': {site.url}' if site else ''}"
     )
 
 
@@ -115,21 +121,26 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def _lay_out(root: Path, place: Path, notebooks: list[Path], references: list[str]) -> None:
+def _lay_out(root: Path, place: Path, notebooks: list[Path], references: list[str], site: Site | None) -> None:
+    wanted = requirements()
     for folder in notebooks:
         for path in _files(folder):
             _copy(path, place / folder.name / path.relative_to(folder))
+        if site:
+            path = place / folder.name / f"{folder.name}.ipynb"
+            path.write_bytes(with_colab(path.read_bytes(), site, folder.name, path.name, wanted))
+    for name, content in papers(site, wanted).items():
+        write_atomically(place / name, content)
     lay_out_package(root, place / PACKAGE, references)
     for path in tools():
         _copy(path, place / "autograder" / path.relative_to(_home()))
     if (root / "LICENSE").is_file():
         _copy(root / "LICENSE", place / "LICENSE")
-    wanted = requirements()
     names = [folder.name for folder in notebooks]
     built = "\n".join(f"/{PACKAGE}/{name}.py" for name in sorted(written_by(root / PACKAGE)))
     texts = {
         "README.md": handout.README.format(
-            title=TITLE, modules=", ".join(f"`{name}`" for name in names), first=f"{names[0]}/{names[0]}.ipynb"
+            title=TITLE, badges=site.badges if site else "", modules=", ".join(f"`{name}`" for name in names)
         ),
         ".gitignore": handout.GITIGNORE.format(built=built),
         "pyproject.toml": handout.PYPROJECT.format(

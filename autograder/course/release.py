@@ -30,6 +30,7 @@ from autograder.course.notebook import (
     read_notebook,
 )
 from autograder.course.student import lay_out_package, references_for, written_by
+from autograder.course.welcome import lay_out_papers
 from tinybench.course.progress import SEALED
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def release_all(
     exchange.chmod(0o777)
     package = root / STUDENT / PACKAGE
     given = references_for(root, package, references)
+    lay_out_papers(root / STUDENT)
     lay_out_package(root, package, given)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))
     problems: dict[str, str] = {}

@@ -22,10 +22,10 @@ from autograder.course.config import (
     project_root,
     student_folder_above,
 )
-from autograder.course.export import EXPORTED
 from autograder.course.notebook import optional
 from autograder.files import write_atomically
-from tinybench.course import BUILT_BY_STUDENT, REFERENCE_OF
+from tinybench.course import REFERENCE_OF
+from tinybench.course.pieces import EXPORTED, how_given, is_own
 
 REFERENCES = "references"  # the folder of the package where a module is looked for that the student has not built
 RELEASED = "released by your instructor"
@@ -61,17 +61,6 @@ def written_by(package: Path) -> dict[str, str]:
     return {name: match[1] for name, match in found.items() if match}
 
 
-def is_built_by_student(path: Path) -> bool:
-    """Whether a file of a package is the student's own export."""
-    return path.is_file() and first_line(path).startswith(BUILT_BY_STUDENT)
-
-
-def how_given(path: Path) -> str:
-    """Return how a reference came into a package, such as "released by your instructor"; nothing if it is none."""
-    match = re.match(rf"{REFERENCE_OF}\S+, (.*): ", first_line(path)) if path.is_file() else None
-    return match[1] if match else ""
-
-
 def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) -> None:
     """Write a student's package into `target`: nothing of the reference but the modules of the named notebooks.
 
@@ -87,7 +76,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
             _write(target / name, source.read_bytes())
     for module, notebook in written.items():
         own, reference = target / f"{module}.py", target / REFERENCES / f"{module}.py"
-        if own.is_file() and not is_built_by_student(own):
+        if own.is_file() and not is_own(own):
             own.unlink()  # as released before references had a folder of their own
         if notebook in given:
             give_reference(root, target, module, RELEASED)
@@ -182,7 +171,7 @@ def status(folder: Path) -> list[tuple[str, str]]:
 
 
 def _whose(package: Path, modules: Iterable[str]) -> str:
-    if any(is_built_by_student(package / f"{name}.py") for name in modules):
+    if any(is_own(package / f"{name}.py") for name in modules):
         return "yours"
     given = [how for name in modules if (how := how_given(package / REFERENCES / f"{name}.py"))]
     return f"reference, {given[0]}" if given else "not built yet"
@@ -199,7 +188,7 @@ def borrow(folder: Path, named: str, *, force: bool = False) -> str:
     written = written_by(package)
     chosen = _chosen(named, sorted(set(written.values())))
     modules = [name for name, notebook in written.items() if notebook in chosen]
-    own = [package / f"{name}.py" for name in modules if is_built_by_student(package / f"{name}.py")]
+    own = [package / f"{name}.py" for name in modules if is_own(package / f"{name}.py")]
     missing = [name for name in modules if not how_given(package / REFERENCES / f"{name}.py")]
     if own and not force:
         raise ValueError(f"{written[own[0].stem]} is already yours; --force puts yours aside and takes the reference")

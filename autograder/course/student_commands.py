@@ -1,4 +1,4 @@
-"""The student's commands of the course: build, status, borrow."""
+"""The student's commands of the course: build, status, borrow, save, restore."""
 
 from __future__ import annotations
 
@@ -74,4 +74,32 @@ def borrow(student: Path, assignment: str, force: bool) -> int:
     from autograder.course.student import borrow as take
 
     print(take(student, assignment, force=force))
+    return OK
+
+
+@click.command()
+@click.argument("file", type=Path)
+@with_student_folder
+def save(student: Path, file: Path) -> int:
+    """Put all work of the student's into one zip file.
+
+    The notebooks they worked on, the modules they built, and which checks have passed; no references.
+    """
+    from tinybench.course.backup import save as write
+
+    print(write(file, student))
+    return OK
+
+
+@click.command()
+@click.argument("file", type=Path)
+@with_student_folder
+def restore(student: Path, file: Path) -> int:
+    """Take work up again from a file that `save` wrote.
+
+    What it replaces is kept in another zip file.
+    """
+    from tinybench.course.backup import restore as read
+
+    print(read(file, student))
     return OK

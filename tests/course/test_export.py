@@ -13,8 +13,8 @@ from autograder.cli import COMMANDS, main
 from autograder.course.build import build_module
 from autograder.course.export import EXPORTED, changed_files, course_modules, export_course, export_notebook
 from autograder.course.notebook import NotebookError
-from autograder.course.student import is_built_by_student
 from tests.tiny_course import HALVE, ROOT, Write, code, tiny_cells
+from tinybench.course.pieces import is_own
 
 
 def exported(notebook: Path) -> str:
@@ -159,7 +159,7 @@ def test_the_students_package_gets_every_file_of_a_notebook(module: Write, tmp_p
     package = tmp_path / "student" / "tinybench"
     notebook = module(*tiny_cells(), code(STUDY, "study", "export:study", locked=True))
     assert "tinybench.tiny is now your own code" in build_module(notebook, package)
-    assert {path.name for path in package.glob("*.py") if is_built_by_student(path)} == {"tiny.py", "study.py"}
+    assert {path.name for path in package.glob("*.py") if is_own(path)} == {"tiny.py", "study.py"}
 
 
 def test_public_names_are_the_face_of_the_package(course: Path, module: Write) -> None:

@@ -15,6 +15,7 @@ import pytest
 from autograder.cli import main
 from autograder.course.published import MANIFEST, publish, requirements, tools
 from autograder.course.release import release_all
+from autograder.course.welcome import papers
 from tests.course.perfect_student import hand_out, one_module
 from tests.test_environment import ENVIRONMENT, PLAYED, index, uv  # noqa: F401
 from tests.tiny_course import ROOT
@@ -55,12 +56,12 @@ def commit(site: Path) -> None:
 
 def texts(folder: Path) -> str:
     files = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.relative_to(folder).parts)
-    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
 def test_it_holds_what_students_need_and_nothing_else(site: Path, course: Path) -> None:
     there = {path.relative_to(site).parts[0] for path in site.rglob("*")} - {".git"}
-    own = {"README.md", "LICENSE", "pyproject.toml", "environment.yml", "binder", ".gitignore", MANIFEST}
+    own = {"README.md", "LICENSE", "pyproject.toml", "environment.yml", "binder", ".gitignore", MANIFEST, *papers()}
     assert there == {*MODULES, "tinybench", "autograder", *own}
     assert not any((site / "autograder" / name).exists() for name in NEVER)
     assert (site / "01_result" / "times.csv").read_text() == "1,2\n"

@@ -112,6 +112,33 @@ def test_the_students_own_comes_before_a_reference(two: Path) -> None:
     assert "0.5 * x" in subprocess.run(command, cwd=two / "student", capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize("edited", [False, True])
+def test_every_build_says_whose_the_earlier_modules_are(
+    two: Path, edited: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the student has edited their file by hand, and with the reference given beside it."""
+    release(two, "--with", "01")
+    solve(two)
+    last = two / "student" / "02_last" / "02_last.ipynb"
+    notebook = read_notebook(last)
+    notebook.cells[0].source += '\nfrom tinybench.course import announce\nannounce("tiny")'
+    notebook.cells[2].source = notebook.cells[2].source.replace(
+        'raise NotImplementedError("write quarter")', "return x / 4"
+    )
+    nbformat.write(notebook, last)
+    assert main(["--root", str(two), "build", "02_last"]) == 0
+    assert "tinybench.tiny: the reference, released by your instructor (references/tiny.py)" in capfd.readouterr().out
+    assert main(["--root", str(two), "build", "01_tiny"]) == 0
+    own = two / "student" / "tinybench" / "tiny.py"
+    if edited:
+        own.write_text(own.read_text().partition("\n")[2])
+    before = own.read_text()
+    assert release(two)["01_tiny"] == "yours"
+    assert own.read_text() == before
+    assert main(["--root", str(two), "build", "02_last"]) == 0
+    assert "tinybench.tiny: your own code (tinybench/tiny.py)" in capfd.readouterr().out
+
+
 def test_what_an_earlier_release_gave_away_is_removed(two: Path) -> None:
     package = two / "student" / "tinybench"
     shutil.copytree(two / "tinybench", package)

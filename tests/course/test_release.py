@@ -13,9 +13,10 @@ from autograder.course.export import export_course
 from autograder.course.lint import lint_notebook
 from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import NotReleased, release_all, stub_solutions
-from autograder.course.student import is_built_by_student, status
+from autograder.course.student import status
 from autograder.files import write_atomically
 from tests.tiny_course import CHECK, HALVE, ROOT, SETUP, Write, code
+from tinybench.course.pieces import is_own
 
 
 def export(course: Path) -> None:
@@ -154,7 +155,7 @@ def test_the_package_grows_from_the_students_own_code(
     assert main(["--root", str(course), "build", "01_tiny"]) == 0
     assert "your own code" in capsys.readouterr().out
     assert "0.5 * x" in (package / "tiny.py").read_text()
-    assert is_built_by_student(package / "tiny.py")
+    assert is_own(package / "tiny.py")
     assert status(course / "student") == [("01_tiny", "yours")]
     release_all(course, verify=False, report=lambda line: None)
     assert "0.5 * x" in (package / "tiny.py").read_text(), "a new release must not undo the student's module"

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,24 @@ def test_reference_solutions_pass_validation_and_build(page: Page, course: Cours
     assert "Success" in validate(page)
     built = course.root / "student" / "tinybench" / "result.py"
     assert built.read_text().startswith("# Built by the student")
+
+
+def test_the_map_opens_notebooks_and_saves_work(page: Page, course: Course) -> None:
+    (course.notebook.parent / "notes.md").write_text("of mine")
+    page.goto(course.notebook_url.replace(f"{MODULE}/{MODULE}.ipynb", "map.ipynb"))
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=60 * SECOND)
+    from_menu(page, "Run", "Run All Cells")
+    expect(page.locator(".jp-OutputArea", has_text=re.compile("1 modules done")).first).to_be_visible(
+        timeout=60 * SECOND
+    )
+    link = page.get_by_text("Download my-work-")
+    expect(page.get_by_text("is here already")).to_be_attached(timeout=60 * SECOND)
+    with page.expect_download() as download:
+        link.click()
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert f"{MODULE}/notes.md" in archive.namelist()
+    page.locator(".jp-OutputArea a", has_text="One number is not a measurement").first.click()
+    page.get_by_role("tab", name=f"{MODULE}.ipynb").wait_for()
 
 
 def test_formgrader_lists_the_module_as_released(page: Page, course: Course) -> None:

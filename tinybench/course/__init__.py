@@ -1,9 +1,11 @@
 """What the notebooks need around the library: staged class building, figures, whose code is running, case studies."""
 
+from tinybench.course.backup import restore, save
 from tinybench.course.cache import cached, cached_fit
 from tinybench.course.digits import Case, case_study
 from tinybench.course.figures import OKABE_ITO, show_figure, use_figure_style
 from tinybench.course.notebook import set_up_notebook
+from tinybench.course.overview import course_map, sections
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft
 from tinybench.course.progress import check_answer, passed
 
@@ -18,8 +20,12 @@ __all__ = [
     "cached_fit",
     "case_study",
     "check_answer",
+    "course_map",
     "graft",
     "passed",
+    "restore",
+    "save",
+    "sections",
     "set_up_notebook",
     "show_figure",
     "use_figure_style",

@@ -22,6 +22,9 @@ class _Markup:
     def __init__(self, markup: str, text: str) -> None:
         self.markup, self.text = markup, text
 
+    def __repr__(self) -> str:
+        return self.text
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/html": self.markup, "text/plain": self.text}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 BUILT_BY_STUDENT = "# Built by the student from "
 REFERENCE_OF = "# The reference of "
+EXPORTED = '# Written by "autograder export" from '
 CODE: dict[str, types.CodeType] = {}  # modules by origin; a grader adds references that lie in no file
 
 
@@ -43,13 +45,26 @@ def announce(*names: str) -> None:
             advice: Callable[[str], str] = getattr(spec.loader, "advice", "{} has no file".format)
             print(advice(spec.name))
             continue
-        with open(spec.origin, encoding="utf-8") as file:
-            first_line = file.readline()
-        reference, _, how = first_line.rpartition(":")[0].partition(", ")
-        whose = "your own code" if first_line.startswith(BUILT_BY_STUDENT) else "the reference"
-        if reference.startswith(REFERENCE_OF):
-            whose += f", {how}"
-        print(f"tinybench.{name}: {whose} ({Path(spec.origin).parent.name}/{Path(spec.origin).name})")
+        path = Path(spec.origin)
+        how = how_given(path)
+        whose = "your own code" if is_own(path) else f"the reference{f', {how}' if how else ''}"
+        print(f"tinybench.{name}: {whose} ({path.parent.name}/{path.name})")
+
+
+def is_own(path: Path) -> bool:
+    """Whether a module's file is the student's: there, and not the reference, which says so in its first line."""
+    return path.is_file() and not _first_line(path).startswith((EXPORTED, REFERENCE_OF))
+
+
+def how_given(path: Path) -> str:
+    """Return how a reference came into a package, such as "released by your instructor"; nothing if it is none."""
+    match = re.match(rf"{REFERENCE_OF}\S+, (.*): ", _first_line(path)) if path.is_file() else None
+    return match[1] if match else ""
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.readline()
 
 
 def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNamespace:
@@ -116,9 +131,9 @@ def _reference(module: str) -> types.CodeType | None:
     if spec is None or spec.origin is None:
         return None
     if spec.origin not in CODE:
-        source = Path(spec.origin).read_text(encoding="utf-8")
-        if source.startswith(BUILT_BY_STUDENT):
+        if is_own(Path(spec.origin)):
             return None
+        source = Path(spec.origin).read_text(encoding="utf-8")
         CODE[spec.origin] = compile(source, spec.origin, "exec")
     return CODE[spec.origin]
 
