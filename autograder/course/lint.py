@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from autograder.course.notebook import (
     BEGIN_SOLUTION,
     END_HIDDEN,
     END_SOLUTION,
+    HIDDEN_SOURCE,
     Cell,
     NotebookError,
     cells_of,
@@ -22,6 +24,7 @@ from autograder.course.release import stub_solutions
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines: what fits on a screen beside what explains it
 KNOWN_TAGS = {"export", "public", "nbval-ignore-output", "nbval-check-output", "raises-exception"}
 
 
@@ -34,7 +37,7 @@ def problems(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
         if cell.id in seen:
             yield cell.id, "its id is used twice"
         seen.add(cell.id)
-        for why in (*_metadata_problems(cell), *_marker_problems(cell)):
+        for why in (*_metadata_problems(cell), *_marker_problems(cell), *_reading_problems(cell)):
             yield cell.id, why
     first = next((cell.source for cell in cells if cell.is_code), "")
     if 'sys.path.insert(0, "..")' not in first:
@@ -47,7 +50,7 @@ def _metadata_problems(cell: Cell) -> Iterator[str]:
         yield "has outputs; `autograder lint --fix` clears them"
     if cell.id != node.id:
         yield f"its cell id {node.id!r} differs from its grade_id; `autograder lint --fix` sets it"
-    if unknown := set(node.metadata) - {"tags", "nbgrader"}:
+    if unknown := set(node.metadata) - {"tags", "nbgrader", "jupyter"}:
         yield f"metadata {sorted(unknown)}; `autograder lint --fix` drops it"
     if unknown := {tag.partition(":")[0] for tag in cell.tags} - KNOWN_TAGS:
         yield f"unknown tags {sorted(unknown)}; known are {sorted(KNOWN_TAGS)}"
@@ -74,13 +77,48 @@ def _marker_problems(cell: Cell) -> Iterator[str]:
         yield "an exported cell must be a solution cell or locked, so that grading knows it"
 
 
+def _reading_problems(cell: Cell) -> Iterator[str]:
+    """Only the student's work stands open, and each piece of it fits on a screen."""
+    if cell.is_code and cell.is_collapsed != bool(cell.caption):
+        yield (
+            "collapsed are cells whose first line is a comment such as `# Figure: what it draws` (Given, Check); "
+            "`autograder lint --fix` sets it by that line"
+        )
+    if cell.is_solution:
+        yield from _stub_problems(cell)
+    elif cell.is_check and not cell.caption.startswith("# Check: "):
+        yield "a graded cell begins with a line such as `# Check: what it looks at`"
+    elif cell.is_check and f'passed("{cell.id}"' not in cell.visible:
+        yield f'a graded cell ends, but for its hidden region, in passed("{cell.id}", what only a right solution says)'
+    elif cell.is_export and not cell.caption:
+        yield "a given cell of the package begins with a line such as `# Given: what it holds`"
+    elif cell.is_code and not cell.caption and len(cell.source.splitlines()) > MOST_OPEN:
+        yield f"open, with more than {MOST_OPEN} lines: begin it with `# Given: what it holds`, or make it shorter"
+
+
+def _stub_problems(cell: Cell) -> Iterator[str]:
+    try:
+        stub = stub_solutions(cell.source, cell.id)
+    except NotebookError:
+        return
+    if len(stub.splitlines()) > MOST_STUB:
+        yield f"a student sees {len(stub.splitlines())} lines here; {MOST_STUB} fit on a screen"
+    for node in ast.walk(ast.parse(stub)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            lines = len((ast.get_docstring(node) or "").splitlines())
+            if lines > MOST_DOCSTRING:
+                yield f"the docstring of {node.name} has {lines} lines; {MOST_DOCSTRING} are enough for a stub"
+
+
 def clean(notebook: NotebookNode) -> None:
     """Drop outputs and foreign metadata, and give graded cells their grade_id as id."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in ("tags", "nbgrader")})
+        kept = {k: v for k, v in cell.metadata.items() if k in ("tags", "nbgrader")}
+        collapsed = {"jupyter": HIDDEN_SOURCE} if Cell.of(cell).caption else {}
+        cell.metadata = nbformat.from_dict(kept | collapsed)
         cell.id = Cell.of(cell).id
 
 

@@ -14,6 +14,8 @@ from nbformat import NotebookNode
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 _HIDDEN = re.compile(rf"(?<![^\S\n])[^\S\n]*+{BEGIN_HIDDEN}(?:(?!{BEGIN_HIDDEN}).)*?{END_HIDDEN}[^\n]*\n?", re.S)
+CAPTION = re.compile(r"# (?:Given|Figure|Check): \S.*")  # the first line of a collapsed cell, which stays in sight
+HIDDEN_SOURCE = {"source_hidden": True}
 MAX_BYTES = 20 * 2**20
 
 
@@ -118,6 +120,22 @@ class Cell:
     def visible(self) -> str:
         """The source without hidden checks."""
         return _HIDDEN.sub("", self.source).rstrip()
+
+    @property
+    def caption(self) -> str:
+        """What its first line says it holds, where it is one to be shown collapsed."""
+        first = self.source.partition("\n")[0]
+        return first if self.is_code and CAPTION.fullmatch(first) else ""
+
+    @property
+    def is_collapsed(self) -> bool:
+        """Whether JupyterLab opens it with its code out of sight."""
+        return bool(self.node.get("metadata", {}).get("jupyter", {}).get("source_hidden"))
+
+    @property
+    def code(self) -> str:
+        """The source that goes into a package: without caption, solution markers and hidden checks."""
+        return without_solution_markers(self.visible.removeprefix(self.caption).lstrip("\n"))
 
     def tagged(self, word: str) -> list[str]:
         """Return what its tags say after a word: "" for ``export`` itself, "study" for ``export:study``."""

@@ -9,14 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.course.notebook import (
-    Cell,
-    NotebookError,
-    cells_of,
-    module_name,
-    read_notebook,
-    without_solution_markers,
-)
+from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 
 PURE_CALLS = {"MappingProxyType", "NewType", "Path", "TypeVar", "frozenset", "namedtuple", "re.compile"}
 _MAGIC = re.compile(r"^\s*[%!?]\S*|^\s*\w+\s*=\s*[%!]\S*", re.M)
@@ -104,7 +97,7 @@ def read_modules(notebook: Path) -> list[Module]:
             continue
         target = _target(notebook, cell)
         module = modules.setdefault(target, Module(target, notebook, imports))
-        pieces = list(_pieces(notebook, cell.id, without_solution_markers(cell.source)))
+        pieces = list(_pieces(notebook, cell.id, cell.code))
         for piece in pieces:
             _keep(module, piece)
         module.public += _public(notebook, cell.id, face, [name for piece in pieces for name in piece.names])

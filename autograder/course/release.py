@@ -18,6 +18,7 @@ from traitlets.config import Config
 
 from autograder.course.config import PACKAGE, STUDENT, configure
 from autograder.course.execute import CELL_SECONDS, run_notebook
+from autograder.course.explained import write_sealed
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
     END_SOLUTION,
@@ -28,6 +29,7 @@ from autograder.course.notebook import (
     read_notebook,
 )
 from autograder.course.student import lay_out_package, references_for, written_by
+from tinybench.course.progress import SEALED
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -164,6 +166,7 @@ def release_all(
         released = root / "course" / "release" / name / f"{name}.ipynb"
         try:
             _generate(api, notebooks[name])
+            write_sealed(notebooks[name], released.parent)
             if verify:
                 verify_untouched(root, released, cell_seconds)
                 full_marks(notebooks[name])
@@ -192,6 +195,9 @@ def _generate(api: NbGraderAPI, notebook: Path) -> None:
 def _lay_out(released: Path, target: Path, force: bool) -> str:
     """Copy a released notebook for the student, and return a remark; what the student wrote is never lost."""
     pristine = target.parent / ".released" / target.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if (sealed := released.with_name(SEALED)).is_file():
+        shutil.copy(sealed, target.with_name(SEALED))
     note = ""
     if _differ(target, released) and _differ(target, pristine):
         if not force:

@@ -1,6 +1,7 @@
 """Seeded wrong solutions: what students get wrong, and what the checks must catch.
 
-A module's `MUTANTS` are tables of (name, old, new) under the id of the solution cell in which `old` becomes `new`.
+A module's `MUTANTS` are tables of (name, old, new) under the id of the solution cell in which `old` becomes `new`. A
+student sees at once what is wrong with them, but for those in `HIDDEN`, by name, with the reason why not.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Mutant:
     cell: str
     old: str
     new: str
+    hidden: str = ""
 
     def apply(self, notebook: NotebookNode) -> str:
         """Change the notebook, and return the id of the check that has to notice: the next one."""
@@ -36,5 +38,11 @@ class Mutant:
 def mutants(module: str) -> list[Mutant]:
     """Return the mutants of a module such as ``"03_latency"``, none where none are written."""
     name = f"tests.mutants.m{module}"
-    tables = import_module(name).MUTANTS if find_spec(name) else {}
-    return [Mutant(name, cell, old, new) for cell, rows in tables.items() for name, old, new in rows]
+    if not find_spec(name):
+        return []
+    written = import_module(name)
+    hidden = dict(getattr(written, "HIDDEN", {}))
+    rows = [(cell, *row) for cell, rows in written.MUTANTS.items() for row in rows]
+    found = [Mutant(name, cell, old, new, hidden.pop(name, "")) for cell, name, old, new in rows]
+    assert not hidden, f"{module}: HIDDEN names what is no mutant: {sorted(hidden)}"
+    return found

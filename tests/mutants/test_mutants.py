@@ -3,46 +3,78 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 
 import pytest
+from nbformat import NotebookNode
 
-from autograder.course.build import run_checks
+from autograder.course import explained
+from autograder.course.build import needed_cells, run_checks
 from autograder.course.notebook import cells_of, course_notebooks, module_name, read_notebook
 from tests.mutants import mutants
+from tinybench.course.progress import SEALED
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
 LISTS = [module for module in NOTEBOOKS if mutants(module)]
 KILL_RATE = 0.95
+MOST_HIDDEN = 0.2
 
 
 @pytest.mark.parametrize("module", LISTS)
-def test_checks_kill_mutants(module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checks_kill_mutants(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = NOTEBOOKS[module]
     monkeypatch.chdir(path.parent)
     reference = read_notebook(path)
     assert not any(run_checks(reference, path).values()), "the reference must pass its own checks"
     wrong = mutants(module)
     assert len(wrong) >= 15
-    survivors, blamed, cells = [], [], set()
+    (tmp_path / SEALED).write_text(json.dumps(explained.seal(path, explained.record(path))))
+    monkeypatch.chdir(tmp_path)  # where answers are checked as in a student's folder
+    survivors, blamed, unseen, seen, cells = [], [], [], [], set()
     for mutant in wrong:
         notebook = copy.deepcopy(reference)
         check = mutant.apply(notebook)
         if mutant.cell in cells:  # who else is blamed depends on the cell: once for each is enough
             notebook.cells = [c.node for c in cells_of(notebook) if not c.is_check or c.id == check]
         cells.add(mutant.cell)
-        failed = [name for name, why in run_checks(notebook, path).items() if why]
+        visibly, failed = verdicts(notebook)
         if check not in failed:
             survivors.append(mutant.name)
+        if bool(visibly.get(check)) == bool(mutant.hidden):
+            (seen if mutant.hidden else unseen).append(mutant.name)
         blamed += [f"{mutant.name}: {name}" for name in failed if name != check]
     rate = 1 - len(survivors) / len(wrong)
     with capsys.disabled():
         print(
             f"\n{module}: {len(wrong) - len(survivors)} of {len(wrong)} mutants killed; survivors: {survivors or 'none'}"
         )
+        print(f"{module}: {sum(not m.hidden for m in wrong)} of them seen by the student; unseen: {unseen or 'none'}")
+    assert not unseen, f"pass visibly: mend the check, or say in HIDDEN why: {unseen}"
+    assert not seen, f"in HIDDEN, and yet seen: {seen}"
+    assert sum(bool(m.hidden) for m in wrong) <= MOST_HIDDEN * len(wrong), "too many are hidden from students"
     assert rate >= KILL_RATE, f"survivors: {survivors}"
     assert not blamed, f"a wrong solution costs points elsewhere: {blamed}"
+
+
+def verdicts(notebook: NotebookNode) -> tuple[dict[str, str], list[str]]:
+    """Return what the visible part of each check says that does not pass, and which checks fail by any part."""
+    space: dict[str, object] = {"__name__": "__main__"}
+    visibly, failed = dict[str, str](), list[str]()
+    for cell in needed_cells(notebook):
+        parts = [cell.visible, cell.source[len(cell.visible) :]] if cell.is_check else [cell.source]
+        for number, part in enumerate(parts):
+            try:
+                exec(compile(part, f"<{cell.id}>", "exec"), space)
+            except Exception as error:
+                assert cell.is_check, f"{cell.id}: {error!r}"
+                failed.append(cell.id)
+                if number == 0:
+                    visibly[cell.id] = f"{type(error).__name__}: {error}"
+    return visibly, failed
 
 
 def test_every_module_with_exports_has_mutants() -> None:

@@ -4,6 +4,7 @@ from tinybench.course.cache import cached, cached_fit
 from tinybench.course.digits import Case, case_study
 from tinybench.course.figures import OKABE_ITO, show_figure, use_figure_style
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft
+from tinybench.course.progress import check_answer, passed
 
 __all__ = [
     "BUILT_BY_STUDENT",
@@ -15,7 +16,9 @@ __all__ = [
     "cached",
     "cached_fit",
     "case_study",
+    "check_answer",
     "graft",
+    "passed",
     "show_figure",
     "use_figure_style",
 ]

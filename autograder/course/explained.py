@@ -1,0 +1,168 @@
+"""Answers checked at once and solutions explained, sealed: what a release puts next to a notebook for its checks.
+
+The reference runs once; what it answers and computes are the keys. The explanations stand in
+``autograder/checks/mNN_name.md``, a section for each check, with hints for wrong answers as ``- name = literal: hint``.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import autograder
+from autograder import pace
+from autograder.course.assignment import Assignment
+from autograder.course.build import run_checks
+from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
+from autograder.files import write_atomically
+from tinybench.course import progress
+
+SECONDS = 120
+HINT = re.compile(r"^- (?P<name>\w+)(?:\[(?P<part>\d+)\])? = (?P<wrong>.+?): (?P<hint>\S.*)$")
+
+
+@dataclass
+class Section:
+    """What the explanations say of one check: a text, and hints as (question, part, wrong answer, hint)."""
+
+    text: str = ""
+    hints: list[tuple[str, int, Any, str]] = field(default_factory=list)
+
+
+def explanations(notebook: Path) -> Path:
+    """Return the file of a notebook's explanations."""
+    return Path(str(autograder.__file__)).parent / "checks" / f"m{notebook.stem}.md"
+
+
+def read_explanations(path: Path) -> dict[str, Section]:
+    """Return the sections of a file of explanations by check, none if there is no file."""
+    found: dict[str, Section] = {}
+    section = Section()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.is_file() else (), start=1):
+        if line.startswith("## "):
+            section = found.setdefault(line[3:].strip(), Section())
+        elif match := HINT.match(line):
+            try:
+                wrong = ast.literal_eval(match["wrong"])
+            except (SyntaxError, ValueError):
+                raise NotebookError(path, f"line {number}", f"{match['wrong']} is no literal") from None
+            section.hints.append((match["name"], int(match["part"] or 0), wrong, match["hint"]))
+        elif not line.startswith("# "):
+            section.text += line + "\n"
+    return found
+
+
+def keys(notebook: Path) -> dict[str, Any]:
+    """Run the checks of a reference in a process of its own, and return what it answers and computes."""
+    with tempfile.TemporaryDirectory() as folder:
+        Assignment.read(notebook).lay_out(Path(folder))
+        run = subprocess.run(
+            [sys.executable, "-m", __name__, notebook.resolve()],
+            cwd=folder,
+            env={**os.environ, "MPLBACKEND": "agg"},
+            capture_output=True,
+            text=True,
+            timeout=pace.wall(SECONDS),
+        )
+    if run.returncode:
+        raise NotebookError(notebook, None, f"its reference does not pass its checks: {run.stderr.strip()[-500:]}")
+    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def record(notebook: Path) -> dict[str, Any]:
+    """Run the visible checks of a reference here, and return what it answers and computes."""
+    reference = copy.deepcopy(read_notebook(notebook))
+    for cell in cells_of(reference):
+        if cell.is_check:
+            cell.node.source = cell.visible
+    progress.RECORD["on"] = True
+    try:
+        failures = {name: why for name, why in run_checks(reference, notebook).items() if why}
+        kept = dict(progress.RECORD)
+    finally:
+        progress.RECORD.clear()
+    if failures:
+        raise NotebookError(notebook, None, f"its reference does not pass: {failures}")
+    answers = {name: _parts(answer, digits) for name, (answer, digits) in kept.get("answers", {}).items()}
+    return {"answers": answers, "proofs": kept.get("proofs", {})}
+
+
+def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
+    """Return the parts of an answer: the text of each, whether it was rounded, and to how many digits."""
+    given = list(answer) if isinstance(answer, tuple | list) else [answer]
+    parts = []
+    for value in given:
+        value = value.item() if hasattr(value, "item") else value
+        rounded = isinstance(value, float)
+        parts.append({"right": progress.form(value, digits, rounded=rounded), "rounded": rounded, "digits": digits})
+    return parts
+
+
+def seal(notebook: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a release puts next to a notebook, of the keys that `keys` found."""
+    sections = read_explanations(explanations(notebook))
+    answers: dict[str, Any] = {name: {"parts": []} for name in found["answers"]}
+    for name, parts in found["answers"].items():
+        for number, part in enumerate(parts):
+            right = progress.sealed(f"{name}[{number}]", part["right"])
+            answers[name]["parts"].append({"right": right, "rounded": part["rounded"], "hints": {}})
+    for section in sections.values():
+        for name, part, wrong, hint in section.hints:
+            if name not in answers:
+                raise NotebookError(explanations(notebook), name, "a hint for a question that no check asks")
+            known = found["answers"][name][part]
+            form = progress.form(wrong, known["digits"], rounded=known["rounded"])
+            if form == known["right"]:
+                raise NotebookError(explanations(notebook), name, f"{wrong} is the right answer, and has a hint")
+            answers[name]["parts"][part]["hints"][progress.sealed(f"{name}[{part}]", form)] = hint
+    code = solutions(notebook)
+    checks = {
+        check: progress.closed(check, proof, sections.get(check, Section()).text.strip() + "\n\n" + code[check])
+        for check, proof in found["proofs"].items()
+    }
+    return {"answers": answers, "checks": checks}
+
+
+def solutions(notebook: Path) -> dict[str, str]:
+    """Return for each check the reference of what is written since the check before it, as Markdown."""
+    found, since = {}, list[str]()
+    for cell in cells_of(read_notebook(notebook)):
+        if cell.is_solution:
+            since.append(f"```python\n{_without_docstrings(cell)}\n```\n")
+        elif cell.is_check:
+            found[cell.id], since = "\n".join(since), []
+    return found
+
+
+def _without_docstrings(cell: Cell) -> str:
+    lines = cell.code.splitlines()
+    for node in ast.walk(ast.parse(cell.code)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) and len(node.body) > 1:
+            first = node.body[0]
+            lines[first.lineno - 1 : first.end_lineno] = [""] * ((first.end_lineno or 0) - first.lineno + 1)
+    return re.sub(r":\n\n+(?= )", ":\n", "\n".join(lines)).strip()
+
+
+def write_sealed(notebook: Path, folder: Path) -> None:
+    """Put what a notebook's checks open into the folder of its release; nothing where no check opens anything."""
+    if any("passed(" in cell.visible for cell in cells_of(read_notebook(notebook)) if cell.is_check):
+        text = json.dumps(seal(notebook, keys(notebook)), indent=1, ensure_ascii=False)
+        write_atomically(folder / progress.SEALED, text + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        print("\n" + json.dumps(record(Path(sys.argv[1]))))
+    except NotebookError as error:
+        sys.exit(str(error))

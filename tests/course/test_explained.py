@@ -1,0 +1,97 @@
+"""Answers are checked at once, and solutions explained to those who have one, and to nobody else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from autograder.course import explained
+from autograder.course.notebook import cells_of, course_notebooks, read_notebook
+from tinybench.course import check_answer, passed, progress
+
+ROOT = Path(__file__).parents[2]
+SENTENCES = 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", course_notebooks(ROOT), ids=lambda path: path.stem)
+def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [cell.id for cell in cells_of(read_notebook(notebook)) if cell.is_check]
+    sections = explained.read_explanations(explained.explanations(notebook))
+    assert list(sections) == checks, "one section for each check, in their order"
+    short = [name for name, section in sections.items() if len(re.findall(r"[.:?!](?:\s|$)", section.text)) < SENTENCES]
+    assert not short, "an explanation is more than the code"
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
+    found = explained.keys(notebook)
+    assert list(found["proofs"]) == checks, "each check ends in passed(...)"
+    guessed = [name for name, proof in found["proofs"].items() if len(proof) < len("[12]")]
+    assert not guessed, "a proof that one can guess"
+    box = explained.seal(notebook, found)
+    monkeypatch.setenv("PYTHONHASHSEED", "2")
+    for check, proof in explained.keys(notebook)["proofs"].items():
+        assert progress.opened(check, proof, box["checks"][check]), f"{check}: the proof differs from run to run"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A released folder: one question of two parts, one check."""
+    found = {
+        "answers": {"runs": explained._parts((62, 2.195), 2), "unit": explained._parts("J", 2)},
+        "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))},
+    }
+    monkeypatch.setattr(explained, "solutions", lambda notebook: {"check_runs": "```python\nrun()\n```"})
+    file = tmp_path / "m01.md"
+    file.write_text(
+        "## check_runs\nWhy so.\n\n- runs = 64: that is by t, not by z\n- runs[1] = 22: ten times too much\n"
+    )
+    monkeypatch.setattr(explained, "explanations", lambda notebook: file)
+    (tmp_path / progress.SEALED).write_text(json.dumps(explained.seal(tmp_path / "01.ipynb", found)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_answers_are_checked_at_once(folder: Path) -> None:
+    for right in ((62, 2.2), [62.0, 2.195], (62, 2.249)):
+        check_answer("runs", right)
+    check_answer("unit", " j ")
+    for wrong, words in [
+        ((64, 2.2), "value 1 of 2: that is by t, not by z"),
+        ((62, 22.1), "value 2 of 2: ten times too much"),
+        ((62, 2.5), "value 2 of 2: 2.5 is not right yet"),
+        ((62,), "2 values are asked for, you gave 1"),
+        (("many", 2.2), "'many' is not right yet"),
+        ((True, 2.2), "True is not right yet"),
+    ]:
+        with pytest.raises(AssertionError, match=re.escape(words)):
+            check_answer("runs", wrong)
+    assert "62" not in (folder / progress.SEALED).read_text()
+
+
+def test_only_a_right_result_opens_the_explanation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(progress, "_show", shown.append)
+    passed("check_runs", 0.5, [1, 3])
+    assert "stays closed" in shown[-1]
+    assert "run()" not in shown[-1]
+    passed("check_runs", 0.5 + 1e-12, (1, 2.0))
+    assert "Why so." in shown[-1]
+    assert "run()" in shown[-1]
+    assert "- runs" not in shown[-1], "hints are for wrong answers"
+    assert progress.progress() == (1, 1)
+    assert "run()" not in (folder / progress.SEALED).read_text()
+
+
+def test_where_nothing_is_released_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_answer("runs", "anything")
+    passed("check_runs", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_hint_for_the_right_answer_is_refused(folder: Path) -> None:
+    (folder / "m01.md").write_text("## check_runs\n\n- runs = 62: no\n")
+    with pytest.raises(ValueError, match="is the right answer"):
+        explained.seal(folder / "01.ipynb", {"answers": {"runs": explained._parts(62, 2)}, "proofs": {}})
