@@ -137,7 +137,7 @@ class BesideTruth:
 class Toy:
     """A processor on which a call takes 2 ms and 50 mJ above the idle power; its sleep lasts 20 % too long.
 
-    It idles at 10 W, and at `warming` W more after each sleep.
+    It idles at 10 W, and at `warming` W more each second.
     """
 
     unit, measured = "J", True
@@ -159,7 +159,6 @@ class Toy:
 
     def sleep(self, seconds: float) -> None:
         """Sleep 1.2 times as long as asked, as busy systems do."""
-        self.idle += self.warming if self.slept else 0.0
         self.slept.append(seconds)
         self._pass(1.2 * seconds)
 
@@ -169,8 +168,56 @@ class Toy:
         self._pass(0.002, 0.05)
 
     def _pass(self, seconds: float, joules: float = 0.0) -> None:
+        watts = self.idle + self.warming * (self.now + seconds / 2)
         self.now += seconds
-        self.joules += joules + (self.idle * seconds if self.measured else 0.02 * bool(joules))
+        # an estimate knows of calls only
+        self.joules += joules + (watts * seconds if self.measured else 0.02 * bool(joules))
+
+
+class Locked:
+    """A file that only root may read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def read_text(self, *_: Any, **__: Any) -> str:
+        """Refuse."""
+        raise PermissionError(13, "Permission denied")
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def digits_network() -> tuple[Any, bytes]:
+    """Return images of digits (float32, 64 columns) and a network of two hidden layers for them, as an ONNX file."""
+    import numpy as np
+    from skl2onnx import to_onnx
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    digits = load_digits()
+    images = (digits.data / 16).astype(np.float32)
+    classifier = MLPClassifier((256, 256), tol=1, n_iter_no_change=3, random_state=0).fit(images, digits.target)
+    return images, to_onnx(classifier, images[:1], options={"zipmap": False}).SerializeToString()
+
+
+def open_session(network: bytes, threads: int) -> Any:
+    """Return an ONNX Runtime session on so many threads."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+
+
+def wall_and_processor(session: Any, x: Any, calls: int = 1500) -> tuple[float, float]:
+    """Return the seconds and the processor seconds of a call, on average over many."""
+    for _ in range(200):
+        session.run(None, {"X": x})
+    wall, processor = time.perf_counter(), time.process_time()
+    for _ in range(calls):
+        session.run(None, {"X": x})
+    return (time.perf_counter() - wall) / calls, (time.process_time() - processor) / calls
 
 
 def _move(file: str, *numbers: str) -> None:
