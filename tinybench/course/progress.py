@@ -81,12 +81,12 @@ def passed(check: str, *proof: Any) -> None:
             "\n\nYet on an input that is not shown here your code gives another result than the reference, so the "
             "explained solution stays closed. Read the question once more: what may your code take for granted?"
         )
-    else:
+    elif text:
         said += f"\n\n<details><summary>The solution, explained</summary>\n\n{text}\n</details>"
     _show(said)
 
 
-def progress(folder: Path | None = None) -> tuple[int, int]:
+def how_far(folder: Path | None = None) -> tuple[int, int]:
     """Return how many checks of the notebook in a folder have passed, and how many there are."""
     folder = folder or Path.cwd()
     there = list(_read(folder / SEALED).get("checks", {}))
