@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from autograder.course import explained
@@ -30,6 +32,7 @@ def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytes
     assert list(found["proofs"]) == checks, "each check ends in passed(...)"
     guessed = [name for name, proof in found["proofs"].items() if len(proof) < len("[12]")]
     assert not guessed, "a proof that one can guess"
+    assert '"some ' not in str(found["proofs"]), "a proof is made of plain values"
     box = explained.seal(notebook, found)
     monkeypatch.setenv("PYTHONHASHSEED", "2")
     for check, proof in explained.run_reference(Assignment.read(notebook))["proofs"].items():
@@ -55,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_answers_are_checked_at_once(folder: Path) -> None:
-    for right in ((62, 2.2), [62.0, 2.195], (62, 2.249)):
+    for right in ((62, 2.2), [62.0, 2.195], (62, 2.249), (Fraction(62), np.float64(2.2))):
         check_answer("runs", right)
     check_answer("unit", " j ")
     for wrong, words in [
@@ -65,6 +68,7 @@ def test_answers_are_checked_at_once(folder: Path) -> None:
         ((62,), "2 values are asked for, you gave 1"),
         (("many", 2.2), "'many' is not right yet"),
         ((True, 2.2), "True is not right yet"),
+        ((object, 2.2), "is not right yet"),
     ]:
         with pytest.raises(AssertionError, match=re.escape(words)):
             check_answer("runs", wrong)

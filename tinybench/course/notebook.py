@@ -13,7 +13,7 @@ from tinybench.course import progress
 from tinybench.course.figures import use_figure_style
 
 MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
-CHECK = "# Check: "  # how a check's cell begins
+CHECK, FIGURE = "# Check: ", "# Figure: "  # how their cells begin
 TYPE_ADVICE = (
     "The check could not go on with what your code gave it: probably another type or shape than the docstring says. "
     "If the error speaks of NoneType, a `return` is missing."
@@ -44,7 +44,8 @@ def show_error(
 
 def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
     """Return what to show of an error that the usual traceback does not explain, else nothing."""
-    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+    first = linecache.getline(frames[-1].filename, 1)
+    if type(error) is NameError or first.startswith(FIGURE):  # what it draws was to be made above
         return [*usual, MISSING_ADVICE]
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not checks:
