@@ -323,7 +323,7 @@ def test_a_counter_that_holds_no_count_is_no_meter(tree: Tree, text: str) -> Non
     root = one_package(tree)
     meter = RaplMeter(root)
     (root / "intel-rapl:0" / "energy_uj").write_text(text)
-    with pytest.raises(OSError, match="energy_uj holds .* no count"):
+    with pytest.raises(OSError, match=r"energy_uj holds .* no count"):
         meter.read()
     assert "energy_uj" in best_meter(root).details["not_measured_because"]
 
