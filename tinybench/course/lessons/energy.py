@@ -109,7 +109,7 @@ class Watched:
     def true_energy(self, result: Any) -> float:
         """Return the joules per inference, idle power aside, of the calls of which the readings of a result consist."""
         calls = result.count * result.metadata["inferences_per_reading"]
-        return self.per_core * sum(self.seconds[-calls:]) / calls
+        return float(self.per_core * sum(self.seconds[-calls:]) / calls)
 
 
 class BesideTruth:
@@ -125,7 +125,7 @@ class BesideTruth:
     def read(self) -> float:
         """Read the meter, then the truth."""
         self.pairs.append((self.meter.read(), self.counters.truth()))
-        return self.pairs[-1][0]
+        return float(self.pairs[-1][0])
 
     def error(self) -> float:
         """Return the relative error of the energy between the first read and the last, and forget them."""
