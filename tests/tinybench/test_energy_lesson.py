@@ -13,6 +13,7 @@ import pytest
 
 from tinybench.course.lessons.energy import MODEL, BesideTruth, ModelledCounters, Toy, processor_time
 from tinybench.energy import RaplMeter, energy_reading, measure_energy
+from tinybench.result import BenchmarkResult
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its file names hold no colon")
 
@@ -56,9 +57,25 @@ def test_idle_power_and_work_come_apart() -> None:
 def test_a_model_says_that_it_is_one() -> None:
     with ModelledCounters(idle=3.0, per_core=7.0) as counters:
         assert RaplMeter(counters.root).details["domains"] == [f"package-0 ({MODEL})"]
-        result = counters.labelled(measure_energy(lambda _: spin(0.002), 0, RaplMeter(counters.root), 0, 1, 0.02))
+        result = counters.result_of(measure_energy, lambda _: spin(0.002), 0, RaplMeter(counters.root), 0, 1)
     assert result.measured is False
     assert result.metadata["modelled"] == f"{MODEL}: 3 W idle, 7 W more for each core that this process keeps busy"
+
+
+def test_a_counter_that_moves_late_is_read_longer() -> None:
+    asked = list[float]()
+
+    def measure(energy: float, min_reading: float) -> BenchmarkResult:
+        asked.append(min_reading)
+        if min_reading < 0.4:
+            raise RuntimeError("the energy counter did not move in a reading")
+        return BenchmarkResult("energy", [energy], {"measured": True}, unit="J")
+
+    with ModelledCounters() as counters:
+        assert counters.result_of(measure, 2.0).measured is False
+        assert asked == [0.1, 0.2, 0.4]
+        with pytest.raises(RuntimeError, match="did not move"):
+            counters.result_of(lambda min_reading: measure(1.0, 0.1))
 
 
 def test_processor_time_of_another_process_is_its_own() -> None:
