@@ -22,6 +22,7 @@ from tinybench.timer import calibrate_loops
 
 _POWERCAP = "/sys/class/powercap"
 MOST_WATTS = 1000.0  # more than any processor package draws; the largest of 2026 are built for 500 W
+REST = 0.05  # s; ONNX Runtime's threads spin for some 20 ms after a call
 
 
 def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Path]:
@@ -30,7 +31,7 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
     With `dram` each is followed by its ``dram`` domains, which are not inside the package. Raises
     FileNotFoundError with likely reasons if there is none. Linux kernel documentation, "Power Capping Framework".
     """
-    zones = [zone for zone in Path(root).glob("*-rapl:*") if re.fullmatch(r"[a-z]+-rapl:\d+", zone.name)]
+    zones = [zone for zone in Path(root).glob("intel-rapl:*") if re.fullmatch(r"intel-rapl:\d+", zone.name)]
     found = []
     for zone in sorted(zones, key=lambda zone: int(zone.name.partition(":")[2])):
         if (zone / "name").read_text().startswith("package"):
@@ -48,15 +49,19 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
 def read_counter(path: Path) -> int:
     """Return the whole number that a sysfs file holds, such as microjoules, by ``path.read_text()``.
 
-    Raises PermissionError if only root may read it; the message names the file, the reason and the cure.
+    Raises PermissionError if only root may read it; the message names the file, the reason and the cure. Raises
+    OSError, with the file's name, if it holds anything but digits.
     """
     try:
-        return int(path.read_text())
+        text = path.read_text().strip()
     except PermissionError:
         raise PermissionError(
             f"{path} is for root only, because energy readings can leak keys (CVE-2020-8694): on a machine of "
             f"your own `sudo chmod a+r {path}` opens it until the next boot; else use CpuTimeMeter"
         ) from None
+    if not text.isdecimal():
+        raise OSError(f"{path} holds {text!r}, which is no count; use CpuTimeMeter")
+    return int(text)
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:
@@ -92,10 +97,10 @@ class RaplMeter:
 
     @staticmethod
     def _range(path: Path) -> int:
-        text = path.read_text().strip()
-        if not (text.isdecimal() and int(text) > 0):
-            raise OSError(f"{path} holds {text!r}: without its range, a counter that starts again cannot be followed")
-        return int(text)
+        largest = read_counter(path)
+        if not largest:
+            raise OSError(f"{path} holds 0: without its range, a counter that starts again cannot be followed")
+        return largest
 
     @staticmethod
     def _found(root: str | Path) -> list[str]:
@@ -203,11 +208,12 @@ def check_reading(meter: Any, energy: float, seconds: float) -> None:
 
 
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
-    """Return the power in W that a meter of joules shows while this process sleeps for so many seconds.
+    """Return the power in W that a meter of joules shows during ``sleep(seconds)``.
 
     The time by `clock` counts, because a sleep may last longer than asked.
     """
     asleep = suspended()
+    sleep(REST)  # threads that spin after a call come to rest
     energy, start = meter.read(), clock()
     sleep(seconds)
     watts = float((meter.read() - energy) / (clock() - start))
@@ -220,10 +226,7 @@ def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Ca
 def energy_reading(
     call: Callable[[Any], Any], inputs: Any, loops: int, meter: Any, clock: Callable[[], float]
 ) -> tuple[float, float]:
-    """Return energy, in the meter's unit, and duration in s of `loops` inferences together.
-
-    Raises RuntimeError for a reading that cannot be, see `check_reading`.
-    """
+    """Return energy, in the meter's unit, and duration in s of `loops` inferences ``call(inputs)`` together."""
     asleep = suspended()
     energy, start = meter.read(), clock()
     for _ in range(loops):
@@ -248,6 +251,25 @@ def _checked(
     return plain_call(fed_by_name(model) if by_name else as_callable(model), x, None, None)
 
 
+def energy_result(
+    meter: Any, values: list[float], idle: list[float], loops: int, notes: dict[str, Any], slept: float, busy: float
+) -> BenchmarkResult:
+    """Return values of joules, or seconds, as a result that says how they came about and whether they were seen."""
+    metadata = {
+        "measured": meter.measured,
+        **meter.details,
+        **notes,
+        "inferences_per_reading": loops,
+        "idle_watts": float(np.mean(idle)) if meter.measured else None,
+    }
+    result = BenchmarkResult("energy" if meter.unit == "J" else "cpu_time", values, metadata, unit=meter.unit)
+    said = f"the machine was suspended for {slept:.0f} s; " if slept > 0.1 else ""
+    if meter.measured and not all(idle):
+        said += "the counter stood still while the model did not run, so no idle power was taken off; "
+    note_energy_seen(result, said, busy)
+    return result
+
+
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
     """Note in the metadata whether the energy of an inference was ``seen``: not if its interval reaches 0, nor, for an
     estimate, if the processor was hardly `busy`.
@@ -266,90 +288,57 @@ def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0
 
 
 def measure_energy(
-    model: Any,
-    inputs: Any,
-    meter: Any = None,
-    warmup_runs: int = 5,
-    measurement_runs: int = 10,
-    min_reading: float = 0.1,
-    clock: Callable[[], float] = time.perf_counter,
+    model: Any, inputs: Any, meter: Any = None, warmup_runs: int = 5, measurement_runs: int = 10,
+    min_reading: float = 0.1, clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
-) -> BenchmarkResult:
+) -> BenchmarkResult:  # fmt: skip
     """Return the energy one inference adds, one value per reading of many inferences.
 
     Parameters
     ----------
-    model
-        Anything `as_callable` accepts.
-    inputs
-        One batch; an inference is one call with it.
+    model, inputs
+        Anything `as_callable` accepts, and one batch.
     meter
         Anything with ``read()``, ``unit``, ``measured`` and ``details``; `best_meter` when None.
-    warmup_runs
-        At least so many calls before the calibration; see `warm_up`.
-    measurement_runs
-        Number of readings.
-    min_reading
-        Shortest reading, in s; a counter that updates every millisecond is then 1 % off at 0.1 s.
+    warmup_runs, measurement_runs, min_reading
+        Calls before the calibration, at least; number of readings, and their shortest length in s.
     clock, sleep
         Time in s, and how to wait.
 
     Returns
     -------
     BenchmarkResult
-        ``energy`` in J per inference, the idle power subtracted if the meter measures; or ``cpu_time`` in s if the
-        meter knows no watts. ``metadata["measured"]`` is False unless a counter measured energy; ``metadata["seen"]``
-        is False where idle power, or a model that waits, hides it, and ``metadata["caution"]`` says so.
+        J per inference, idle power taken off if the meter measures; or ``cpu_time`` in s if it knows no watts.
+        The metadata says whether it is ``measured``, and ``seen``.
 
     Raises
     ------
-    ValueError
-        If `measurement_runs` is below 1 or `min_reading` not positive.
     RuntimeError
-        If a measuring meter did not move in a reading, as on virtual machines whose counters are dummies, or shows
-        what cannot be, see `check_reading`.
+        If a measuring meter did not move in a reading, or shows what cannot be; see `check_reading`.
     """
     call, x = _checked(model, inputs, warmup_runs, measurement_runs, min_reading)
-    asleep, start, used = suspended(), clock(), meter.read() if meter else 0.0
     meter = best_meter() if meter is None else meter
+    asleep, start, used = suspended(), clock(), meter.read()
     if warmup_runs:
         warm_up(call, x, min_calls=warmup_runs, clock=clock)
     loops = calibrate_loops(lambda: call(x), min_reading, clock=clock)
-    values, idle, busy = [], [], []
+    values, idle = [], []
     for _ in range(measurement_runs):
         idle.append(idle_power(meter, min_reading, clock, sleep) if meter.measured else 0.0)
         energy, seconds = energy_reading(call, x, loops, meter, clock)
-        busy.append(energy)
+        if meter.measured and not energy:
+            raise RuntimeError("the energy counter did not move in a reading: it is a dummy; use CpuTimeMeter")
         values.append((energy - idle[-1] * seconds) / loops)
-    if meter.measured and not all(busy):
-        raise RuntimeError("the energy counter did not move in a reading: it is a dummy; use CpuTimeMeter")
-    metadata = {
-        "measured": meter.measured,
-        **meter.details,
-        **describe_input(x),
-        "warmup_runs": warmup_runs,
-        "inferences_per_reading": loops,
-        "min_reading": min_reading,
-        "idle_watts": float(np.mean(idle)) if meter.measured else None,
-    }
-    result = BenchmarkResult("energy" if meter.unit == "J" else "cpu_time", values, metadata, unit=meter.unit)
-    notes = f"the machine was suspended for {suspended() - asleep:.0f} s; " if suspended() > asleep + 0.1 else ""
-    if meter.measured and not all(idle):
-        notes += "the counter stood still while the model did not run, so no idle power was taken off; "
     watts = getattr(meter, "watts_per_core", None) or 1.0
-    note_energy_seen(result, notes, 1.0 if meter.measured else (meter.read() - used) / watts / (clock() - start))
-    return result
+    busy = 1.0 if meter.measured else (meter.read() - used) / watts / (clock() - start)
+    notes = {**describe_input(x), "warmup_runs": warmup_runs, "min_reading": min_reading}
+    return energy_result(meter, values, idle, loops, notes, suspended() - asleep, busy)
 
 
 def cpu_utilisation(
-    model: Any,
-    inputs: Any,
-    warmup_runs: int = 5,
-    measurement_runs: int = 10,
-    min_reading: float = 0.1,
-    clock: Callable[[], float] = time.perf_counter,
-    cpu_clock: Callable[[], float] = time.process_time,
-) -> BenchmarkResult:
+    model: Any, inputs: Any, warmup_runs: int = 5, measurement_runs: int = 10, min_reading: float = 0.1,
+    clock: Callable[[], float] = time.perf_counter, cpu_clock: Callable[[], float] = time.process_time,
+) -> BenchmarkResult:  # fmt: skip
     """Return how many cores a model keeps busy while it runs, one value per reading; 1.0 is one core.
 
     Parameters as in `measure_energy`; `clock` reads wall time, `cpu_clock` the processor time of all threads, in s.
@@ -366,10 +355,5 @@ def cpu_utilisation(
         busy, seconds = energy_reading(call, x, loops, meter, clock)
         values.append(busy / seconds)
     cores = usable_cores()
-    metadata = {
-        "cores": cores,
-        "share_of_machine": float(np.mean(values)) / cores,
-        "inferences_per_reading": loops,
-        **describe_input(x),
-    }
-    return BenchmarkResult("cpu_utilisation", values, metadata)
+    notes = {"cores": cores, "share_of_machine": float(np.mean(values)) / cores, "inferences_per_reading": loops}
+    return BenchmarkResult("cpu_utilisation", values, {**notes, **describe_input(x)})

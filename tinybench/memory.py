@@ -162,6 +162,16 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
     return result
 
 
+def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, Any]) -> dict[str, BenchmarkResult]:
+    """Note for each stage whether its memory was seen; calls are compared with the first of them."""
+    for stage, result in results.items():
+        if stage in ("import", "load") or "first_call" not in results:
+            note_memory_seen(result, 0.0)
+        else:
+            note_memory_seen(result, results["first_call"].median, *first_answer.get("touched", ()))
+    return results
+
+
 def complete(result: BenchmarkResult, call: WithoutArenas, x: Any, proc: str | Path) -> BenchmarkResult:
     """Measure again the runs in which a twin was built, and note what was done about arenas and what is seen."""
     values, notes = list(result.values), {**result.metadata, "arena": call.arena}
@@ -188,32 +198,23 @@ def measure_memory(
 
     Parameters
     ----------
-    model
-        Anything that `as_callable` takes. ONNX Runtime sessions with an arena are measured by twins without one,
-        wherever the model holds them, see `WithoutArenas`: a warm arena hides what an inference needs.
-    inputs
-        The input of one call.
-    warmup_runs
-        Calls before the measured ones, at least 0.
-    measurement_runs
-        Measured calls, at least 1.
+    model, inputs
+        Anything that `as_callable` takes, and the input of one call. ONNX Runtime sessions run as twins without
+        an arena, which would hide what an inference needs; see `WithoutArenas`.
+    warmup_runs, measurement_runs
+        Calls before the measured ones, at least 0; measured calls, at least 1.
     proc
         Where the proc file system is.
 
     Returns
     -------
     BenchmarkResult
-        Bytes above what was resident before, one value for each run. The metadata says by which ``method``, holds the
-        peak of the very ``first_call``, the peak of Python's own allocations (``python_peak``), whether the
-        C heap was freed before each run (``heap_freed``), what was done about an ``arena``, and whether the memory was
-        ``seen``: if not, some other allocator may keep it, and a value of 0 does not mean none; it is ``at_most`` so
-        many bytes, and ``caution`` says why. ``resolution`` is the error of the kernel's counts. Child
-        processes are ``not_counted``.
+        Bytes above what was resident before, one value for each run. The metadata holds the ``method``, the peak of
+        the very ``first_call``, that of Python's own allocations (``python_peak``), and whether the memory was ``seen``
+        above the counts' ``resolution``: if not, a 0 is not none, but ``at_most`` so much; ``caution`` says why.
 
     Raises
     ------
-    ValueError
-        If a number of runs is too small, or the input is empty.
     TypeError
         If this system keeps no high-water mark and the model cannot travel to a fresh process.
     """
@@ -243,47 +244,32 @@ def measure_memory(
 
 
 def memory_stages(
-    factory: Any,
-    inputs: Any,
-    repeats: int = 3,
-    args: Sequence[Any] = (),
-    steady_calls: int = 20,
+    factory: Any, inputs: Any, repeats: int = 3, args: Sequence[Any] = (), steady_calls: int = 20,
     launch: Callable[[Mapping[str, Any]], Mapping[str, Any]] = run_fresh_stages,
-) -> dict[str, BenchmarkResult]:
+) -> dict[str, BenchmarkResult]:  # fmt: skip
     """Measure what a model takes in a fresh process, stage by stage.
 
     Parameters
     ----------
-    factory
-        Loads and returns the model: a function, or ``"module:function"``; see `tinybench.fresh.portable_factory`.
-    inputs
-        The input of each call.
-    repeats
-        Number of fresh processes.
-    args
-        Arguments for the factory, such as the path of the model; they must be picklable.
-    steady_calls
-        Calls after the second one.
+    factory, inputs, args
+        Loads and returns the model, see `tinybench.fresh.portable_factory`; the input of each call; arguments for the
+        factory, such as the model's path, picklable.
+    repeats, steady_calls
+        Number of fresh processes, and of calls after the second one.
     launch
         Runs the stages in one fresh process; see `run_fresh_stages`.
 
     Returns
     -------
     dict of str to BenchmarkResult
-        ``import``, ``load``, ``first_call``, ``second_call`` and ``steady``: peak bytes above what was resident when
-        the stage began, one value for each process. The metadata holds ``retained`` (bytes not given back by the stage)
-        and ``resident`` (bytes of the whole process after it) of each process, and the ``method``. Those of the calls
-        say whether the memory was ``seen``, as in `measure_memory`: what an arena kept from the first call is in
-        ``resident``, and no later call adds it again.
+        For each of `STAGES` the peak in bytes above what was resident when it began, one value for each process. The
+        metadata holds ``retained`` (bytes not given back by the stage) and ``resident`` (bytes of the whole process)
+        of each process, the ``method``, and whether it was ``seen``: what an arena keeps is in ``resident`` only.
 
     Raises
     ------
-    TypeError
-        If the factory cannot travel to a fresh process.
-    ValueError
-        If `repeats` or `steady_calls` is not a whole number of at least 1, or the input is empty.
-    RuntimeError
-        If the factory or the model fails there.
+    TypeError, RuntimeError
+        If the factory cannot travel to a fresh process, or fails there.
     """
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)
@@ -303,11 +289,7 @@ def memory_stages(
             "resident": [numbers["resident"] for numbers in found],
         }
         results[stage] = BenchmarkResult("memory", [numbers["peak"] for numbers in found], metadata, unit="B")
-    note_memory_seen(results["import"], 0.0)
-    note_memory_seen(results["load"], 0.0)
-    for stage in ("first_call", "second_call", "steady"):
-        note_memory_seen(results[stage], results["first_call"].median, *answers[0].get("touched", ()))
-    return results
+    return note_stages(results, answers[0])
 
 
 def external_files(path: Path) -> list[Path]:
@@ -384,6 +366,27 @@ def model_size(model_or_path: Any) -> int:
     return counter.count
 
 
+def _blocks_checked(
+    model: Any, inputs: Any, runs: int, blocks: int, warmup_runs: int
+) -> tuple[Callable[[Any], Any], Any]:
+    check_runs("blocks", blocks, 2)
+    check_runs("runs", runs, blocks)
+    check_runs("warmup_runs", warmup_runs, 0)
+    if runs % blocks:
+        raise ValueError(f"{runs} runs do not divide into {blocks} equal blocks")
+    return call_of(model, inputs)
+
+
+def note_growth_seen(result: BenchmarkResult, runs: int, proc: str | Path) -> BenchmarkResult:
+    """Note by which method it was read, its ``resolution`` in bytes per call, and whether growth was ``seen``."""
+    method = resident_memory(proc)[1]
+    error = mmap.PAGESIZE if "smaps_rollup" in method else count_error()
+    result.metadata |= {"method": method, "resolution": error / runs, "seen": abs(result.mean) * runs >= error}
+    if not result.metadata["seen"]:
+        result.metadata["caution"] = f"no growth was seen: it is below {error / runs:.3g} B a call, in {runs} calls"
+    return result
+
+
 def resident_growth(
     model: Any, inputs: Any, runs: int = 200, blocks: int = 10, warmup_runs: int = 20, proc: str | Path = "/proc"
 ) -> BenchmarkResult:
@@ -391,14 +394,10 @@ def resident_growth(
 
     Parameters
     ----------
-    model
-        Anything that `as_callable` takes.
-    inputs
-        The input of each call.
-    runs
-        Calls in all, a multiple of `blocks`.
-    blocks
-        How many rates to take, at least 2; their scatter gives the interval.
+    model, inputs
+        Anything that `as_callable` takes, and the input of each call.
+    runs, blocks
+        Calls in all, a multiple of `blocks`, of which each gives one rate: at least 2, for an interval.
     warmup_runs
         Calls before, at least 0, in which caches and arenas may fill.
     proc
@@ -407,23 +406,16 @@ def resident_growth(
     Returns
     -------
     BenchmarkResult
-        Bytes per call, one rate for each block: the mean is the slope, ``ci_lower`` and ``ci_upper`` its interval.
-        ``metadata["growing"]`` says whether the whole interval lies above 0; ``metadata["resident"]`` holds what was
-        resident before the first and after each block, ``metadata["calls_per_block"]`` how many calls a block has,
-        ``metadata["method"]`` by which method it was read. Growth below ``metadata["resolution"]`` bytes per call is
-        not ``seen``: that is one page (usually 4 KiB) over all runs, or the error of the kernel's counts.
+        Bytes per call, one rate for each block: their mean is the slope. ``metadata["growing"]`` says whether the whole
+        interval lies above 0; ``resident`` is what was resident before the first and after each block. Growth below
+        the ``resolution`` in bytes per call is not ``seen``.
 
     Raises
     ------
     ValueError
         If the numbers of runs and blocks do not fit.
     """
-    check_runs("blocks", blocks, 2)
-    check_runs("runs", runs, blocks)
-    check_runs("warmup_runs", warmup_runs, 0)
-    if runs % blocks:
-        raise ValueError(f"{runs} runs do not divide into {blocks} equal blocks")
-    call, x = call_of(model, inputs)
+    call, x = _blocks_checked(model, inputs, runs, blocks, warmup_runs)
     calls = runs // blocks
     for _ in range(warmup_runs):
         call(x)
@@ -439,12 +431,7 @@ def resident_growth(
     metadata = {**describe_input(x), "calls_per_block": calls, "warmup_runs": warmup_runs, "resident": resident}
     result = BenchmarkResult("resident growth", rates, metadata, unit="B")
     result.metadata["growing"] = result.ci_lower > 0
-    method = resident_memory(proc)[1]
-    error = mmap.PAGESIZE if "smaps_rollup" in method else count_error()
-    result.metadata |= {"method": method, "resolution": error / runs, "seen": abs(result.mean) * runs >= error}
-    if not result.metadata["seen"]:
-        result.metadata["caution"] = f"no growth was seen: it is below {error / runs:.3g} B a call, in {runs} calls"
-    return result
+    return note_growth_seen(result, runs, proc)
 
 
 def max_concurrent(available: float, per_instance: float, shared: float = 0.0) -> int:

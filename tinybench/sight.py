@@ -19,9 +19,11 @@ from tinybench.result import BenchmarkResult
 def count_error(cores: int = 1) -> int:
     """Return by how many bytes the kernel's memory counts may be off after a call that keeps so many cores busy.
 
-    Each core (before Linux 6.2, each thread) collects pages in a batch of its own; see proc_pid_status(5).
+    Each core (before Linux 6.2, each thread) collects pages in batches of its own, one for each of three kinds; see
+    proc_pid_status(5). A process has been on one core more than it keeps busy.
     """
-    return 2 * cores * max(32, 2 * (os.cpu_count() or 1)) * mmap.PAGESIZE
+    there = os.cpu_count() or 1
+    return 3 * min(cores + 1, max(2, there)) * max(32, 2 * there) * mmap.PAGESIZE
 
 
 def exact_memory(field: str, proc: str | Path = "/proc") -> int:

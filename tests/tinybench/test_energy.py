@@ -318,6 +318,16 @@ def test_a_counter_that_sticks_in_a_reading_is_refused() -> None:
         measured(Machine(update=1.6), measurement_runs=4)
 
 
+@pytest.mark.parametrize("text", ["-5", "", "much", "1.5"])
+def test_a_counter_that_holds_no_count_is_no_meter(tree: Tree, text: str) -> None:
+    root = one_package(tree)
+    meter = RaplMeter(root)
+    (root / "intel-rapl:0" / "energy_uj").write_text(text)
+    with pytest.raises(OSError, match=r"energy_uj holds .* no count"):
+        meter.read()
+    assert "energy_uj" in best_meter(root).details["not_measured_because"]
+
+
 @pytest.mark.parametrize("range_text", ["", "0", "-5", "much"])
 def test_a_counter_of_unknown_range_is_no_meter(tree: Tree, range_text: str) -> None:
     root = one_package(tree)

@@ -2,7 +2,7 @@
 
 VARIANTS = {
     "package_domains": [("os.listdir, a helper, a tuple", "", '''
-PACKAGE = re.compile("[a-z]+-rapl:([0-9]+)")
+PACKAGE = re.compile("intel-rapl:([0-9]+)")
 
 
 def named(zone):
@@ -54,11 +54,22 @@ def read_counter(path):
     except PermissionError as error:
         message = "Only root may read " + str(path) + ". Ask your administrator, or try sudo."
         raise PermissionError(message) from error
-    else:
-        return np.int64(text.strip())
+    if not re.fullmatch("[0-9]+", text.strip()):
+        raise OSError(5, "no number", str(path))
+    return np.int64(text.strip())
 '''),
-                     ("a Fraction", "return int(path.read_text())",
-                      "from fractions import Fraction\n        return Fraction(path.read_text().strip())")],
+                     ("a Fraction, by what int says", """    if not text.isdecimal():
+        raise OSError(f"{path} holds {text!r}, which is no count; use CpuTimeMeter")
+    return int(text)
+""", """    from fractions import Fraction
+
+    try:
+        if int(text) >= 0:
+            return Fraction(int(text))
+    except ValueError:
+        pass
+    raise OSError(f"{path}: no count")
+""")],
     "counter_difference": [("a lambda", "", "counter_difference = lambda before, after, largest: (after - before) % largest"),
                            ("one more, NumPy", "", '''
 def counter_difference(before, after, largest):
@@ -67,19 +78,19 @@ def counter_difference(before, after, largest):
         step += largest + 1
     return step
 ''')],
-    "rapl_meter": [("sum of a comprehension", "for before, after, largest in zip(self._last, now, self._largest, strict=True):\n            self._microjoules += counter_difference(before, after, largest)",
-                    "steps = map(counter_difference, self._last, now, self._largest)\n        self._microjoules = self._microjoules + sum(steps)"),
-                   ("NumPy, with attributes of its own", '''        for before, after, largest in zip(self._last, now, self._largest, strict=True):
-            self._microjoules += counter_difference(before, after, largest)
-        self._last = now
-        return self._microjoules / 1e6''', '''        last, new = np.array(self._last, dtype=np.int64), np.array(now, dtype=np.int64)
-        step = np.where(new >= last, new - last, new - last + np.array(self._largest))
-        self._last, self.joules = now, getattr(self, "joules", np.float64(0)) + step.sum() * 1e-6
-        return self.joules''')],
+    "rapl_meter": [("sum of a comprehension", "for before, after, largest in zip(self._last, now, self._largest, strict=True):\n        self._microjoules += counter_difference(before, after, largest)",
+                    "steps = map(counter_difference, self._last, now, self._largest)\n    self._microjoules = self._microjoules + sum(steps)"),
+                   ("NumPy, with attributes of its own", '''    for before, after, largest in zip(self._last, now, self._largest, strict=True):
+        self._microjoules += counter_difference(before, after, largest)
+    self._last = now
+    return self._microjoules / 1e6''', '''    last, new = np.array(self._last, dtype=np.int64), np.array(now, dtype=np.int64)
+    step = np.where(new >= last, new - last, new - last + np.array(self._largest))
+    self._last, self.joules = now, getattr(self, "joules", np.float64(0)) + step.sum() * 1e-6
+    return self.joules''')],
     "cpu_meter": [("or", "seconds if self.watts_per_core is None else seconds * self.watts_per_core",
                    "np.float64(seconds) * (self.watts_per_core or 1)"),
                   ("early return", "return seconds if self.watts_per_core is None else seconds * self.watts_per_core",
-                   'if self.unit == "s":\n            return seconds\n        return self.watts_per_core * seconds')],
+                   'if self.unit == "s":\n        return seconds\n    return self.watts_per_core * seconds')],
     "best_meter": [("a loop over what may work", "", '''
 def best_meter(root=_POWERCAP, watts_per_core=None, source="given by the caller"):
     why = None
@@ -111,19 +122,24 @@ def inferences_per_reading(): return 100e-3 / 40e-6
     "measure_energy": [("lists that are arrays, two loops", '''    for _ in range(measurement_runs):
         idle.append(idle_power(meter, min_reading, clock, sleep) if meter.measured else 0.0)
         energy, seconds = energy_reading(call, x, loops, meter, clock)
-        busy.append(energy)
+        if meter.measured and not energy:
+            raise RuntimeError("the energy counter did not move in a reading: it is a dummy; use CpuTimeMeter")
         values.append((energy - idle[-1] * seconds) / loops)
 ''', '''    idle, busy, long = np.zeros(measurement_runs), np.zeros(measurement_runs), np.zeros(measurement_runs)
     for run in range(measurement_runs):
         if meter.measured:
             idle[run] = idle_power(meter, min_reading, clock, sleep)
         busy[run], long[run] = energy_reading(call, x, loops, meter, clock)
+    if meter.measured and not busy.all():
+        raise RuntimeError("this counter stands still")
     values = ((busy - idle * long) / loops).tolist()
 '''),
-                       ("error at once, keyword arguments", '''        busy.append(energy)
-''', '''        busy.append(energy)
+                       ("error by equality, in another place", '''        if meter.measured and not energy:
+            raise RuntimeError("the energy counter did not move in a reading: it is a dummy; use CpuTimeMeter")
+        values.append((energy - idle[-1] * seconds) / loops)
+''', '''        values.append((energy - idle[-1] * seconds) / loops)
         if energy == 0 and meter.measured:
-            raise RuntimeError(f"reading {len(busy)}: this counter stands still")
+            raise RuntimeError(f"reading {len(values)}: this counter stands still")
 ''')],
     "cpu_utilisation": [("a helper", "        busy, seconds = energy_reading(call, x, loops, meter, clock)\n        values.append(busy / seconds)",
                          "        values.append(np.divide(*energy_reading(call, x, loops, meter=meter, clock=clock)))"),

@@ -1,0 +1,246 @@
+"""Lesson 06: energy counters that a stated model of power moves, toys whose energy is known, and the lesson's figures.
+
+Run as a script, this file is the process that moves the counter: it imports nothing but the standard library then.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RANGE = 262_143_328_850  # µJ, as laptops have it
+MODEL = "a model, not a measurement"
+
+
+def powercap(zones: Mapping[str, tuple[str, object, object]]) -> Path:
+    """Write a folder like /sys/class/powercap: `zones` maps a folder to (name, energy_uj, max_energy_range_uj)."""
+    root = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    for folder, content in zones.items():
+        (root / folder).mkdir()
+        for file, text in zip(("name", "energy_uj", "max_energy_range_uj"), content, strict=True):
+            (root / folder / file).write_text(f"{text}\n")
+    return root
+
+
+def processor_time(process: int) -> float:
+    """Return the processor time in s that another process of this machine has used, all its threads together."""
+    if sys.platform == "linux":
+        return time.clock_gettime(~process << 3 | 2)  # see clock_getcpuclockid(3); psutil's goes by ticks of 10 ms
+    import psutil
+
+    times = psutil.Process(process).cpu_times()
+    return float(times.user + times.system)
+
+
+class ModelledCounters:
+    """A powercap folder below `root` whose package counts what this process would use by a model of power.
+
+    The package draws `idle` W all the time and `per_core` W more for each core that this process keeps busy. Another
+    process moves the counter every `update` s, as a real one does, and lets it wrap after the first 3 J. The names of
+    the folder and the `label` say that this is a model. Use it in a ``with`` block, or `close` it.
+    """
+
+    def __init__(self, idle: float = 5.0, per_core: float = 6.0, update: float = 1e-3) -> None:
+        self.idle, self.per_core = idle, per_core
+        self.label = f"{MODEL}: {idle:g} W idle, {per_core:g} W more for each core that this process keeps busy"
+        first = RANGE - 3_000_000
+        self.root = powercap({"intel-rapl:0": (f"package-0 ({MODEL})", first, RANGE)})
+        self._start, self._used = time.perf_counter(), time.process_time()
+        numbers = (os.getpid(), self._start, self._used, idle, per_core, update, first)
+        file = self.root / "intel-rapl:0" / "energy_uj"
+        # -P: no file of this folder may stand for a module of the standard library
+        self._mover = subprocess.Popen([sys.executable, "-P", __file__, str(file), *map(repr, numbers)])
+        atexit.register(self.close)
+        while int(file.read_text()) == first:
+            if self._mover.poll() is not None:
+                raise RuntimeError("the process that moves the modelled counter has ended")
+            time.sleep(0.001)
+
+    def __enter__(self) -> ModelledCounters:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the counter stand still."""
+        atexit.unregister(self.close)
+        self._mover.kill()
+        self._mover.wait()
+
+    def truth(self) -> float:
+        """Return the joules that the model of power gives for the time since the start, without any counter."""
+        used = time.process_time() - self._used
+        return self.idle * (time.perf_counter() - self._start) + self.per_core * used
+
+    def watch(self, model: Any) -> Watched:
+        """Return a model as a function that notes what its calls use, so that their true energy is known."""
+        from tinybench.latency import as_callable
+
+        return Watched(as_callable(model), self.per_core)
+
+    def result_of(self, measure: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Return what a function measures by these counters, labelled as a model and no longer called measured.
+
+        Where a busy machine moves the counter too late for a reading, all is read again in longer ones.
+        """
+        for min_reading in (0.1, 0.2, 0.4, 0.8, 1.6):
+            try:
+                result = measure(*args, min_reading=min_reading, **options)
+                break
+            except RuntimeError:
+                if min_reading > 1:
+                    raise
+        result.metadata |= {"measured": False, "modelled": self.label}
+        return result
+
+
+class Watched:
+    """A function that notes the processor time of each of its calls."""
+
+    def __init__(self, call: Callable[[Any], Any], per_core: float) -> None:
+        self.call, self.per_core, self.seconds = call, per_core, list[float]()
+
+    def __call__(self, x: Any) -> Any:
+        start = time.process_time()
+        answer = self.call(x)
+        self.seconds.append(time.process_time() - start)
+        return answer
+
+    def true_energy(self, result: Any) -> float:
+        """Return the joules per inference, idle power aside, of the calls of which the readings of a result consist."""
+        calls = result.count * result.metadata["inferences_per_reading"]
+        return float(self.per_core * sum(self.seconds[-calls:]) / calls)
+
+
+class BesideTruth:
+    """A meter that notes at each read of another one what the model says at this moment."""
+
+    def __init__(self, meter: Any, counters: ModelledCounters) -> None:
+        self.meter, self.counters = meter, counters
+        self.pairs = list[tuple[float, float]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.meter, name)
+
+    def read(self) -> float:
+        """Read the meter, then the truth."""
+        self.pairs.append((self.meter.read(), self.counters.truth()))
+        return float(self.pairs[-1][0])
+
+    def error(self) -> float:
+        """Return the relative error of the energy between the first read and the last, and forget them."""
+        (first, true_first), (last, true_last) = self.pairs[0], self.pairs[-1]
+        self.pairs.clear()
+        return (last - first) / (true_last - true_first) - 1
+
+
+class Toy:
+    """A processor on which a call takes 2 ms and 50 mJ above the idle power; its sleep lasts 20 % too long.
+
+    It idles at 10 W, and at `warming` W more each second.
+    """
+
+    unit, measured = "J", True
+
+    def __init__(self, warming: float = 0.0, measured: bool = True, stuck: Sequence[int] = ()) -> None:
+        self.warming, self.measured, self.details = warming, measured, {"meter": "toy"}
+        self.idle, self.now, self.joules, self.shown = 10.0, 0.0, 7.0, 7.0
+        self.inputs, self.slept, self.stuck = list[Any](), list[float](), stuck
+
+    def read(self) -> float:
+        """Return the joules; in the rounds of `stuck`, counted by sleeps, the counter does not move."""
+        if len(self.slept) not in self.stuck:
+            self.shown = self.joules
+        return self.shown
+
+    def clock(self) -> float:
+        """Return the seconds since the toy was made."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep 1.2 times as long as asked, as busy systems do."""
+        self.slept.append(seconds)
+        self._pass(1.2 * seconds)
+
+    def call(self, x: Any) -> None:
+        """Do what a model does."""
+        self.inputs.append(x)
+        self._pass(0.002, 0.05)
+
+    def _pass(self, seconds: float, joules: float = 0.0) -> None:
+        watts = self.idle + self.warming * (self.now + seconds / 2)
+        self.now += seconds
+        # an estimate knows of calls only
+        self.joules += joules + (watts * seconds if self.measured else 0.02 * bool(joules))
+
+
+class Locked:
+    """A file that only root may read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def read_text(self, *_: Any, **__: Any) -> str:
+        """Refuse."""
+        raise PermissionError(13, "Permission denied")
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def digits_network() -> tuple[Any, bytes]:
+    """Return images of digits (float32, 64 columns) and a network of two hidden layers for them, as an ONNX file."""
+    import numpy as np
+    from skl2onnx import to_onnx
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    digits = load_digits()
+    images = (digits.data / 16).astype(np.float32)
+    classifier = MLPClassifier((256, 256), tol=1, n_iter_no_change=3, random_state=0).fit(images, digits.target)
+    return images, to_onnx(classifier, images[:1], options={"zipmap": False}).SerializeToString()
+
+
+def open_session(network: bytes, threads: int) -> Any:
+    """Return an ONNX Runtime session on so many threads."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+
+
+def wall_and_processor(session: Any, x: Any, calls: int = 1500) -> tuple[float, float]:
+    """Return the seconds and the processor seconds of a call, on average over many."""
+    for _ in range(200):
+        session.run(None, {"X": x})
+    wall, processor = time.perf_counter(), time.process_time()
+    for _ in range(calls):
+        session.run(None, {"X": x})
+    return (time.perf_counter() - wall) / calls, (time.process_time() - processor) / calls
+
+
+def _move(file: str, *numbers: str) -> None:
+    parent, start, used, idle, per_core, update, first = map(float, numbers)
+    target = os.open(file, os.O_WRONLY)
+    following = time.perf_counter()
+    while os.getppid() == parent:
+        joules = idle * (time.perf_counter() - start) + per_core * (processor_time(int(parent)) - used)
+        # of one width, so that whoever reads finds a whole number
+        os.pwrite(target, f"{(int(first) + int(1e6 * joules)) % RANGE:012d}\n".encode(), 0)
+        following += update
+        time.sleep(max(0.0, following - time.perf_counter()))
+
+
+if __name__ == "__main__":
+    _move(*sys.argv[1:])

@@ -1,0 +1,222 @@
+"""Lesson 05: a process whose memory is known, ways to look at memory that miss what is short, models that leak."""
+
+from __future__ import annotations
+
+import atexit
+import mmap
+import os
+import random
+import shutil
+import tempfile
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MiB = 2**20
+HAS_MARK = os.access("/proc/self/clear_refs", os.W_OK)
+LINUX_ONLY = "This cell needs the high-water mark of Linux, which this system does not have: go on to the next."
+
+
+def new_folder() -> Path:
+    """Make a folder that is gone when Python ends."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+class FakeProcess:
+    """A /proc tree of plain files below `root`: its memory rises and falls as a check says, in KiB, on any machine."""
+
+    def __init__(self, rss: int = 50_000) -> None:
+        self.root = new_folder()
+        (self.root / "self").mkdir()
+        self.status, self.orders = self.root / "self" / "status", self.root / "self" / "clear_refs"
+        self.rss = self.peak = rss
+        self.orders.write_text("")
+        self.write()
+
+    def write(self, without: str = "none") -> None:
+        """Bring the status file up to date; it may lack a line."""
+        fields = {"VmPeak": 9_999_999, "VmHWM": self.peak, "VmRSS": self.rss, "RssAnon": self.rss // 2}
+        lines = [f"{name}:\t {kib:8d} kB" for name, kib in fields.items() if name != without]
+        self.status.write_text("\n".join(["Name:\tpython", *lines, "Threads:\t1", ""]))
+
+    def use(self, peak: int, kept: int = 0) -> None:
+        """Take memory, give back all but the kept part; a 5 in clear_refs resets the peak first."""
+        if self.orders.read_text().strip() == "5":
+            self.peak = self.rss
+        self.orders.write_text("")
+        self.peak = max(self.peak, self.rss + peak)
+        self.rss += kept
+        self.write()
+
+
+class FakeSession:
+    """Looks like an ONNX Runtime session; a warm arena shows in its `_sess`."""
+
+    def __init__(self, source: str, options: Any, providers: Any = ()) -> None:
+        self._model_path, self.options = source, options
+        self._sess = "warm" if options.enable_cpu_mem_arena else "frugal"
+
+    def get_session_options(self) -> Any:
+        """Return the options it was made with."""
+        return self.options
+
+    def get_providers(self) -> list[str]:
+        """Return where it runs."""
+        return ["CPUExecutionProvider"]
+
+
+def external_model(folder: Path, weights: int) -> Path:
+    """Write an ONNX model with so many bytes of weights in a file beside it."""
+    from onnx import TensorProto, helper
+
+    weight = TensorProto(name="w", dims=[weights // 4], data_type=TensorProto.FLOAT)
+    weight.data_location = TensorProto.EXTERNAL
+    entry = weight.external_data.add()
+    entry.key, entry.value = "location", "weights.bin"
+    value = helper.make_tensor_value_info("y", TensorProto.FLOAT, [weights // 4])
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [value], [weight])
+    (folder / "weights.bin").write_bytes(bytes(weights))
+    (folder / "model.onnx").write_bytes(helper.make_model(graph, ir_version=10).SerializeToString())
+    return folder / "model.onnx"
+
+
+def digits_model() -> tuple[Any, Path, Any]:
+    """Return a network of 512 hidden neurons, the folder with its ``digits.onnx`` and ``digits.pickle``, and images."""
+    import pickle
+    import warnings
+
+    import numpy as np
+    from skl2onnx import to_onnx
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a little training is enough here
+        network = MLPClassifier((512,), max_iter=2, random_state=0).fit(X[:300], y[:300])
+    folder = new_folder()
+    (folder / "digits.onnx").write_bytes(to_onnx(network, X[:1], options={"zipmap": False}).SerializeToString())
+    (folder / "digits.pickle").write_bytes(pickle.dumps(network))
+    return network, folder, X
+
+
+def open_session(path: Any, arena: bool = True) -> Any:
+    """Return an ONNX Runtime session on one thread, with its arena or without."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.enable_cpu_mem_arena, options.intra_op_num_threads = arena, 1
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def open_pickle(path: str) -> Any:
+    """Return a pickled model."""
+    import pickle
+
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+def resident_now() -> int:
+    """Return the resident memory of this process in bytes, on any system."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def before_and_after(call: Callable[[Any], Any], x: Any = None) -> int:
+    """Return what is resident after a call and was not before."""
+    start = resident_now()
+    call(x)
+    return max(0, resident_now() - start)
+
+
+def traced(call: Callable[[Any], Any], x: Any = None) -> int:
+    """Return the peak that tracemalloc sees of one call."""
+    tracemalloc.start()
+    call(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def watched(call: Callable[[Any], Any], x: Any = None, every: float = 0.010) -> int:
+    """Return the largest resident memory above the start that a second thread saw, which looked every so many s."""
+    start, largest, done = resident_now(), [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(every):
+            largest[0] = max(largest[0], resident_now() - start)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    time.sleep(random.uniform(0, every))  # the call begins anywhere between two looks
+    call(x)
+    done.set()
+    watcher.join()
+    return largest[0]
+
+
+def watched_closely(call: Callable[[Any], Any], x: Any = None) -> int:
+    """Watch every millisecond."""
+    return watched(call, x, 0.001)
+
+
+def touched(size: int) -> None:
+    """Take so many bytes from the kernel, write to each page, give them back."""
+    with mmap.mmap(-1, size) as block:
+        block[:: mmap.PAGESIZE] = b"\1" * -(-size // mmap.PAGESIZE)
+
+
+def c_transient(_: Any = None) -> None:
+    """Take 64 MiB in C, touch them, hold them for a millisecond, free them."""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.aligned_alloc.restype, libc.aligned_alloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.memset.argtypes, libc.free.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t], [ctypes.c_void_p]
+    block = libc.aligned_alloc(2 * MiB, 64 * MiB)
+    libc.madvise(block, 64 * MiB, 14)  # pages of 2 MiB where the system has them: touching is quicker
+    libc.memset(block, 1, 64 * MiB)
+    libc.usleep(1000)
+    libc.free(block)
+
+
+class Hoarder:
+    """Keeps a copy of each input."""
+
+    def __init__(self) -> None:
+        self.cache = list[Any]()
+
+    def predict(self, x: Any) -> Any:
+        """Add up, and keep."""
+        self.cache.append(x.copy())
+        return x.sum()
+
+
+class LateTable:
+    """Makes a table of 2 MB once, late."""
+
+    def __init__(self) -> None:
+        self.calls, self.table = 0, b""
+
+    def predict(self, x: Any) -> Any:
+        """Add up; in the 100th call make the table."""
+        self.calls += 1
+        if self.calls == 100:
+            self.table = b"1" * 2_000_000
+        return x.sum()
+
+
+def numpy_transient(mebibytes: int) -> float:
+    """Take so many MiB by NumPy, and give them back."""
+    import numpy as np
+
+    return float(np.ones(mebibytes * MiB // 8).sum())
