@@ -225,6 +225,16 @@ _CLAIMS = (
 )
 
 
+def _saved(times: float, ends: tuple[float, float]) -> str:
+    """Return a gain in times as what is saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
+    middle, low, high = (100 * (1 - 1 / each) for each in (times, *ends))
+    word = "less" if middle >= 0 else "more"
+    if low < 0 < high:
+        return f"{abs(middle):.0f} % {word} ({-low:.0f} % more to {high:.0f} % less)"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{abs(middle):.0f} % {word} ({near:.0f} to {far:.0f} %)"
+
+
 def study_claims(
     gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -238,11 +248,7 @@ def study_claims(
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
                 measured = f"{gain['gain']:.2f} times ({ends[0]:.2f} to {ends[1]:.2f})"
                 if baseline == FP32:  # these claims say how much less, not how many times
-                    change = [100 * (1 - 1 / times) for times in (gain["gain"], *ends)]
-                    word = "less" if change[0] >= 0 else "more"
-                    if word == "more":
-                        change = [-change[0], -change[2], -change[1]]
-                    measured = "{:.0f} % {} ({:.0f} to {:.0f})".format(change[0], word, *change[1:]).replace("-", "−")
+                    measured = _saved(gain["gain"], ends)
                 condition = f"{gain['variant']}, batch {gain['batch_size']}"
                 verdict = claim_verdict(ends, low, high)
                 if gain["metric"] == "cpu_time":  # no joules: whatever it is, it says nothing on the claim
