@@ -110,10 +110,9 @@ def study_rule(
         versus: Comparison = compare(latency[name], latency[FP32], names=(name, FP32))
         low, high = accuracy[name]["loss_ci"]
         verdict = int8_pays((low, high), versus.ratio_ci)
-        why = (
-            f"{variant.note}; {versus}; accuracy lost {100 * low:.2f} to {100 * high:.2f} points; probabilities "
-            f"differ by up to {accuracy[name]['largest_difference']:.2g}"
-        )
+        lost = f"accuracy lost {100 * low:.2f} to {100 * high:.2f} points".replace("-", "−")
+        apart = f"probabilities differ by up to {accuracy[name]['largest_difference']:.2g}"
+        why = f"{variant.note}; {versus}; {lost}; {apart}"
         if variant.saturates:
             verdict, why = "saturates", f"its products can saturate on this processor; {why}"
         rule[name] = {"verdict": verdict, "why": why}
@@ -225,14 +224,14 @@ _CLAIMS = (
 )
 
 
-def _saved(times: float, ends: tuple[float, float]) -> str:
+def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
     """Return a gain in times as what is saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
     middle, low, high = (100 * (1 - 1 / each) for each in (times, *ends))
     word = "less" if middle >= 0 else "more"
     if low < 0 < high:
-        return f"{abs(middle):.0f} % {word} ({-low:.0f} % more to {high:.0f} % less)"
+        return f"{abs(middle):.0f} % {word}{what} ({-low:.0f} % more to {high:.0f} % less)"
     near, far = sorted((abs(low), abs(high)))
-    return f"{abs(middle):.0f} % {word} ({near:.0f} to {far:.0f} %)"
+    return f"{abs(middle):.0f} % {word}{what} ({near:.0f} to {far:.0f} %)"
 
 
 def study_claims(
@@ -248,11 +247,12 @@ def study_claims(
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
                 measured = f"{gain['gain']:.2f} times ({ends[0]:.2f} to {ends[1]:.2f})"
                 if baseline == FP32:  # these claims say how much less, not how many times
-                    measured = _saved(gain["gain"], ends)
+                    processor = " processor time" if gain["metric"] == "cpu_time" else ""
+                    measured = _saved(gain["gain"], ends, processor)
                 condition = f"{gain['variant']}, batch {gain['batch_size']}"
                 verdict = claim_verdict(ends, low, high)
                 if gain["metric"] == "cpu_time":  # no joules: whatever it is, it says nothing on the claim
-                    measured, verdict = f"{measured} processor time", "energy not measured"
+                    verdict = "energy not measured"
                 table.append({"claim": claim, "condition": condition, "measured": measured, "verdict": verdict})
     for name in (DYNAMIC, STATIC):
         if name in sizes:
