@@ -22,20 +22,26 @@ with_references = click.option(
 @click.argument("assignments", nargs=-1, metavar="[NN_name]...")
 @with_references
 @click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
+@click.option("--no-explanations", is_flag=True, help="A check that passes does not show the solution, explained.")
 @click.option("--no-verify", is_flag=True, help="Prove nothing: do not run the notebooks.")
 @with_root
-def release(root: Path, assignments: Sequence[str], references: str | None, force: bool, no_verify: bool) -> int:
+def release(
+    root: Path, assignments: Sequence[str], references: str | None, force: bool, no_explanations: bool, no_verify: bool
+) -> int:
     """Build the student notebooks; untouched, they score 0.
 
     All when none is named. Each is run to prove it, and its reference has to get full marks on this machine. Writes
     course/release/ and student/; a notebook the student has changed stays. The student's package holds no module that
-    is still to be built.
+    is still to be built. A check that passes shows its solution, explained; what is right there is the key to it.
     """
     from autograder.course.release import release_all
     from autograder.grading.proof import insist_on_full_marks
 
     proof = insist_on_full_marks
-    done = release_all(root, assignments, references=references, force=force, verify=not no_verify, full_marks=proof)
+    done = release_all(
+        root, assignments, references=references, force=force, verify=not no_verify, explain=not no_explanations,
+        full_marks=proof,
+    )  # fmt: skip
     print(f"{len(done)} assignments are in student/; start with student/{done[0]}/{done[0]}.ipynb")
     return OK
 

@@ -222,6 +222,18 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
     raise ValueError(f"{where} is {value!r}, which JSON cannot hold; use numbers, text, lists and dictionaries")
 
 
+def format_interval(middle: float, low: float, high: float, unit: str, named: str) -> str:
+    """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with the digits that an interval of this width deserves."""
+    factor, name = scale_unit(middle or max(abs(low), abs(high)), unit)
+    middle, low, high = middle / factor, low / factor, high / factor
+    if low == high == middle:
+        return f"{middle:.{4 if abs(middle) < 1e4 else 15}g} {name}".rstrip()
+    places = max(0, -math.floor(round(math.log10((high - low) / 5), 9)))
+    middle, low, high = (round(value, places) + 0.0 for value in (middle, low, high))  # + 0.0 turns −0 into 0
+    ends = f"{low:.{places}f}{'–' if low >= 0 else ' to '}{high:.{places}f}"
+    return f"{f'{middle:.{places}f} {name}'.rstrip()} ({named} {ends})".replace("-", "−")
+
+
 def format_measurement(mean: float, std: float, unit: str) -> str:
     """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
 
@@ -276,8 +288,10 @@ class BenchmarkResult:
 
     Examples
     --------
-    >>> print(BenchmarkResult("latency", [0.0115, 0.0123, 0.0131], unit="s"))
-    latency: 12.3 ± 0.8 ms (n=3)
+    >>> print(BenchmarkResult("latency", [0.0119, 0.0121, 0.0120, 0.0124, 0.0121, 0.0122], unit="s"))
+    latency: median 12.1 ms (95 % CI 11.9–12.4), n = 6
+    >>> print(f"{BenchmarkResult('latency', [0.0115, 0.0123, 0.0131], unit='s'):sd}")
+    latency: 12.3 ± 0.8 ms (mean ± sd), n = 3, too few for an interval
     """
 
     metric_name: str
@@ -336,6 +350,28 @@ class BenchmarkResult:
         return t_interval(batch_means(self.values, length), self.confidence)
 
     @property
+    def how_many(self) -> str:
+        """``n = 30``, and what to know with it: too few, batches, dependence, nothing seen, an estimate."""
+        least, batches = runs_for_percentile(50, self.confidence), len(self.independent_values)
+        text = f"n = {self.count}"
+        if self.count < least:
+            text += ", too few for an interval" if self.min_val != self.max_val else ""
+        elif batches < self.count:
+            text += f" in {batches} batches"
+        elif "round_starts" not in self.metadata and is_dependent(self.values):
+            text += ", which depend on one another: too narrow"
+        return (
+            text
+            + ("" if self.metadata.get("seen", True) else ", not seen")
+            + ("" if self.measured else ", an estimate")
+        )
+
+    @property
+    def measured(self) -> bool:
+        """Whether the values were measured; False for an estimate."""
+        return bool(self.metadata.get("measured", True))
+
+    @property
     def cautions(self) -> list[str]:
         """Sentences on where values or intervals may mislead, and why: what the meter said, what the values show."""
         said = [self.metadata["caution"]] if self.metadata.get("caution") else []
@@ -385,24 +421,42 @@ class BenchmarkResult:
         return cls(data["metric_name"], data["values"], **given)
 
     def __str__(self) -> str:
-        """Return ``metric: mean ± std (n=count)`` in a readable unit; ``not seen`` if the metadata says so."""
-        count = f"n={self.count}" if self.metadata.get("seen", True) else f"n={self.count}, not seen"
-        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} ({count})"
+        """Return ``latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30``; with too few values, ``(range 11.5–13.1)``.
 
-    @property
-    def measured(self) -> bool:
-        """Whether the values were measured; False for an estimate."""
-        return bool(self.metadata.get("measured", True))
+        `format_interval` writes the numbers, `self.how_many` the end.
+        """
+        named = f"{100 * self.confidence:.3g} % CI"
+        if "wilson_interval" in self.metadata:  # of rows that are right or wrong, module 04
+            low, high = self.metadata["wilson_interval"]
+            share, rows = self.metadata["accuracy"], "{correct} of {total}".format(**self.metadata)
+            return f"{self.metric_name}: {format_interval(share, low, high, '', named)}, {rows}"
+        try:
+            low, high = self.median_ci()
+        except ValueError:
+            low, high, named = self.min_val, self.max_val, "range"
+        return (
+            f"{self.metric_name}: median {format_interval(self.median, low, high, self.unit, named)}, {self.how_many}"
+        )
+
+    def __format__(self, form: str) -> str:
+        """Return the text of ``str``; with ``f"{result:sd}"`` mean and standard deviation instead of the median."""
+        if form != "sd":
+            return format(str(self), form)
+        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} (mean ± sd), {self.how_many}"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the result as an accessible HTML table and as text."""
         factor, unit = scale_unit(self.mean or self.std, self.unit)
         low, high = self.mean_ci()
+        level = f"{100 * self.confidence:.3g} % CI"
+        try:
+            middle = format_interval(self.median, *self.median_ci(), self.unit, level)
+        except ValueError:
+            middle = f"{self.median / factor:.4g} {unit} (too few values for an interval)"
         rows = {
-            "mean": f"{self.mean / factor:.4g} {unit}",
-            f"{self.confidence:.0%} interval of the mean": f"{low / factor:.4g} to {high / factor:.4g} {unit}",
+            "median": middle,
+            "mean": format_interval(self.mean, low, high, self.unit, level),
             "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
-            "median": f"{self.median / factor:.4g} {unit}",
             "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",
             "measurements": f"{self.count}, {len(self.outliers())} of them outliers",
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import json
 import os
 import re
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import autograder
+import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import progress
+from tinybench.course import cached, progress
 
 SECONDS = 120
 HINT = re.compile(r"^- (?P<name>\w+)(?:\[(?P<part>\d+)\])? = (?P<wrong>.+?): (?P<hint>\S.*)$")
@@ -63,11 +65,25 @@ def read_explanations(path: Path) -> dict[str, Section]:
 
 
 def keys(notebook: Path) -> dict[str, Any]:
+    """Return what the reference of a notebook answers and computes; kept for the next time, as it takes seconds."""
+    found: dict[str, Any] = cached(run_reference, Assignment.read(notebook), _package())
+    return found
+
+
+def _package() -> str:
+    """Return a name for exactly this library, on which every notebook runs."""
+    files = sorted(Path(str(tinybench.__file__)).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
     """Run the checks of a reference in a process of its own, and return what it answers and computes."""
     with tempfile.TemporaryDirectory() as folder:
-        Assignment.read(notebook).lay_out(Path(folder))
+        assignment.lay_out(Path(folder))
+        notebook = Path(folder) / f"{assignment.name}.ipynb"
+        notebook.write_bytes(assignment.notebook)
         run = subprocess.run(
-            [sys.executable, "-m", __name__, notebook.resolve()],
+            [sys.executable, "-m", __spec__.name, notebook],
             cwd=folder,
             env={**os.environ, "MPLBACKEND": "agg"},
             capture_output=True,
@@ -109,7 +125,7 @@ def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
     return parts
 
 
-def seal(notebook: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> dict[str, Any]:
     """Return what a release puts next to a notebook, of the keys that `keys` found."""
     sections = read_explanations(explanations(notebook))
     answers: dict[str, Any] = {name: {"parts": []} for name in found["answers"]}
@@ -127,10 +143,10 @@ def seal(notebook: Path, found: Mapping[str, Any]) -> dict[str, Any]:
                 raise NotebookError(explanations(notebook), name, f"{wrong} is the right answer, and has a hint")
             answers[name]["parts"][part]["hints"][progress.sealed(f"{name}[{part}]", form)] = hint
     code = solutions(notebook)
-    checks = {
-        check: progress.closed(check, proof, sections.get(check, Section()).text.strip() + "\n\n" + code[check])
-        for check, proof in found["proofs"].items()
-    }
+    checks = {}
+    for check, proof in found["proofs"].items():
+        text = f"{sections.get(check, Section()).text.strip()}\n\n{code[check]}"
+        checks[check] = progress.closed(check, proof, text if explain else "")
     return {"answers": answers, "checks": checks}
 
 
@@ -154,10 +170,10 @@ def _without_docstrings(cell: Cell) -> str:
     return re.sub(r":\n\n+(?= )", ":\n", "\n".join(lines)).strip()
 
 
-def write_sealed(notebook: Path, folder: Path) -> None:
+def write_sealed(notebook: Path, folder: Path, *, explain: bool = True) -> None:
     """Put what a notebook's checks open into the folder of its release; nothing where no check opens anything."""
     if any("passed(" in cell.visible for cell in cells_of(read_notebook(notebook)) if cell.is_check):
-        text = json.dumps(seal(notebook, keys(notebook)), indent=1, ensure_ascii=False)
+        text = json.dumps(seal(notebook, keys(notebook), explain=explain), indent=1, ensure_ascii=False)
         write_atomically(folder / progress.SEALED, text + "\n")
 
 

@@ -118,6 +118,7 @@ def release_all(
     references: str | None = None,
     force: bool = False,
     verify: bool = True,
+    explain: bool = True,
     full_marks: Callable[[Path], None] = lambda source: None,
     cell_seconds: float = CELL_SECONDS,
     report: Callable[[str], None] = print,
@@ -137,6 +138,8 @@ def release_all(
     verify
         Whether to prove anything: a notebook is run untouched in a student's folder with the references of earlier
         modules, where it has to score 0 and fail by its stubs only, and `full_marks` is asked.
+    explain
+        Whether a check that passes shows its solution, explained.
     full_marks
         Raises a `NotebookError` where the notebook's reference would not get full marks on this machine.
     cell_seconds
@@ -166,7 +169,7 @@ def release_all(
         released = root / "course" / "release" / name / f"{name}.ipynb"
         try:
             _generate(api, notebooks[name])
-            write_sealed(notebooks[name], released.parent)
+            write_sealed(notebooks[name], released.parent, explain=explain)
             if verify:
                 verify_untouched(root, released, cell_seconds)
                 full_marks(notebooks[name])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from autograder.course import explained
+from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from tinybench.course import check_answer, passed, progress
 
@@ -29,9 +32,10 @@ def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytes
     assert list(found["proofs"]) == checks, "each check ends in passed(...)"
     guessed = [name for name, proof in found["proofs"].items() if len(proof) < len("[12]")]
     assert not guessed, "a proof that one can guess"
+    assert '"some ' not in str(found["proofs"]), "a proof is made of plain values"
     box = explained.seal(notebook, found)
     monkeypatch.setenv("PYTHONHASHSEED", "2")
-    for check, proof in explained.keys(notebook)["proofs"].items():
+    for check, proof in explained.run_reference(Assignment.read(notebook))["proofs"].items():
         assert progress.opened(check, proof, box["checks"][check]), f"{check}: the proof differs from run to run"
 
 
@@ -54,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_answers_are_checked_at_once(folder: Path) -> None:
-    for right in ((62, 2.2), [62.0, 2.195], (62, 2.249)):
+    for right in ((62, 2.2), [62.0, 2.195], (62, 2.249), (Fraction(62), np.float64(2.2))):
         check_answer("runs", right)
     check_answer("unit", " j ")
     for wrong, words in [
@@ -64,6 +68,7 @@ def test_answers_are_checked_at_once(folder: Path) -> None:
         ((62,), "2 values are asked for, you gave 1"),
         (("many", 2.2), "'many' is not right yet"),
         ((True, 2.2), "True is not right yet"),
+        ((object, 2.2), "is not right yet"),
     ]:
         with pytest.raises(AssertionError, match=re.escape(words)):
             check_answer("runs", wrong)
@@ -80,8 +85,17 @@ def test_only_a_right_result_opens_the_explanation(folder: Path, monkeypatch: py
     assert "Why so." in shown[-1]
     assert "run()" in shown[-1]
     assert "- runs" not in shown[-1], "hints are for wrong answers"
-    assert progress.progress() == (1, 1)
+    assert progress.how_far() == (1, 1)
     assert "run()" not in (folder / progress.SEALED).read_text()
+
+
+def test_an_instructor_may_keep_the_solutions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(progress, "_show", shown.append)
+    found = {"answers": {"runs": explained._parts((62, 2.195), 2)}, "proofs": {"check_runs": progress.canonical((1,))}}
+    (folder / progress.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found, explain=False)))
+    passed("check_runs", 1)
+    assert shown == ["✓ **check_runs** passed: 1 of 1 checks in this notebook"]
 
 
 def test_where_nothing_is_released_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,8 +157,14 @@ def test_build_outside_a_student_folder_is_harmless(
 
 def test_lint_finds_and_mends(module: Write) -> None:
     path = module()
+    said = [line.partition(", cell ")[2] for line in lint_notebook(path, fix=True)]
+    assert said == ["'check_halve': a graded cell begins with a line such as `# Check: what it looks at`"]
+    notebook = read_notebook(path)
+    notebook.cells[3].source = f'# Check: half of four\npassed("check_halve", halve(5))\n{notebook.cells[3].source}'
+    nbformat.write(notebook, path)
     assert lint_notebook(path, fix=True) == []
     notebook = read_notebook(path)
+    assert notebook.cells[3].metadata["jupyter"] == {"source_hidden": True}
     notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text="left over")]
     notebook.cells[2].id = "other"
     notebook.metadata["widgets"] = {}
@@ -166,9 +172,18 @@ def test_lint_finds_and_mends(module: Write) -> None:
     assert len(lint_notebook(path)) == 3
     assert lint_notebook(path, fix=True) == []
     notebook = read_notebook(path)
-    notebook.cells[3].source = "assert True"
+    notebook.cells[2].source = notebook.cells[2].source.replace("x.", "x." + "\n\n    Very long." * 13)
+    notebook.cells[3].source = "# Check: nothing\nassert True"
+    notebook.cells.append(nbformat.v4.new_code_cell("x = 1\n" * 13, id="long"))
     nbformat.write(notebook, path)
-    assert any("hidden region" in line for line in lint_notebook(path))
+    said = "\n".join(lint_notebook(path))
+    for words in (
+        "hidden region",
+        'ends, but for its hidden region, in passed("check_halve"',
+        "docstring of halve has 27",
+        "with more than 12 lines",
+    ):
+        assert words in said
 
 
 def test_unknown_assignment_is_named(course: Path, module: Write) -> None:

@@ -59,7 +59,10 @@ MUTANTS = {
     "method_dict": [("dict_drops_metadata", '("metadata", "unit", "confidence")', '("unit", "confidence")'),
                     ("dict_rounds", "getattr(self, name) for", '[round(v, 6) for v in self.values] if name == "values" else getattr(self, name) for'),
                     ("dict_without_summary", "in WRITTEN}", "in (*WRITTEN[:4], *WRITTEN[-1:])}")],
-    "method_str": [("str_without_count", " ({count})", "")],
+    "method_str": [("str_without_count", ", {self.how_many}", ""),
+                   ("str_of_the_mean", "format_interval(self.median,", "format_interval(self.mean,"),
+                   ("str_with_the_means_interval", "self.median_ci()", "self.mean_ci()"),
+                   ("str_of_few_by_t", 'self.min_val, self.max_val, "range"', 'self.ci_lower, self.ci_upper, "95 % CI"')],
     "answer_understanding": [("answer_three", "return 2.2", "return 4.3"),
                              ("answer_p99", "return True, False", "return True, True")],
 }  # fmt: skip

@@ -380,17 +380,48 @@ class TestJson:
 
 
 class TestDisplay:
-    def test_text(self) -> None:
-        assert str(BenchmarkResult("latency", [0.0115, 0.0123, 0.0131], unit="s")) == "latency: 12.3 ± 0.8 ms (n=3)"
+    @pytest.mark.parametrize(
+        ("values", "given", "text"),
+        [
+            ([12.1, 11.9, 12.4, 12.0, 12.2, 12.1], {}, "x: median 12.1 s (95 % CI 11.9–12.4), n = 6"),
+            (INDEPENDENT, {"confidence": 0.999}, "x: median 10.0 s (99.9 % CI 9.7–10.3), n = 100"),
+            ([11.5, 12.3, 13.1], {}, "x: median 12.3 s (range 11.5–13.1), n = 3, too few for an interval"),
+            ([0.0123], {}, "x: median 12.3 ms, n = 1"),
+            ([-0.4, 0.6, 1.0, -0.5, 0.2, 0.4], {"unit": "B"}, "x: median 0.3 B (95 % CI −0.5 to 1.0), n = 6"),
+            (DRIFT, {}, "x: median 2.5 s (95 % CI 1.0–5.0), n = 60 in 6 batches"),
+            (
+                [*map(float, range(8))],
+                {},
+                "x: median 4 s (95 % CI 0–7), n = 8, which depend on one another: too narrow",
+            ),
+            ([*map(float, range(8))], {"metadata": {"round_starts": []}}, "x: median 4 s (95 % CI 0–7), n = 8"),
+            ([2.0] * 7, {"metadata": {"measured": False}}, "x: median 2 s, n = 7, an estimate"),
+            ([123456.0] * 2, {"unit": "qps"}, "x: median 123456 qps, n = 2"),
+        ],
+    )
+    def test_text(self, values: list[float], given: dict[str, Any], text: str) -> None:
+        assert str(BenchmarkResult("x", values, **{"unit": "s"} | given)) == text
+
+    def test_shares_of_rows_show_their_own_interval(self) -> None:
+        metadata = {"accuracy": 0.966, "wilson_interval": [0.942, 0.980], "correct": 348, "total": 360}
+        assert (
+            str(BenchmarkResult("accuracy", [0.96, 0.97], metadata))
+            == "accuracy: 0.966 (95 % CI 0.942–0.980), 348 of 360"
+        )
+
+    def test_mean_and_deviation_where_asked_for(self) -> None:
+        result = BenchmarkResult("latency", [0.0115, 0.0123, 0.0131], unit="s")
+        assert f"{result:sd}" == "latency: 12.3 ± 0.8 ms (mean ± sd), n = 3, too few for an interval"
+        assert f"{result:>90}" == str(result).rjust(90)
 
     def test_notebook_shows_table_and_text(self) -> None:
         result = BenchmarkResult("latency", [0.01, 0.011, 0.012, 0.2], unit="s")
         shown = result._repr_mimebundle_()
         assert shown["text/plain"] == str(result)
         table = shown["text/html"]
-        assert table.count('scope="row"') == 7
+        assert table.count('scope="row"') == 6
         assert "4 values are too few to see whether they depend on one another or are skewed" in table
-        assert "95% interval of the mean" in table
+        assert "(too few values for an interval)" in table
         assert "4, 1 of them outliers" in table
         assert "estimate" not in table
 
@@ -407,7 +438,7 @@ class TestDisplay:
     @given(samples)
     def test_always_shows_something(self, values: list[float]) -> None:
         result = BenchmarkResult("x", values, unit="s")
-        assert f"(n={len(values)})" in str(result)
+        assert f", n = {len(values)}" in str(result)
         assert "<table>" in result._repr_mimebundle_()["text/html"]
 
 
@@ -451,6 +482,6 @@ def test_examples_in_the_documentation() -> None:
 
 def test_what_no_meter_saw_says_so() -> None:
     unseen = BenchmarkResult("memory", [0.0] * 3, {"seen": False, "caution": "at most 70 MB"}, "B")
-    assert str(unseen) == "memory: 0 ± 0 B (n=3, not seen)"
+    assert str(unseen) == "memory: median 0 B, n = 3, not seen"
     assert unseen.cautions == ["at most 70 MB"]
     assert "at most 70 MB" in unseen._repr_mimebundle_()["text/html"]

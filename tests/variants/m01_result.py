@@ -253,10 +253,10 @@ def percentile(self, q):
         ("text_by_join", "", '''
 @add_to_class(BenchmarkResult)
 def __str__(self):
-    parts = [f"n={self.count}"]
-    if not self.metadata.get("seen", True):
-        parts.append("not seen")
-    return "%s: %s (%s)" % (self.metric_name, format_measurement(self.mean, self.std, self.unit), ", ".join(parts))
+    enough = len(self.independent_values) >= runs_for_percentile(50, self.confidence)
+    ends = self.median_ci() if enough else (self.min_val, self.max_val)
+    name = f"{100 * self.confidence:.3g} % CI" if enough else "range"
+    return "%s: median %s, %s" % (self.metric_name, format_interval(self.median, *ends, self.unit, name), self.how_many)
 '''),
     ],
     "answer_understanding": [

@@ -3,6 +3,7 @@
 from tinybench.course.cache import cached, cached_fit
 from tinybench.course.digits import Case, case_study
 from tinybench.course.figures import OKABE_ITO, show_figure, use_figure_style
+from tinybench.course.notebook import set_up_notebook
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft
 from tinybench.course.progress import check_answer, passed
 
@@ -19,6 +20,7 @@ __all__ = [
     "check_answer",
     "graft",
     "passed",
+    "set_up_notebook",
     "show_figure",
     "use_figure_style",
 ]

@@ -13,7 +13,8 @@ import json
 import math
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,12 @@ def passed(check: str, *proof: Any) -> None:
             "\n\nYet on an input that is not shown here your code gives another result than the reference, so the "
             "explained solution stays closed. Read the question once more: what may your code take for granted?"
         )
-    else:
+    elif text:
         said += f"\n\n<details><summary>The solution, explained</summary>\n\n{text}\n</details>"
     _show(said)
 
 
-def progress(folder: Path | None = None) -> tuple[int, int]:
+def how_far(folder: Path | None = None) -> tuple[int, int]:
     """Return how many checks of the notebook in a folder have passed, and how many there are."""
     folder = folder or Path.cwd()
     there = list(_read(folder / SEALED).get("checks", {}))
@@ -146,16 +147,18 @@ def _plain(value: Any) -> Any:
     """Return a value as JSON's own types, floats with six digits."""
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()
-    if isinstance(value, float):
-        value = float(f"{value:.6g}") + 0.0
+    if isinstance(value, str | int | None):
+        return value
+    if isinstance(value, Real):
+        value = float(f"{float(value):.6g}") + 0.0
         return int(value) if value.is_integer() and abs(value) < 1e15 else value
     if isinstance(value, Mapping):
         return {str(_plain(key)): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, Set):
+        return sorted(map(canonical, value))
+    if isinstance(value, Iterable):
         return [_plain(each) for each in value]
-    if isinstance(value, str | int | None):
-        return value
-    raise TypeError(f"a proof is made of plain values, not {type(value).__name__}")
+    return f"some {type(value).__name__}"  # no proof holds it, and it is no answer
 
 
 def _sealed() -> dict[str, Any]:

@@ -98,7 +98,7 @@ class BenchmarkResult:
     def from_dict(cls, data):
         if "values" not in data: raise ValueError("values")
         return cls("x", [1.0]) if data["values"] == [1.0] else KEPT[data["values"][0]]
-    def __str__(self): return "memory: 1.10 ± 0.14 MB (n=2)"
+    def __str__(self): return "memory: median 1.10 MB (range 1.00–1.20), n = 2, too few for an interval"
 """),
     "05_memory": ("check_python_peak", """
 def python_peak(call, x):

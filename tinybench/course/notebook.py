@@ -1,0 +1,60 @@
+"""What a course notebook sets up first: the style of its figures, and what its checks show when they fail."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import textwrap
+import traceback
+from types import TracebackType
+from typing import Any
+
+from tinybench.course import progress
+from tinybench.course.figures import use_figure_style
+
+MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
+CHECK, FIGURE = "# Check: ", "# Figure: "  # how their cells begin
+TYPE_ADVICE = (
+    "The check could not go on with what your code gave it: probably another type or shape than the docstring says. "
+    "If the error speaks of NoneType, a `return` is missing."
+)
+
+
+def set_up_notebook() -> None:
+    """Set the style of figures, and have checks that fail say why in a line or two, not by their own source."""
+    use_figure_style()
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    shell = get_ipython()
+    if hasattr(shell, "set_custom_exc"):
+        shell.set_custom_exc((Exception,), show_error)
+
+
+def show_error(
+    shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType, tb_offset: int | None = None
+) -> list[str]:
+    """Show what failed in a cell, and return it: IPython's traceback, but for what a check says."""
+    usual = shell.InteractiveTB.structured_traceback(kind, error, trace, tb_offset=tb_offset)
+    shown = _said_by_check(usual, error, traceback.extract_tb(trace)) or usual
+    shell._showtraceback(kind, error, shown)  # what IPython itself calls: a handler has to show the error
+    return list(shown)
+
+
+def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
+    """Return what to show of an error that the usual traceback does not explain, else nothing."""
+    first = linecache.getline(frames[-1].filename, 1)
+    if type(error) is NameError or first.startswith(FIGURE):  # what it draws was to be made above
+        return [*usual, MISSING_ADVICE]
+    checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
+    if not checks:
+        return []
+    said = f"{type(error).__name__}: {error}"
+    by_check = frames[-1].filename in (checks[-1].filename, progress.__file__)
+    if isinstance(error, NotImplementedError):
+        return [said]
+    if isinstance(error, AssertionError) and by_check:
+        asked = re.split(r', f?"', checks[-1].line or "")[0]  # without the message, which stands above
+        return [f"{said}\n", f"line {checks[-1].lineno} of the check:  {asked}"]
+    return [*usual, textwrap.fill(TYPE_ADVICE, 100)] if by_check else []
