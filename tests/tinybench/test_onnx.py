@@ -77,7 +77,9 @@ def test_regressors_convert(tmp_path: Path) -> None:
 
 def test_parity_of_values_in_two_shapes_and_of_labels() -> None:
     values = np.arange(5.0)
-    assert check_parity(lambda _: values, lambda _: values[:, None] + 1e-6, values).max_difference == pytest.approx(1e-6)
+    assert check_parity(lambda _: values, lambda _: values[:, None] + 1e-6, values).max_difference == pytest.approx(
+        1e-6
+    )
     assert check_parity(lambda _: LABELS, lambda _: LABELS.copy(), X).label_agreement == 1
     with pytest.raises(ValueError, match="row 3 differs most, by inf"):
         check_parity(lambda _: LABELS, lambda _: np.where(np.arange(200) == 3, "fir", LABELS), X)
