@@ -55,7 +55,7 @@ def throttle(tree: psutil.Process, speed: float, over: threading.Event) -> None:
 
 def _signal(processes: list[psutil.Process], what: int) -> None:
     for each in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.kill(each.pid, what)
 
 
