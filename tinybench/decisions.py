@@ -14,7 +14,7 @@ import numpy as np
 from tinybench.comparison import Comparison, compare
 from tinybench.dependence import caution, is_dependent
 from tinybench.pareto import Requirements, observed
-from tinybench.quantize import claim_verdict, int8_pays
+from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
 
@@ -222,6 +222,19 @@ _CLAIMS = (
     ("INT8 takes 28 % less time than FP32", DYNAMIC, FP32, "latency", 1 / 0.77, 1 / 0.67),
     ("INT8 takes 30–50 % less energy than FP32", DYNAMIC, FP32, "energy", 1 / 0.7, 1 / 0.5),
 )
+
+
+def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str:
+    """Set the interval of a measurement against a claimed range.
+
+    ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
+    wholly above or below it, else ``"cannot tell"``.
+    """
+    if low <= interval[0] and interval[1] <= high:
+        return "as claimed"
+    if interval[0] > high:
+        return "more than claimed"
+    return "less than claimed" if interval[1] < low else "cannot tell"
 
 
 def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:

@@ -577,33 +577,3 @@ def int8_pays(
     if loss_ci[0] >= max_loss or ratio_ci[0] >= 1 - min_gain:
         return "does not pay"
     return "undecided"
-
-
-def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str:
-    """Set the interval of a measurement against a claimed range.
-
-    ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
-    wholly above or below it, else ``"cannot tell"``.
-    """
-    if low <= interval[0] and interval[1] <= high:
-        return "as claimed"
-    if interval[0] > high:
-        return "more than claimed"
-    return "less than claimed" if interval[1] < low else "cannot tell"
-
-
-def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int, row_bytes: int) -> tuple[float, float]:
-    """Return rows a second, and effective bandwidth in bytes a second: a lower bound, as no second reading counts.
-
-    Parameters
-    ----------
-    latency
-        Seconds of one call with the whole batch.
-    batch_size
-        Rows in the batch.
-    weight_bytes
-        Bytes of the model, read once in a call.
-    row_bytes
-        Bytes of input and output of one row.
-    """
-    return batch_size / latency, (weight_bytes + batch_size * row_bytes) / latency

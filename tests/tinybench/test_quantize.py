@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tinybench import quantize
 from tinybench.course import cached_fit
-from tinybench.decisions import study_claims, study_decision, study_requirements
+from tinybench.decisions import claim_verdict, study_claims, study_decision, study_requirements
 from tinybench.graphs import load_graph
 from tinybench.half import product_types, to_half
 from tinybench.latency import measure_latencies
@@ -33,7 +33,7 @@ from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
-from tinybench.study import tradeoff_study
+from tinybench.study import throughput_and_bandwidth, tradeoff_study
 from tinybench.variants import Variant, study_variants
 
 pytestmark = pytest.mark.processor
@@ -277,7 +277,7 @@ def test_rule(loss: tuple[float, float], ratio: tuple[float, float], verdict: st
 
 @given(st.tuples(st.floats(0, 9), st.floats(0, 9)).map(sorted))
 def test_claims(ends: list[float]) -> None:
-    verdict = quantize.claim_verdict((ends[0], ends[1]), 2, 3)
+    verdict = claim_verdict((ends[0], ends[1]), 2, 3)
     assert (verdict == "as claimed") == (ends[0] >= 2 and ends[1] <= 3)
     assert (verdict == "more than claimed") == (ends[0] > 3)
     assert (verdict == "less than claimed") == (ends[1] < 2)
@@ -349,7 +349,7 @@ def test_verdicts_on_files(model_path: Path) -> None:
 
 
 def test_rates() -> None:
-    assert quantize.throughput_and_bandwidth(0.002, 256, 1_000_000, 4_000) == (128_000, pytest.approx(1.012e9))
+    assert throughput_and_bandwidth(0.002, 256, 1_000_000, 4_000) == (128_000, pytest.approx(1.012e9))
 
 
 @pytest.mark.parametrize(
