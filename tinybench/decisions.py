@@ -14,7 +14,7 @@ import numpy as np
 from tinybench.comparison import Comparison, compare
 from tinybench.dependence import caution, is_dependent
 from tinybench.pareto import Requirements, observed
-from tinybench.quantize import claim_verdict, int8_pays
+from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
 
@@ -110,10 +110,9 @@ def study_rule(
         versus: Comparison = compare(latency[name], latency[FP32], names=(name, FP32))
         low, high = accuracy[name]["loss_ci"]
         verdict = int8_pays((low, high), versus.ratio_ci)
-        why = (
-            f"{variant.note}; {versus}; accuracy lost {100 * low:.2f} to {100 * high:.2f} points; probabilities "
-            f"differ by up to {accuracy[name]['largest_difference']:.2g}"
-        )
+        lost = f"accuracy lost {100 * low:.2f} to {100 * high:.2f} points".replace("-", "−")
+        apart = f"probabilities differ by up to {accuracy[name]['largest_difference']:.2g}"
+        why = f"{variant.note}; {versus}; {lost}; {apart}"
         if variant.saturates:
             verdict, why = "saturates", f"its products can saturate on this processor; {why}"
         rule[name] = {"verdict": verdict, "why": why}
@@ -225,6 +224,29 @@ _CLAIMS = (
 )
 
 
+def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str:
+    """Set the interval of a measurement against a claimed range.
+
+    ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
+    wholly above or below it, else ``"cannot tell"``.
+    """
+    if low <= interval[0] and interval[1] <= high:
+        return "as claimed"
+    if interval[0] > high:
+        return "more than claimed"
+    return "less than claimed" if interval[1] < low else "cannot tell"
+
+
+def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
+    """Return a gain in times as what is saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
+    middle, low, high = (100 * (1 - 1 / each) for each in (times, *ends))
+    word = "less" if middle >= 0 else "more"
+    if low < 0 < high:
+        return f"{abs(middle):.0f} % {word}{what} ({-low:.0f} % more to {high:.0f} % less)"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{abs(middle):.0f} % {word}{what} ({near:.0f} to {far:.0f} %)"
+
+
 def study_claims(
     gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -238,15 +260,12 @@ def study_claims(
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
                 measured = f"{gain['gain']:.2f} times ({ends[0]:.2f} to {ends[1]:.2f})"
                 if baseline == FP32:  # these claims say how much less, not how many times
-                    change = [100 * (1 - 1 / times) for times in (gain["gain"], *ends)]
-                    word = "less" if change[0] >= 0 else "more"
-                    if word == "more":
-                        change = [-change[0], -change[2], -change[1]]
-                    measured = "{:.0f} % {} ({:.0f} to {:.0f})".format(change[0], word, *change[1:]).replace("-", "−")
+                    processor = " processor time" if gain["metric"] == "cpu_time" else ""
+                    measured = _saved(gain["gain"], ends, processor)
                 condition = f"{gain['variant']}, batch {gain['batch_size']}"
                 verdict = claim_verdict(ends, low, high)
                 if gain["metric"] == "cpu_time":  # no joules: whatever it is, it says nothing on the claim
-                    measured, verdict = f"{measured} processor time", "energy not measured"
+                    verdict = "energy not measured"
                 table.append({"claim": claim, "condition": condition, "measured": measured, "verdict": verdict})
     for name in (DYNAMIC, STATIC):
         if name in sizes:

@@ -33,15 +33,10 @@ def operators(source: Any) -> dict[str, int]:
 
 
 def weights(source: Any) -> dict[str, np.ndarray]:
-    """Return all numbers of a model by name.
+    """Return all numbers of a model (see `load_graph`) by name.
 
     Initializers under their names, in their shapes and dtypes; lists of floats among a node's attributes (trees and
     linear classifiers keep theirs there) as ``"node name/attribute name"``.
-
-    Parameters
-    ----------
-    source
-        See `load_graph`.
     """
     from onnx import numpy_helper
 
@@ -55,12 +50,9 @@ def weights(source: Any) -> dict[str, np.ndarray]:
 
 
 def refuse_bad_weights(source: Any) -> None:
-    """Refuse a model whose numbers are not all finite: ValueError, with the tensor and how many are NaN or infinite.
+    """Raise ValueError if a number of a model (see `load_graph`) is NaN or infinite.
 
-    Parameters
-    ----------
-    source
-        See `load_graph`.
+    The message names the tensor, and says how many of its values are bad.
     """
     for name, values in weights(source).items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -69,32 +61,23 @@ def refuse_bad_weights(source: Any) -> None:
 
 
 def convert(model: Any, sample: Any) -> Any:
-    """Return a fitted scikit-learn model or pipeline as an ONNX graph in float32, without ZipMap.
+    """Return a fitted scikit-learn model as an ONNX graph that takes float32, without ZipMap.
 
-    A classifier's outputs are the labels, then one array of probabilities. TypeError, with skl2onnx's reason, if it
-    cannot convert the model.
+    A classifier's outputs are the labels, then one array of probabilities.
 
     Parameters
     ----------
     model
         A fitted classifier, regressor, transformer or pipeline.
     sample
-        At least one row of its input, of shape (n, features).
+        At least one row of its input, of shape (n, features), of any dtype.
     """
     import skl2onnx
     from sklearn.base import is_classifier
 
     row = np.asarray(sample)[:1]
-    try:
-        options = {"zipmap": False} if is_classifier(model) else None  # others do not know the option
-        return skl2onnx.to_onnx(model, row.astype(np.float32), options=options)
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise TypeError(
-            f"skl2onnx cannot convert {type(model).__name__}: {reason} … Keep that step in Python, or use another model"
-        ) from None
+    options = {"zipmap": False} if is_classifier(model) else None  # others do not know the option
+    return skl2onnx.to_onnx(model, row.astype(np.float32), options=options)
 
 
 def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -125,7 +108,15 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
     """
     path = Path(path)
     refuse_existing(path, overwrite)
-    graph = convert(model, sample)
+    try:
+        graph = convert(model, sample)
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TypeError(
+            f"skl2onnx cannot convert {type(model).__name__}: {reason} … Keep that step in Python, or use another model"
+        ) from None
     tidy_opsets(graph)
     refuse_bad_weights(graph)
     if hasattr(model, "classes_"):
@@ -134,18 +125,8 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
     return path
 
 
-def session_options(threads: int = 1, optimization: str = "all", trace: str | Path | None = None) -> Any:
-    """Return options of an ONNX Runtime session.
-
-    Parameters
-    ----------
-    threads
-        Threads inside one operator, a whole number of at least 1, else ValueError; operators run one after another.
-    optimization
-        ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``; else ValueError.
-    trace
-        Where to write a profile, as the beginning of a file's path; None for no profile.
-    """
+def fresh_options(threads: int, optimization: str) -> tuple[Any, Any]:
+    """Return an ONNX Runtime session's options as they come, and the level; ValueError for what there is not."""
     import onnxruntime
 
     levels = onnxruntime.GraphOptimizationLevel
@@ -160,9 +141,25 @@ def session_options(threads: int = 1, optimization: str = "all", trace: str | Pa
         raise ValueError(f"optimization is {optimization!r}; it must be one of {', '.join(known)}")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
+    return options, known[optimization]
+
+
+def session_options(threads: int = 1, optimization: str = "all", trace: str | Path | None = None) -> Any:
+    """Return options of an ONNX Runtime session; operators run one after another.
+
+    Parameters
+    ----------
+    threads
+        Threads inside one operator, a whole number of at least 1.
+    optimization
+        ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``.
+    trace
+        Where to write a profile, as the beginning of a file's path; None for no profile.
+    """
+    options, level = fresh_options(threads, optimization)
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.graph_optimization_level = known[optimization]
+    options.graph_optimization_level = level
     if trace is not None:
         options.enable_profiling = True
         options.profile_file_prefix = str(trace)
@@ -279,6 +276,21 @@ def integer_products() -> dict[str, str]:
     return found
 
 
+def both_answers(model: Any, onnx_model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answers of both models to all rows, the second in the shape of the first where that can be."""
+    rows = np.asarray(X)
+    first, second = np.asarray(as_callable(model)(rows)), np.asarray(as_callable(onnx_model)(rows))
+    return first, second.reshape(first.shape) if second.size == first.size else second
+
+
+def row_gaps(original: np.ndarray, converted: np.ndarray) -> np.ndarray:
+    """Return the largest difference of scores in each row; of labels 0 where they agree, else infinity."""
+    if parity(original, converted).max_difference is None:
+        return np.where(original == converted, 0.0, np.inf)
+    gaps: np.ndarray = np.abs(original.astype(float) - converted.astype(float)).reshape(len(original), -1).max(axis=1)
+    return gaps
+
+
 def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -> ParityResult:
     """Refuse a converted model whose answers differ from the original's.
 
@@ -294,65 +306,70 @@ def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -
     Returns
     -------
     ParityResult
-        Largest and mean difference, and the share of rows with the same label.
+        See `parity`: largest and mean difference, and the share of rows with the same label.
 
     Raises
     ------
     ValueError
-        If a score differs by more than `tolerance`, or a label does; the message names the row with the largest
-        difference, and the share of rows that keep their label.
+        If a row differs by more than `tolerance`; the message names the row that differs most, as ``row 2``.
     """
-    X = np.asarray(X)
-    original, converted = np.asarray(as_callable(model)(X)), np.asarray(as_callable(onnx_model)(X))
-    found = parity(original, converted.reshape(original.shape) if converted.size == original.size else converted)
-    if found.max_difference is None:
-        agree, gaps = found.label_agreement == 1, (original != converted.reshape(original.shape)).astype(float)
-    else:
-        agree = found.max_difference <= tolerance
-        gaps = np.abs(original.astype(float) - converted.reshape(original.shape).astype(float))
-    if not agree:
-        row = int(gaps.reshape(len(X), -1).max(axis=1).argmax())
+    original, converted = both_answers(model, onnx_model, X)
+    gaps = row_gaps(original, converted)
+    found = parity(original, converted)
+    worst = int(gaps.argmax())
+    if gaps[worst] > tolerance:
         raise ValueError(
-            f"row {row} differs most, by {gaps[row].max():.3g} (tolerance {tolerance:g}); {found.label_agreement:.2%} "
+            f"row {worst} differs most, by {gaps[worst]:.3g} (tolerance {tolerance:g}); {found.label_agreement:.2%} "
             f"of {found.rows} rows keep their label. Look for a missing preprocessing step or a float64 model"
         )
     return found
 
 
-def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
-    """Return a fitted multilayer perceptron as plain NumPy in float32, a function of an array of shape (n, features).
-
-    Of a classifier it returns probabilities of shape (n, classes), also for two classes, where scikit-learn has one
-    logistic output; of a regressor values of shape (n,) or (n, outputs).
-
-    Parameters
-    ----------
-    model
-        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units; TypeError if it is no such network.
-    """
+def relu_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return weights and biases of each layer; TypeError if it is no fitted multilayer perceptron with ReLU."""
     if not hasattr(model, "coefs_") or getattr(model, "activation", "") != "relu":
         raise TypeError(f"{type(model).__name__} is no fitted multilayer perceptron with ReLU; there is no NumPy twin")
     layers = [
         (np.ascontiguousarray(W, np.float32), np.asarray(b, np.float32))
         for W, b in zip(model.coefs_, model.intercepts_, strict=True)
     ]
-    kind = model.out_activation_  # "softmax", "logistic" for two classes, "identity" for a regressor
-    if kind == "logistic" and len(layers[-1][1]) > 1:
+    if model.out_activation_ == "logistic" and len(layers[-1][1]) > 1:
         raise TypeError("a multi-label network has no NumPy twin here")
+    return layers
+
+
+def other_ending(a: np.ndarray, kind: str) -> np.ndarray:
+    """Return probabilities of two classes from one logistic output, or a regressor's values."""
+    if kind == "logistic":
+        p = 0.5 + 0.5 * np.tanh(a / 2)  # never overflows
+        return np.hstack([1 - p, p])
+    return a[:, 0] if a.shape[1] == 1 else a
+
+
+def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
+    """Return a fitted network as plain NumPy in float32, a function of an array of shape (n, features).
+
+    Of a classifier it returns probabilities of shape (n, classes); of a regressor values of shape (n,) or
+    (n, outputs).
+
+    Parameters
+    ----------
+    model
+        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units; else TypeError.
+    """
+    layers = relu_layers(model)  # pairs (W, b)
+    kind = model.out_activation_  # "softmax", or another ending
 
     def forward(X: Any) -> np.ndarray:
         a: np.ndarray = np.asarray(X, np.float32)
         for W, b in layers[:-1]:
             a = np.maximum(a @ W + b, 0)
         a = a @ layers[-1][0] + layers[-1][1]
-        if kind == "softmax":
-            a = np.exp(a - a.max(axis=1, keepdims=True))  # the largest becomes 0, so that nothing overflows
-            a /= a.sum(axis=1, keepdims=True)
-            return a
-        if kind == "logistic":
-            p = 0.5 + 0.5 * np.tanh(a / 2)
-            return np.hstack([1 - p, p])
-        return a[:, 0] if a.shape[1] == 1 else a
+        if kind != "softmax":
+            return other_ending(a, kind)
+        a = np.exp(a - a.max(axis=1, keepdims=True))  # the largest becomes 0, so that nothing overflows
+        a /= a.sum(axis=1, keepdims=True)
+        return a
 
     return forward
 
@@ -360,16 +377,15 @@ def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
 def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, float]:
     """Return the share of each operator in the time of all operators, the largest first.
 
-    The time of a node is the median of its runs, that of an operator the sum over its nodes: one run during which
-    another program had the processor does not change it. ValueError if no operator is left.
+    The time of a node is the median of its runs, that of an operator the sum over its nodes. ValueError if no
+    operator is left.
 
     Parameters
     ----------
     events
-        Events of an ONNX Runtime trace.
+        Events of an ONNX Runtime trace, in any order.
     skip_runs
-        How many runs at the beginning not to count: operators that start before run number `skip_runs` (from 0)
-        starts are left out.
+        Leave out operators that start before run number `skip_runs` (from 0) starts.
     """
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
@@ -446,16 +462,11 @@ def operator_profile(
 
 
 def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
-    """Return the three stages of a fitted scikit-learn classifier pipeline as functions of one argument.
+    """Return preprocess, model and postprocess of a fitted scikit-learn classifier pipeline, as functions.
 
     ``preprocess``: all steps but the last (nothing for a classifier alone). ``model``: the probabilities.
-    ``postprocess``: the label of the largest probability in each row.
-
-    Parameters
-    ----------
-    pipeline
-        A fitted ``Pipeline`` that ends in a classifier with ``predict_proba``, or such a classifier alone; TypeError if
-        the last step has no ``predict_proba``.
+    ``postprocess``: the label of the largest probability in each row. TypeError if the last step has no
+    ``predict_proba``.
     """
     steps = [step for _, step in getattr(pipeline, "steps", [("model", pipeline)])]
     model = steps[-1]
@@ -474,27 +485,8 @@ def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
     return {"preprocess": preprocess, "model": model.predict_proba, "postprocess": postprocess}
 
 
-def time_breakdown(
-    pipeline: Any, X: Any, runs: int = 50, warmup_runs: int = 5, clock: Clock = time.perf_counter
-) -> dict[str, BenchmarkResult]:
-    """Measure how long each stage of a pipeline takes, in calls of the whole pipeline.
-
-    Returns seconds by stage in their order, and ``total``; values of one position are of the same call, and the stages
-    of a call sum to its total. Each holds one clock read.
-
-    Parameters
-    ----------
-    pipeline
-        See `pipeline_stages`; or functions of one argument by stage, each called with what the one before returned.
-    X
-        One batch, of shape (n, features).
-    runs
-        Number of measured calls; a whole number, else ValueError.
-    warmup_runs
-        At least this many calls before, see `warm_up`; 0 for none.
-    clock
-        Returns seconds.
-    """
+def warm_stages(pipeline: Any, X: Any, runs: int, warmup_runs: int, clock: Clock) -> dict[str, Callable[[Any], Any]]:
+    """Return the stages of a pipeline, or those given, after warm-up calls of the whole."""
     check_runs("runs", runs, 1)
     check_runs("warmup_runs", warmup_runs, 0)
     stages = dict(pipeline) if isinstance(pipeline, Mapping) else pipeline_stages(pipeline)
@@ -506,7 +498,35 @@ def time_breakdown(
 
     if warmup_runs:
         warm_up(whole, X, min_calls=warmup_runs, clock=clock)
-    times: dict[str, list[float]] = {name: [] for name in [*stages, "total"]}
+    return stages
+
+
+def stage_results(times: Mapping[str, list[float]], X: Any, warmup_runs: int) -> dict[str, BenchmarkResult]:
+    """Return the seconds of each stage, one for each call, as results."""
+    shared = {**describe_input(X), "warmup_runs": warmup_runs, "order": "stages of one call"}
+    return {
+        name: BenchmarkResult("latency", values, {**shared, "stage": name}, unit="s") for name, values in times.items()
+    }
+
+
+def time_breakdown(
+    pipeline: Any, X: Any, runs: int = 50, warmup_runs: int = 5, clock: Clock = time.perf_counter
+) -> dict[str, BenchmarkResult]:
+    """Measure how long each stage of a pipeline takes, in calls of the whole pipeline.
+
+    Returns seconds by stage, and ``total``, which is their sum in each call. Each holds one clock read.
+
+    Parameters
+    ----------
+    pipeline
+        See `pipeline_stages`; or functions by stage, each called with what the one before returned.
+    X
+        One batch, of shape (n, features).
+    runs, warmup_runs
+        Measured calls, and at least so many before.
+    """
+    stages = warm_stages(pipeline, X, runs, warmup_runs, clock)
+    times: dict[str, list[float]] = {name: [] for name in [*stages, "total"]}  # to be filled, a value for each run
     for _ in range(runs):
         value, marks = X, [clock()]
         for stage in stages.values():
@@ -515,8 +535,4 @@ def time_breakdown(
         for name, start, end in zip(stages, marks, marks[1:], strict=False):
             times[name].append(end - start)
         times["total"].append(marks[-1] - marks[0])
-    metadata = {**describe_input(X), "warmup_runs": warmup_runs, "order": "stages of one call"}
-    return {
-        name: BenchmarkResult("latency", values, {**metadata, "stage": name}, unit="s")
-        for name, values in times.items()
-    }
+    return stage_results(times, X, warmup_runs)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def int8_matmul(a: np.ndarray, a_params: QuantParams, w: np.ndarray, w_params: Q
     return product
 
 
-_INTEGER_OPERATORS = frozenset(
+INTEGER_OPERATORS = frozenset(
     [
         "ConvInteger",
         "DynamicQuantizeMatMul",
@@ -152,7 +153,21 @@ _INTEGER_OPERATORS = frozenset(
         "QLinearMatMul",
     ]
 )
-_LINEAR_OPERATORS = frozenset(["Conv", "FusedGemm", "FusedMatMul", "Gemm", "MatMul"])
+LINEAR_OPERATORS = frozenset(["Conv", "FusedGemm", "FusedMatMul", "Gemm", "MatMul"])
+
+
+def maker_in(graph: Any) -> Callable[[str], tuple[str, str]]:
+    """Return a function that names the operator which makes a tensor, and that operator's first input.
+
+    For weights and inputs, which no operator makes, both are ``""``.
+    """
+    made_by = {output: node for node in graph.node for output in node.output}
+
+    def maker(name: str) -> tuple[str, str]:
+        node = made_by.get(name)
+        return ("", "") if node is None else (str(node.op_type), str(node.input[0]) if node.input else "")
+
+    return maker
 
 
 def integer_operators(source: Any) -> dict[str, int]:
@@ -164,19 +179,14 @@ def integer_operators(source: Any) -> dict[str, int]:
         An ONNX graph; see `load_graph`.
     """
     graph = load_graph(source).graph
-    made_by = {output: node for node in graph.node for output in node.output}
+    maker = maker_in(graph)  # maker(node.input[0]) may be ("DequantizeLinear", "a_quantized"); else ("", "")
     counts: dict[str, int] = {}
-
-    def maker(name: str) -> Any:
-        return made_by.get(name)  # none for weights and inputs
-
     for node in graph.node:
-        real = node.op_type in _INTEGER_OPERATORS
-        if node.op_type in _LINEAR_OPERATORS:
-            first, second = (maker(name) for name in node.input[:2])
-            both = all(n is not None and n.op_type == "DequantizeLinear" for n in (first, second))
-            before = maker(first.input[0]) if both else None
-            real = before is not None and before.op_type == "QuantizeLinear"
+        real = node.op_type in INTEGER_OPERATORS
+        if node.op_type in LINEAR_OPERATORS:
+            (first, quantized), (second, _) = maker(node.input[0]), maker(node.input[1])
+            before, _ = maker(quantized)
+            real = (before, first, second) == ("QuantizeLinear", "DequantizeLinear", "DequantizeLinear")
         if real:
             counts[node.op_type] = counts.get(node.op_type, 0) + 1
     return counts
@@ -245,6 +255,23 @@ def quantize_file(
     return out
 
 
+def write_dynamic(source: Path, target: Path, kind: Any, per_channel: bool, reduce_range: bool) -> None:
+    """Write a model with weights of 8 bits, whose activations become uint8 in every call.
+
+    Parameters
+    ----------
+    source, target
+        The model in float32, and where the quantised one goes.
+    kind
+        The type of the weights, as ONNX Runtime names it.
+    per_channel, reduce_range
+        One scale for each column; 7 bits of each weight.
+    """
+    from onnxruntime.quantization import quantize_dynamic
+
+    quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)
+
+
 def quantization_types(activation_type: str, weight_type: str, reduce_range: bool | None) -> tuple[Any, Any, bool]:
     """Return ONNX Runtime's names of two types, and whether weights keep 7 bits only.
 
@@ -309,13 +336,9 @@ def quantize_dynamic_int8(
         If it is no ONNX model, a weight is NaN or infinite, a type has another name, or ONNX Runtime cannot quantise
         it.
     """
-    from onnxruntime.quantization import quantize_dynamic
-
     _, kind, reduce_range = quantization_types("uint8", weight_type, reduce_range)
 
-    def work(source: Path, target: Path) -> None:
-        quantize_dynamic(source, target, weight_type=kind, per_channel=per_channel, reduce_range=reduce_range)
-
+    work = partial(write_dynamic, kind=kind, per_channel=per_channel, reduce_range=reduce_range)
     return quantize_file(path, out, overwrite, "dynamic", work)
 
 
@@ -329,11 +352,8 @@ def saturating_matmul(a: np.ndarray, w: np.ndarray) -> np.ndarray:
     ----------
     a, w
         uint8 of shape (n, k), and int8 of shape (k, m); the product is int64 of shape (n, m).
-
-    References
-    ----------
-    Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2, PMADDUBSW.
     """
+    # vpmaddubsw, as in Intel's "64 and IA-32 Architectures Software Developer's Manual", volume 2
     left, right = a.astype(np.int64), w.astype(np.int64)
     sums = np.zeros((len(a), w.shape[1]), np.int64)
     for k in range(0, a.shape[1], 2):
@@ -541,9 +561,7 @@ def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
 def int8_pays(
     loss_ci: tuple[float, float], ratio_ci: tuple[float, float], max_loss: float = 0.01, min_gain: float = 0.20
 ) -> str:
-    """Apply the rule: INT8 pays if accuracy falls by less than `max_loss` and latency by more than `min_gain`.
-
-    Returns ``"pays"``, ``"does not pay"`` or ``"undecided"``.
+    """Return ``"pays"``, ``"does not pay"`` or ``"undecided"``, by the rule.
 
     Parameters
     ----------
@@ -552,40 +570,10 @@ def int8_pays(
     ratio_ci
         Interval of time of INT8 over time of FP32.
     max_loss, min_gain
-        The limits, as fractions.
+        Accuracy must fall, and time must be saved, by less and more than this; as fractions.
     """
     if loss_ci[1] < max_loss and ratio_ci[1] < 1 - min_gain:
         return "pays"
     if loss_ci[0] >= max_loss or ratio_ci[0] >= 1 - min_gain:
         return "does not pay"
     return "undecided"
-
-
-def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str:
-    """Set the interval of a measurement against a claimed range.
-
-    ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
-    wholly above or below it, else ``"cannot tell"``.
-    """
-    if low <= interval[0] and interval[1] <= high:
-        return "as claimed"
-    if interval[0] > high:
-        return "more than claimed"
-    return "less than claimed" if interval[1] < low else "cannot tell"
-
-
-def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int, row_bytes: int) -> tuple[float, float]:
-    """Return rows a second, and effective bandwidth in bytes a second: a lower bound, as no second reading counts.
-
-    Parameters
-    ----------
-    latency
-        Seconds of one call with the whole batch.
-    batch_size
-        Rows in the batch.
-    weight_bytes
-        Bytes of the model, read once in a call.
-    row_bytes
-        Bytes of input and output of one row.
-    """
-    return batch_size / latency, (weight_bytes + batch_size * row_bytes) / latency

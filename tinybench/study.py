@@ -33,7 +33,6 @@ from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
-from tinybench.quantize import throughput_and_bandwidth
 from tinybench.result import BenchmarkResult, json_safe
 from tinybench.suite import write_text
 from tinybench.table import Table, csv_text
@@ -109,6 +108,23 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
     unseen = [name.removeprefix("memory_").replace("_", " ") for name, value in kept.items() if value is None]
     told = f"not seen: {', '.join(unseen)}; what the stages before left free was enough" if unseen else ""
     return {**kept, "note_on_memory": told}
+
+
+def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int, row_bytes: int) -> tuple[float, float]:
+    """Return rows a second, and effective bandwidth in bytes a second: a lower bound, as no second reading counts.
+
+    Parameters
+    ----------
+    latency
+        Seconds of one call with the whole batch.
+    batch_size
+        Rows in the batch.
+    weight_bytes
+        Bytes of the model, read once in a call.
+    row_bytes
+        Bytes of input and output of one row.
+    """
+    return batch_size / latency, (weight_bytes + batch_size * row_bytes) / latency
 
 
 def study_batch(

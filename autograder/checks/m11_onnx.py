@@ -153,7 +153,6 @@ def conversion_is_sound(student: Any) -> None:
     """Bad numbers are named; graphs take float32, give arrays, and answer as scikit-learn does."""
     from onnx import TensorProto
     from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.neighbors import KernelDensity
 
     rng = draw()
     good = rng.normal(size=(4, 3)).astype(np.float32)
@@ -176,12 +175,11 @@ def conversion_is_sound(student: Any) -> None:
         expect(floats, f"{what}: the last output is a {got}, not an array of floats: ZipMap off")
         answers = _answers(made, X.astype(np.float32), what)
         same(np.ravel(answers), np.ravel(truth), f"{what}: the answers", rel=1e-3, abs=1e-4)
-    refuses(student.convert, (KernelDensity().fit(X), X), error=TypeError, mentions="KernelDensity")
 
 
-@judges("session_options", "OnnxModel.forward")
+@judges("session_options")
 def sessions_keep_conditions(student: Any) -> None:
-    """Every option is set, and forward returns the last output in the graph's dtype."""
+    """Every option is set as asked."""
     levels = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
     for threads in (1, 3):
         for optimization, level in {**levels, "all": "ORT_ENABLE_ALL"}.items():
@@ -195,11 +193,6 @@ def sessions_keep_conditions(student: Any) -> None:
     expect(flag(options.enable_profiling, "enable_profiling"), "session_options(trace=…) should enable profiling")
     prefix = text(options.profile_file_prefix, "profile_file_prefix")
     expect(prefix.endswith("some/where"), f"the trace should begin with 'some/where', not {prefix!r}")
-    refuses(student.session_options, 0, mentions="threads")
-    rng = draw()
-    W, X = rng.normal(size=(4, 2)).astype(np.float32), rng.normal(size=(6, 4))
-    got = student.OnnxModel(room(student, "linear.onnx", _linear(W))).forward(X)
-    same(array(got, "forward", (6, 2)), np.maximum(X @ W, 0), "forward", rel=1e-4, abs=1e-5)
 
 
 def _row_named(parity: Any) -> Any:
@@ -321,24 +314,10 @@ def shares_come_from_the_trace(student: Any) -> None:
     refuses(student.operator_shares, ([], 0), what="an empty trace")
 
 
-@judges("pipeline_stages", "time_breakdown")
+@judges("time_breakdown")
 def stages_are_timed(student: Any) -> None:
-    """Stages give the pipeline's labels; each is charged its own time, call by call."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import MinMaxScaler, StandardScaler
-
+    """Each stage is charged its own time, call by call."""
     rng = draw()
-    X = rng.normal(3, 5, size=(90, 4))
-    y = np.array(["ash", "elm", "oak"])[(X @ rng.normal(size=(4, 3))).argmax(axis=1)]
-    steps = [("a", StandardScaler()), ("none", "passthrough"), ("b", MinMaxScaler()), ("c", LogisticRegression())]
-    for pipeline in (Pipeline(steps).fit(X, y), LogisticRegression().fit((X - 3) / 5, y)):
-        stages = entries(student.pipeline_stages(pipeline), "pipeline_stages")
-        same([*stages], ["preprocess", "model", "postprocess"], "the stages")
-        got = stages["postprocess"](stages["model"](stages["preprocess"](X)))
-        same(got, pipeline.predict(X), "the stages together", "they should give the pipeline's labels")
-    no_classifier = StandardScaler().fit(X)
-    refuses(student.pipeline_stages, no_classifier, error=TypeError, what="a step without predict_proba")
     clock, seconds = FakeClock(5.0), {name: float(rng.uniform(0.1, 2)) for name in words(rng, 5)}
     marks, last = dict(zip(seconds, rng.permutation(99)[:5].tolist(), strict=True)), [*seconds][-1]
 

@@ -155,6 +155,13 @@ def test_what_two_modules_would_share_is_refused(module: Write, cell: NotebookNo
         course_modules(notebooks, by_hand=["shell"])
 
 
+def test_a_student_may_do_without_an_import_that_is_given(module: Write) -> None:
+    notebook = module(code("import math", "unused", "export"), *tiny_cells())
+    with pytest.raises(NotebookError, match="`math` is imported but not used"):
+        export_notebook(notebook)
+    assert "import math" not in "".join(export_notebook(notebook, "# theirs\n").values())
+
+
 def test_the_students_package_gets_every_file_of_a_notebook(module: Write, tmp_path: Path) -> None:
     package = tmp_path / "student" / "tinybench"
     notebook = module(*tiny_cells(), code(STUDY, "study", "export:study", locked=True))

@@ -23,7 +23,16 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from tinybench import measure_accuracy, measure_latency, onnx
 from tinybench.course import cached_fit
 from tinybench.graphs import load_graph
-from tinybench.onnx import OnnxModel, check_parity, numpy_baseline, operators, time_breakdown, to_onnx, weights
+from tinybench.onnx import (
+    OnnxModel,
+    check_parity,
+    numpy_baseline,
+    operators,
+    pipeline_stages,
+    time_breakdown,
+    to_onnx,
+    weights,
+)
 from tinybench.twins import numpy_twin
 
 RNG = np.random.default_rng(0)
@@ -64,6 +73,35 @@ def test_classifiers_keep_probabilities_and_labels(model: Any, tmp_path: Path) -
 def test_regressors_convert(tmp_path: Path) -> None:
     model = LinearRegression().fit(X, X @ np.arange(6))
     assert check_parity(model, OnnxModel(to_onnx(model, X, tmp_path / "r.onnx")), X, 1e-3).label_agreement >= 0
+
+
+def test_parity_of_values_in_two_shapes_and_of_labels() -> None:
+    values = np.arange(5.0)
+    assert check_parity(lambda _: values, lambda _: values[:, None] + 1e-6, values).max_difference == pytest.approx(
+        1e-6
+    )
+    assert check_parity(lambda _: LABELS, lambda _: LABELS.copy(), X).label_agreement == 1
+    with pytest.raises(ValueError, match="row 3 differs most, by inf"):
+        check_parity(lambda _: LABELS, lambda _: np.where(np.arange(200) == 3, "fir", LABELS), X)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [make_pipeline(StandardScaler(), "passthrough", MinMaxScaler(), LogisticRegression()), LogisticRegression()],
+    ids=["pipeline", "classifier"],
+)
+def test_stages_together_give_the_labels(model: Any) -> None:
+    stages = pipeline_stages(model.fit(X, LABELS))
+    assert [*stages] == ["preprocess", "model", "postprocess"]
+    answers = X
+    for stage in stages.values():
+        answers = stage(answers)
+    assert list(answers) == list(model.predict(X))
+
+
+def test_a_last_step_without_probabilities_has_no_stages() -> None:
+    with pytest.raises(TypeError, match="predict_proba"):
+        pipeline_stages(StandardScaler().fit(X))
 
 
 def test_existing_files_stay(tmp_path: Path) -> None:

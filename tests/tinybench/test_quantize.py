@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tinybench import quantize
 from tinybench.course import cached_fit
-from tinybench.decisions import study_claims, study_decision, study_requirements
+from tinybench.decisions import claim_verdict, study_claims, study_decision, study_requirements
 from tinybench.graphs import load_graph
 from tinybench.half import product_types, to_half
 from tinybench.latency import measure_latencies
@@ -33,7 +33,7 @@ from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
-from tinybench.study import tradeoff_study
+from tinybench.study import throughput_and_bandwidth, tradeoff_study
 from tinybench.variants import Variant, study_variants
 
 pytestmark = pytest.mark.processor
@@ -277,7 +277,7 @@ def test_rule(loss: tuple[float, float], ratio: tuple[float, float], verdict: st
 
 @given(st.tuples(st.floats(0, 9), st.floats(0, 9)).map(sorted))
 def test_claims(ends: list[float]) -> None:
-    verdict = quantize.claim_verdict((ends[0], ends[1]), 2, 3)
+    verdict = claim_verdict((ends[0], ends[1]), 2, 3)
     assert (verdict == "as claimed") == (ends[0] >= 2 and ends[1] <= 3)
     assert (verdict == "more than claimed") == (ends[0] > 3)
     assert (verdict == "less than claimed") == (ends[1] < 2)
@@ -327,8 +327,38 @@ def test_study_of_a_network(network: Any, tmp_path: Path) -> None:
     assert said[0] == "converting and quantising"
 
 
+@pytest.mark.parametrize(("n", "batch"), [(10, 4), (8, 4), (3, 64), (1, 1)])
+def test_calibration_rows_come_batch_by_batch(n: int, batch: int) -> None:
+    reader = quantize.CalibrationRows(X[:n].astype(float), "pixels", batch)
+    for start in range(0, n, batch):
+        piece = reader.get_next()
+        assert piece is not None
+        assert piece["pixels"].dtype == np.float32
+        np.testing.assert_array_equal(piece["pixels"], X[start : min(start + batch, n)])
+    assert reader.get_next() is reader.get_next() is None
+
+
+def test_verdicts_on_files(model_path: Path) -> None:
+    graph = load_graph(model_path)
+    assert quantize.quantization_verdict(graph, graph) == "no integer operators: identical graph"
+    other = onnx.ModelProto.FromString(graph.SerializeToString())
+    values = onnx.numpy_helper.to_array(other.graph.initializer[0]) + np.float32(1)
+    other.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(values, other.graph.initializer[0].name))
+    assert "fewer bits" in quantize.quantization_verdict(graph, other)
+    assert quantize.quantization_verdict(graph, quantize_dynamic_int8(model_path)) == "3 integer operators"
+
+
+def test_rates() -> None:
+    assert throughput_and_bandwidth(0.002, 256, 1_000_000, 4_000) == (128_000, pytest.approx(1.012e9))
+
+
 @pytest.mark.parametrize(
-    ("ends", "said"), [((1.3, 1.25, 2.0), "23 % less (20 to 50)"), ((0.8, 0.5, 1.25), "25 % more (−20 to 100)")]
+    ("ends", "said"),
+    [
+        ((1.3, 1.25, 2.0), "23 % less (20 to 50 %)"),
+        ((0.8, 0.5, 1.25), "25 % more (100 % more to 20 % less)"),
+        ((0.76, 0.66, 0.775), "32 % more (29 to 52 %)"),
+    ],
 )
 def test_claims_say_less_or_more(ends: tuple[float, float, float], said: str) -> None:
     gain = {"variant": "INT8 dynamic", "baseline": "ONNX FP32", "metric": "latency", "batch_size": 1}
