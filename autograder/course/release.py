@@ -260,7 +260,9 @@ def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECO
             if output.output_type != "error":
                 continue
             missing = re.match(r"name '(\w+)' is not defined", output.evalue)
-            follows = re.search(rf"\b{missing[1]}\b", unmade) if missing else unmade and cell.caption.startswith("# Figure")
+            follows = (
+                re.search(rf"\b{missing[1]}\b", unmade) if missing else unmade and cell.caption.startswith("# Figure")
+            )
             unmade += cell.source
             if not follows and output.ename != "NotImplementedError":
                 why = f"{output.ename}: {output.evalue}; a stub's NotImplementedError should come first"
