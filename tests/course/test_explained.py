@@ -33,6 +33,8 @@ def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytes
     guessed = [name for name, proof in found["proofs"].items() if len(proof) < len("[12]")]
     assert not guessed, "a proof that one can guess"
     assert '"some ' not in str(found["proofs"]), "a proof is made of plain values"
+    hinted = {name for section in sections.values() for name, *_ in section.hints}
+    assert hinted <= set(found["answers"]), "hints for questions that no check asks"
     box = explained.seal(notebook, found)
     monkeypatch.setenv("PYTHONHASHSEED", "2")
     for check, proof in explained.run_reference(Assignment.read(notebook))["proofs"].items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course.notebook import cells_of, course_notebooks, read_notebook
+from autograder.course.notebook import cells_of, course_notebooks, optional, read_notebook
 from autograder.course.student import give_reference, lay_out_package
 from tests.tiny_course import ROOT
 from tinybench.course import BUILT_BY_STUDENT, course_map, sections
@@ -54,8 +54,9 @@ def states(home: Path) -> dict[str, str]:
 
 def test_every_header_says_what_the_map_needs(untouched: Path) -> None:
     modules = read_course(untouched)
+    names = {path.stem for path in course_notebooks(ROOT)}
     assert [module.name for module in modules if not module.optional] == [
-        path.stem for path in course_notebooks(ROOT) if "optional" not in header(path)
+        path.stem for path in course_notebooks(ROOT) if path.stem not in optional(names)
     ]
     for module in modules:
         assert module.title, module.name
@@ -66,10 +67,6 @@ def test_every_header_says_what_the_map_needs(untouched: Path) -> None:
         assert module.state == "not begun"
     tiers = list(dict.fromkeys(module.tier for module in modules))
     assert tiers[:3] == ["Tier 1, Measure", "Tier 2, Compare", "Tier 3, Optimise"]
-
-
-def header(path: Path) -> str:
-    return read_notebook(path).cells[0].source.lower()
 
 
 def test_states_and_the_next_step(home: Path) -> None:

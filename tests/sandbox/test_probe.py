@@ -69,7 +69,7 @@ def test_an_assignment_shows_nothing_of_what_it_asks_for(name: str, tmp_path: Pa
     assert ("/course/tinybench/energy.py" in shown) == (name > "06")
     forbidden = mounts.forbidden(assignment)
     assert forbidden.texts, "there are solutions to look for"
-    assert {path.name for path in forbidden.files}.isdisjoint(Path(place).name for place in shown)
+    assert {f"/course/tinybench/{path.relative_to(mounts.PACKAGE)}" for path in forbidden.files}.isdisjoint(shown)
 
 
 def test_nothing_is_graded_where_submissions_would_see_a_check(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
