@@ -123,7 +123,7 @@ STEPS = [
         "Can this machine confine strangers' code? If it cannot, `autograder grade` refuses.",
         "autograder doctor",
     ),
-    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. This also creates the gradebook.", f"autograder release {ASSIGNMENT}"),
+    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. This also creates the gradebook. `07_toolbox` is optional: its points are a bonus. In the gradebook its cells have the maximum 0, so what a student earns there adds to the sum, and nobody's maximum grows.", f"autograder release {ASSIGNMENT}"),
     Step("The roster is a CSV file with the columns `id`, `first_name`, `last_name`, `email`.", "head -3 roster.csv"),
     Step("", "nbgrader db student import roster.csv"),
     Step("Write the repository that students clone and Binder starts from: notebooks, commands and the package without what is to be built. Commit and push it; the same command brings it up to date. `--with 01,02` gives students the references of these modules; by default they get those whose due date has passed.", "autograder publish published"),
