@@ -47,7 +47,7 @@ def _said_by_check(usual: list[str], error: BaseException, frames: traceback.Sta
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, NotImplementedError) and str(error).startswith("write "):  # a stub, wherever it was met
         return [said]
-    first = linecache.getline(frames[-1].filename, 1)
+    first = linecache.getline(frames[-1].filename, 1) if frames else ""
     if type(error) is NameError or first.startswith(FIGURE):  # what it draws was to be made above
         return [*usual, MISSING_ADVICE]
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
