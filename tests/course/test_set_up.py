@@ -60,3 +60,10 @@ def test_the_students_own_error_is_shown_as_it_is(run: Run) -> None:
 @pytest.mark.parametrize("cell", ["print(measured)", "# Figure: what was measured\ntable = {}\ntable['a']"])
 def test_what_a_cell_above_did_not_make(cell: str, run: Run) -> None:
     assert MISSING_ADVICE in run(cell)
+
+
+def test_a_slip_in_the_students_own_code_is_no_missing_cell(run: Run) -> None:
+    run(HALVE.format(body="return y / 2"))
+    said = run("# Check: half of a number\nassert halve(4) == 2")
+    assert "name 'y' is not defined" in said
+    assert MISSING_ADVICE not in said

@@ -48,7 +48,9 @@ def _said_by_check(usual: list[str], error: BaseException, frames: traceback.Sta
     if isinstance(error, NotImplementedError) and str(error).startswith("write "):  # a stub, wherever it was met
         return [said]
     first = linecache.getline(frames[-1].filename, 1) if frames else ""
-    if type(error) is NameError or first.startswith(FIGURE):  # what it draws was to be made above
+    if first.startswith(FIGURE):  # what it draws was to be made above
+        return [f"{said}\n", MISSING_ADVICE]
+    if type(error) is NameError and frames[-1].name.startswith("<"):  # in a cell, not in a function with a slip
         return [*usual, MISSING_ADVICE]
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not checks:
