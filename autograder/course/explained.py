@@ -162,12 +162,18 @@ def solutions(notebook: Path) -> dict[str, str]:
 
 
 def _without_docstrings(cell: Cell) -> str:
-    lines = cell.code.splitlines()
+    gone: set[int] = set()
     for node in ast.walk(ast.parse(cell.code)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) and len(node.body) > 1:
-            first = node.body[0]
-            lines[first.lineno - 1 : first.end_lineno] = [""] * ((first.end_lineno or 0) - first.lineno + 1)
-    return re.sub(r":\n\n+(?= )", ":\n", "\n".join(lines)).strip()
+            gone.update(range(node.body[0].lineno, node.body[1].lineno - _decorators(node.body[1])))
+    lines = enumerate(cell.code.splitlines(), start=1)
+    return "\n".join(line for number, line in lines if number not in gone or line.strip().startswith("#")).strip()
+
+
+def _decorators(node: ast.stmt) -> int:
+    """Return how many lines of decorators stand above a statement."""
+    above = getattr(node, "decorator_list", [])
+    return node.lineno - above[0].lineno if above else 0
 
 
 def write_sealed(notebook: Path, folder: Path, *, explain: bool = True) -> None:
