@@ -62,6 +62,14 @@ def test_what_a_cell_above_did_not_make(cell: str, run: Run) -> None:
     assert MISSING_ADVICE in run(cell)
 
 
+def test_a_check_gives_back_the_names_it_uses(run: Run) -> None:
+    run(HALVE.format(body="return x / 2") + "\nrows = [1, 2, 3]")
+    assert not run("# Check: half of a number\nrows = [halve(4)]\nmade = rows\nassert rows == [2]")
+    assert not run("assert rows == [1, 2, 3] and made == [2]")
+    assert not run("rows = 4")
+    assert not run("assert rows == 4")
+
+
 def test_a_slip_in_the_students_own_code_is_no_missing_cell(run: Run) -> None:
     run(HALVE.format(body="return y / 2"))
     said = run("# Check: half of a number\nassert halve(4) == 2")

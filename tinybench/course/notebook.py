@@ -30,6 +30,24 @@ def set_up_notebook() -> None:
     shell = get_ipython()
     if hasattr(shell, "set_custom_exc"):
         shell.set_custom_exc((Exception,), show_error)
+        names = _Names(shell)
+        shell.events.register("pre_run_cell", names.keep)
+        shell.events.register("post_run_cell", names.restore)
+
+
+class _Names:
+    """The names of a notebook: a check that uses one for something else gives it back."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell, self.kept = shell, dict[str, Any]()
+
+    def keep(self, cell: Any) -> None:
+        if str(cell.raw_cell).startswith(CHECK):
+            self.kept = {name: value for name, value in self.shell.user_ns.items() if not name.startswith("_")}
+
+    def restore(self, result: Any) -> None:
+        self.shell.user_ns.update(self.kept)
+        self.kept = {}
 
 
 def show_error(

@@ -80,7 +80,7 @@ def passed(check: str, *proof: Any) -> None:
     if text is None:
         said += (
             "\n\nYet on an input that is not shown here your code gives another result than the reference, so the "
-            "explained solution stays closed. Read the question once more: what may your code take for granted?"
+            "explained solution stays closed. Read the docstring once more: which case does your code leave out?"
         )
     elif text:
         said += f"\n\n<details><summary>The solution, explained</summary>\n\n{text}\n</details>"
