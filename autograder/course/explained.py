@@ -91,7 +91,7 @@ def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
             timeout=pace.wall(SECONDS),
         )
     if run.returncode:
-        raise NotebookError(notebook, None, f"its reference does not pass its checks: {run.stderr.strip()[-500:]}")
+        raise NotebookError(notebook, None, run.stderr.strip()[-500:])
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return found
 
@@ -108,8 +108,8 @@ def record(notebook: Path) -> dict[str, Any]:
         kept = dict(progress.RECORD)
     finally:
         progress.RECORD.clear()
-    if failures:
-        raise NotebookError(notebook, None, f"its reference does not pass: {failures}")
+    for check, why in failures.items():
+        raise NotebookError(notebook, check, f"the reference itself does not pass this check here: {why}")
     answers = {name: _parts(answer, digits) for name, (answer, digits) in kept.get("answers", {}).items()}
     return {"answers": answers, "proofs": kept.get("proofs", {})}
 

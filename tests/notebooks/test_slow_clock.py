@@ -18,7 +18,7 @@ MODULES = Path(__file__).parents[2] / "modules"
 @pytest.mark.parametrize(
     ("module", "cells"),
     [
-        ("02_timer", ["hook", "gc-demo"]),
+        ("02_timer", ["hook-model", "hook", "hook-figure", "gc-work", "gc-demo", "gc-figure"]),
         (
             "03_latency",
             ["hook", "drift-ways", "drift-demo", "drift-figure", "session-stream", "session-demo", "session-figure"],
