@@ -67,7 +67,7 @@ class precise_timer:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         """Keep the clock, a function that returns seconds, in `_clock`; `_start` and `_elapsed` are None.
 
-        TypeError, which shows what was passed, if it is no function.
+        Raise a TypeError that names what was passed if it cannot be called.
         """
         if not callable(clock):
             raise TypeError(f"clock is {clock!r}; pass the function, such as time.perf_counter, not its reading")
@@ -119,8 +119,8 @@ def clock_resolution(
 def timer_overhead(clock: Callable[[], float] = time.perf_counter, samples: int = 1001) -> float:
     """Return what ``t0 = clock(); t1 = clock()`` reads, the bias of each measurement in s: median of `samples` of them.
 
-    0.0 for a clock too coarse to show it; a `precise_timer` reads more, the way into and out of the block. ValueError
-    if `samples` is below 1, RuntimeError if even the median runs backwards.
+    0.0 for a clock too coarse to show it; a `precise_timer` reads more: entering and leaving the block also
+    costs. ValueError if `samples` is below 1, RuntimeError if even the median runs backwards.
     """
     if samples < 1:
         raise ValueError(f"samples is {samples}; it takes at least 1 empty measurement")

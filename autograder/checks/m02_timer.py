@@ -12,6 +12,7 @@ from typing import Any
 from autograder.checks import FakeClock, draw, expect, judges, number, refuses, same, words
 
 TICK = 2.0**-20  # sums and differences of such steps are exact in floating point
+ENOUGH = 20_000  # calls or readings, ten times what any check here takes: nothing hangs
 
 
 class ShownClock:
@@ -36,9 +37,11 @@ class Work:
 
     def __call__(self) -> None:
         self.now, self.calls = self.now + self.seconds, self.calls + 1
+        expect(self.calls <= ENOUGH, f"func was called {self.calls} times, and there is no end")
 
     def clock(self) -> float:
         self.now, self.reads = self.now + self.per_read, self.reads + 1
+        expect(self.reads <= ENOUGH, f"the clock was read {self.reads} times, and there is no end")
         return self.now
 
 
@@ -110,7 +113,7 @@ def timer_is_made(student: Any) -> None:
 @judges("precise_timer.__enter__")
 def timer_starts(student: Any) -> None:
     """One reading, the last act; the old measurement is gone by then, and a running timer stays untouched."""
-    for low, high in _drawn_blocks():
+    for low, high in ([0.0, 1.0], *_drawn_blocks()):
         clock = ShownClock(low, high)
         timer = student.precise_timer(clock)
         expect(timer.__enter__() is timer, "__enter__ should return self: it is what stands after `as`")
@@ -158,7 +161,7 @@ def timer_stops(student: Any) -> None:
 
     timer = student.precise_timer(watching_clock)
     _block(timer)
-    same(running, [None, 1.0], "_start at the two readings of the clock", "__exit__ reads it before it does its books")
+    same(running, [None, 1.0], "_start at the two readings of the clock", "__exit__ reads it before it does other work")
     timer = student.precise_timer(ShownClock(1.0, 6.0, 7.0, 9.0))
     refuses(partial(_block, timer, partial(_block, timer)), error=RuntimeError, what="a timer in its own block")
     same(timer.elapsed, 5.0, "the outer block after a refused inner start")
@@ -216,6 +219,7 @@ def overhead_is_median_of_nothing(student: Any) -> None:
     for unit in (3, 50):
         # most measurements cost one unit; some less, some far more, one is set back
         costs = rng.choice([unit, 0, 400 * unit, -5 * unit], size=4000, p=[0.6, 0.15, 0.24, 0.01]).tolist()
+        costs[7] = -5 * unit
 
         def clock(costs: list[int] = costs, state: list[float] = [512.0, 0]) -> float:  # noqa: B006
             index, second = divmod(int(state[1]), 2)

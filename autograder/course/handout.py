@@ -14,8 +14,8 @@ Modules here: {modules}.
 
 ## Start
 
-On [Binder](https://mybinder.org), without installing anything: click on the badge above, or give Binder the address of
-this repository. Binder forgets everything when you leave: see *Save your work*.
+On [Binder](https://mybinder.org), without installing anything: click on its badge above, if there is one, or give
+Binder the address of this repository. Binder forgets everything when you leave: see *Save your work*.
 
 On Google Colab, if there is a badge for it above: open a notebook and run its first code cell. It fetches this
 repository and installs what is missing. *File → Save a copy in Drive* keeps your notebook; *Save your work* keeps all.
