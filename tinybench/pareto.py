@@ -463,6 +463,11 @@ def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.rando
     return np.asarray((starts + np.arange(length)) % rounds).reshape(resamples, -1)[:, :rounds]
 
 
+def percent(share: float) -> str:
+    """Return a share in whole percent, but never as all or none of what it is not."""
+    return ">99%" if 0.995 <= share < 1 else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
 def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str]) -> str:
     """Return a sentence if it is not known which rows some models are right on, else ""."""
     results = {row_name(p, i): p[m] for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")}
