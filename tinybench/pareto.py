@@ -342,7 +342,7 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping; ValueError names the nearest valid name for an unknown one, or one without a limit."""
+        """Return the requirements of a mapping; ValueError names what has no limit, or what an unknown name may mean."""
         if empty := [name for name, limit in data.items() if limit is None]:
             raise ValueError(f"{empty[0]} has no limit; write a number behind it, or leave the line out")
         valid = [spec.name for spec in fields(cls)]
