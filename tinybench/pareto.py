@@ -342,7 +342,7 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping; ValueError names what has no limit, or what an unknown name may mean."""
+        """Return the requirements of a mapping; ValueError names what has no limit or the nearest name to a typo."""
         if empty := [name for name, limit in data.items() if limit is None]:
             raise ValueError(f"{empty[0]} has no limit; write a number behind it, or leave the line out")
         valid = [spec.name for spec in fields(cls)]
