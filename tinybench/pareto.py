@@ -84,10 +84,9 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the values of one metric, by model, can be ranked against each other.
+    """Raise ValueError if some values of one metric, by model, are measured and others estimated, or units differ.
 
-    That is if some results are measured and others estimated, or their units differ; the message has the metric, and a
-    model of each kind. Plain numbers carry no label and pass.
+    The message names the metric, and a model of each kind. Plain numbers carry no label and pass.
     """
     results = {name: value for name, value in values.items() if isinstance(value, BenchmarkResult)}
     for name, result in results.items():
@@ -255,10 +254,9 @@ def check_units(metric: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
-    """Raise ValueError unless `weights`, a share for each metric, can make a score.
+    """Raise ValueError if a metric is not among the `known`, or its weight is negative or not finite, or the sum not 1.
 
-    That is if a metric is not among the `known` (the nearest one is named), a weight is negative or not finite, or they
-    do not sum to 1.
+    The message names the nearest metric for an unknown one.
     """
     for metric, weight in weights.items():
         if metric not in known:
@@ -344,7 +342,9 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping; ValueError names the nearest valid name for an unknown one."""
+        """Return the requirements of a mapping; ValueError names what has no limit or the nearest name to a typo."""
+        if empty := [name for name, limit in data.items() if limit is None]:
+            raise ValueError(f"{empty[0]} has no limit; write a number behind it, or leave the line out")
         valid = [spec.name for spec in fields(cls)]
         for name in data:
             if name not in valid:
@@ -359,7 +359,7 @@ class Requirements:
         """
         import yaml
 
-        is_path = isinstance(source, Path) or not re.search(r":\s|\n", source)
+        is_path = isinstance(source, Path) or not re.search(r"\n|:\s|:$|^\w+:[\d.]|^\s*$", source)
         text = Path(source).read_text(encoding="utf-8") if is_path else str(source)
         data = yaml.safe_load(text)
         if not isinstance(data, dict):
@@ -461,6 +461,11 @@ def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.rando
     rounds, length = values[0].count, max(batch_length(value.values) for value in values)
     starts = rng.integers(rounds, size=(resamples, -(-rounds // length), 1))
     return np.asarray((starts + np.arange(length)) % rounds).reshape(resamples, -1)[:, :rounds]
+
+
+def percent(share: float) -> str:
+    """Return a share in whole percent, but never as all or none of what it is not."""
+    return ">99%" if 0.995 <= share < 1 else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str]) -> str:

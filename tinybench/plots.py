@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.labels import label_points
-from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, row_name, staircase
+from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, percent, row_name, staircase
 from tinybench.result import BenchmarkResult, scale_unit
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def plot_pareto_frontier(
     if len(names) != len(points) or (probabilities is not None and len(probabilities) != len(points)):
         raise ValueError(f"there are {len(points)} points; give as many labels and probabilities")
     if probabilities is not None:
-        names = [f"{name} ({share:.0%})" for name, share in zip(names, probabilities, strict=True)]
+        names = [f"{name} ({percent(share)})" for name, share in zip(names, probabilities, strict=True)]
     on_frontier = np.array([tuple(value) in set(map(tuple, corners)) for value in values])
 
     figure = Figure(figsize=(5.8, 4.2), layout="constrained")

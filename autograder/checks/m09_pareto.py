@@ -183,7 +183,7 @@ def staircase_and_area(student: Any) -> None:
         what, cause = f"staircase of {given}, {directions}", "from the best x to the worst, level first, then up"
         same(student.staircase(given, objectives), corners * signs, what, cause)
     same(student.hypervolume_2d([(5.0, 0.5)], (4.0, 0.4)), 0.0, "what a point worse than the reference in x adds")
-    row = {"latency": 5.0, "accuracy": 0.5}
+    row = {"model": "base", "accuracy": 0.5, "latency": 5.0}
     same(student.hypervolume_2d([{"latency": 1.0, "accuracy": 1.0}], row), 2.0, "hypervolume of a row up to a row")
 
 
@@ -241,6 +241,8 @@ def requirements_are_read(student: Any) -> None:
         refuses(needs.from_dict, ({"accuracy_min": 0.5, typo: 3},), mentions=[typo, meant])
     refuses(needs.from_yaml, "- accuracy_min: 0.5\n", "# nothing here\n", cause="it holds no limits by name")
     refuses(needs.from_yaml, f"accuracy_min: {words(rng, 1)[0]}\n", mentions="accuracy_min")
+    called = f"accuracy_min: !!python/object/apply:builtins.float ['{least}']\n"
+    refuses(needs.from_yaml, called, error=Exception, cause="it ran a function that the file names")
 
 
 @judges("Requirements.violations", "Requirements.filter", "Requirements.rank")
