@@ -72,6 +72,7 @@ MUTANTS = {
                        ("idle_watts_as_joules", "idle[-1] * seconds", "idle[-1]"),
                        ("idle_of_first_round", "idle[-1] * seconds", "idle[0] * seconds"),
                        ("idle_added", "energy - idle[-1]", "energy + idle[-1]"),
+                       ("inputs_for_x", "energy_reading(call, x,", "energy_reading(call, inputs,"),
                        ("idle_mean", "idle[-1] * seconds", "np.mean(idle) * seconds"),
                        ("idle_after_the_reading", "        idle.append(idle_power(meter, min_reading, clock, sleep) if meter.measured else 0.0)\n        energy, seconds = energy_reading(call, x, loops, meter, clock)\n", "        energy, seconds = energy_reading(call, x, loops, meter, clock)\n        idle.append(idle_power(meter, min_reading, clock, sleep) if meter.measured else 0.0)\n"),
                        ("idle_too_short", "idle_power(meter, min_reading,", "idle_power(meter, 0.001,"),
