@@ -29,7 +29,8 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
     """Return the folders of the processor packages' energy counters below `root`, each package once, ordered by number.
 
     With `dram` each is followed by its ``dram`` domains, which are not inside the package. Raises
-    FileNotFoundError with likely reasons if there is none. Linux kernel documentation, "Power Capping Framework".
+    FileNotFoundError if there is none; it names `root` and the likely reasons: not Linux, a virtual machine, a
+    processor without RAPL, a kernel module not loaded. Linux kernel documentation, "Power Capping Framework".
     """
     zones = [zone for zone in Path(root).glob("intel-rapl:*") if re.fullmatch(r"intel-rapl:\d+", zone.name)]
     found = []
@@ -65,7 +66,10 @@ def read_counter(path: Path) -> int:
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:
-    """Return how far a counter went that may have started again at 0 once, after its last value `largest`."""
+    """Return how far a counter went that may have started again at 0 once, after `largest`.
+
+    Whether `largest` is its last value or one more makes a difference of one step, far below what a counter resolves.
+    """
     return after - before if after >= before else after - before + largest
 
 
@@ -212,14 +216,14 @@ def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Ca
 
     The time by `clock` counts, because a sleep may last longer than asked.
     """
-    asleep = suspended()
+    asleep, asked = suspended(), seconds
     sleep(REST)  # threads that spin after a call come to rest
     energy, start = meter.read(), clock()
     sleep(seconds)
     watts = float((meter.read() - energy) / (clock() - start))
     if suspended() > asleep + 0.1:  # read again, with the machine awake
-        return idle_power(meter, seconds, clock, sleep)
-    check_reading(meter, watts * seconds, seconds)
+        return idle_power(meter, asked, clock, sleep)
+    check_reading(meter, watts * asked, asked)
     return watts
 
 

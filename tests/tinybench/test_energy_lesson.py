@@ -108,6 +108,8 @@ def test_the_toy_is_what_the_checks_say() -> None:
     assert (joules, seconds) == (pytest.approx(7.0), pytest.approx(0.2))
     toy.sleep(0.5)
     assert (toy.now, toy.slept, toy.inputs) == (pytest.approx(0.8), [0.5], ["x"] * 100)
+    toy.reading = 0.01
+    assert (toy.read(), toy.now) == (pytest.approx(7 + 13), pytest.approx(0.81)), "a read shows where it began"
     stuck = Toy(stuck=[0])
     stuck.call(0)
     assert stuck.read() == 7.0

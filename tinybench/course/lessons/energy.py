@@ -147,7 +147,7 @@ class BesideTruth:
 class Toy:
     """A processor on which a call takes 2 ms and 50 mJ above the idle power; its sleep lasts 20 % too long.
 
-    It idles at 10 W, and at `warming` W more each second.
+    It idles at 10 W, and at `warming` W more each second. A read of its meter takes `reading` s.
     """
 
     unit, measured = "J", True
@@ -155,12 +155,13 @@ class Toy:
     def __init__(self, warming: float = 0.0, measured: bool = True, stuck: Sequence[int] = ()) -> None:
         self.warming, self.measured, self.details = warming, measured, {"meter": "toy"}
         self.idle, self.now, self.joules, self.shown = 10.0, 0.0, 7.0, 7.0
-        self.inputs, self.slept, self.stuck = list[Any](), list[float](), stuck
+        self.inputs, self.slept, self.stuck, self.reading = list[Any](), list[float](), stuck, 0.0
 
     def read(self) -> float:
         """Return the joules; in the rounds of `stuck`, counted by sleeps, the counter does not move."""
         if len(self.slept) not in self.stuck:
             self.shown = self.joules
+        self._pass(self.reading)
         return self.shown
 
     def clock(self) -> float:
