@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from datetime import UTC, datetime
@@ -29,6 +30,17 @@ from autograder.grading.submission import FOREIGN
 from autograder.sandbox.bubblewrap import SandboxUnavailable
 from tests.attacks.notebooks import cell_of
 from tests.tiny_course import NAME, RIGHT, ROOT, code, gradebook, hand_in, solved
+
+
+@pytest.fixture(autouse=True)
+def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ran before in this process, such as an application or a notebook, may have taken or silenced the log."""
+    log = logging.getLogger("traitlets")
+    monkeypatch.setattr(log, "disabled", False)
+    monkeypatch.setattr(log, "propagate", True)
+    monkeypatch.setattr("traitlets.log._logger", log)
+    logging.disable(logging.NOTSET)
+    log.setLevel(logging.NOTSET)  # which forgets what was cached of the levels, too
 
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
