@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
-from traitlets.config import Config
+from traitlets.config import Application, Config
 
 from autograder import pace
 from autograder.course.assignment import Assignment
@@ -34,13 +34,9 @@ from tests.tiny_course import NAME, RIGHT, ROOT, code, gradebook, hand_in, solve
 
 @pytest.fixture(autouse=True)
 def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ran before in this process, such as an application or a notebook, may have taken or silenced the log."""
-    log = logging.getLogger("traitlets")
-    monkeypatch.setattr(log, "disabled", False)
-    monkeypatch.setattr(log, "propagate", True)
-    monkeypatch.setattr("traitlets.log._logger", log)
+    """What ran before in this process may have left an application, which takes the log over."""
+    monkeypatch.setattr(Application, "_instance", None)
     logging.disable(logging.NOTSET)
-    log.setLevel(logging.NOTSET)  # which forgets what was cached of the levels, too
 
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
