@@ -26,7 +26,7 @@ def recipe_networks(
 
     def train_phase(label: str, network: Any, epochs: int, seed: int, scores: Any) -> Any:
         print(f"training {label}, seed {seed}, {epochs} epochs: once, then it is read from the cache", flush=True)
-        return train(network, X, y, epochs, seed=seed, teacher=scores)
+        return train(network, X, y, epochs, seed=seed, teacher=scores, batch=200)
 
     def teacher_scores(seed: int) -> Any:
         return activations(after_change("base", seed), X)[-1]
