@@ -18,7 +18,7 @@ def test_each_recipe_trains_as_long_and_the_baseline_teaches(monkeypatch: pytest
     monkeypatch.setenv("TINYBENCH_CACHE", str(tmp_path))
     trained: list[tuple[Any, ...]] = []
 
-    def train(network: str, X: Any, y: Any, epochs: int, *, seed: int, teacher: Any) -> str:
+    def train(network: str, X: Any, y: Any, epochs: int, *, seed: int, teacher: Any, batch: int) -> str:
         trained.append((network, epochs, seed, None if teacher is None else teacher.tolist()))
         return f"{network}+{epochs}"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tinybench.course.cache import cached
 
+BATCH = 200  # half as many steps as by batches of 100, which take most of the time
 Network = Callable[[str, int], Any]  # of a recipe by its name, and a seed
 
 
@@ -26,7 +27,7 @@ def recipe_networks(
 
     def train_phase(label: str, network: Any, epochs: int, seed: int, scores: Any) -> Any:
         print(f"training {label}, seed {seed}, {epochs} epochs: once, then it is read from the cache", flush=True)
-        return train(network, X, y, epochs, seed=seed, teacher=scores, batch=200)
+        return train(network, X, y, epochs, seed=seed, teacher=scores, batch=BATCH)
 
     def teacher_scores(seed: int) -> Any:
         return activations(after_change("base", seed), X)[-1]
