@@ -34,9 +34,13 @@ from tests.tiny_course import NAME, RIGHT, ROOT, code, gradebook, hand_in, solve
 
 @pytest.fixture(autouse=True)
 def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ran before in this process may have left an application, which takes the log over."""
+    """What ran before in this process may have left an application that takes the log over, or have silenced it."""
     monkeypatch.setattr(Application, "_instance", None)
+    log = logging.getLogger("traitlets")
+    monkeypatch.setattr(log, "disabled", False)
+    monkeypatch.setattr(log, "propagate", True)
     logging.disable(logging.NOTSET)
+    log.setLevel(logging.NOTSET)
 
 
 @pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=pytest.mark.needs("sandbox")), False])
