@@ -19,15 +19,19 @@ from tinybench.course.overview import next_step, read_course, summary
 from tinybench.course.progress import PROGRESS
 
 
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A student's folder on the first day, with every notebook of the course."""
-    home = tmp_path_factory.mktemp("student")
+def first_day(home: Path) -> Path:
+    """Lay out every notebook of the course in a student's folder, and return it."""
     for notebook in course_notebooks(ROOT):
         (home / notebook.stem).mkdir()
         shutil.copy(notebook, home / notebook.stem)
     lay_out_package(ROOT, home / "tinybench")
     return home
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A student's folder on the first day, with every notebook of the course."""
+    return first_day(tmp_path_factory.mktemp("student"))
 
 
 @pytest.fixture

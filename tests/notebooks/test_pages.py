@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from autograder.course.student import give_reference, lay_out_package
+from autograder.course.notebook import cells_of, read_notebook
+from autograder.course.student import give_reference
 from tests.course.cheat_sheet import PAGE
+from tests.course.test_overview import first_day
 from tests.tiny_course import ROOT
 from tinybench.course import BUILT_BY_STUDENT, course_map
 from tinybench.course.progress import PROGRESS
@@ -27,11 +27,7 @@ COLORS = {"light": "background:#fff;color:#212121", "dark": "background:#111;col
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The map of somebody who has built one module, begun one, and was given one."""
-    home = tmp_path_factory.mktemp("student")
-    for notebook in course_notebooks(ROOT):
-        (home / notebook.stem).mkdir()
-        shutil.copy(notebook, home / notebook.stem)
-    lay_out_package(ROOT, home / "tinybench")
+    home = first_day(tmp_path_factory.mktemp("student"))
     (home / "tinybench" / "result.py").write_text(f"{BUILT_BY_STUDENT}01_result.ipynb on some day.\n")
     begun = home / "02_timer"
     checks = [cell.id for cell in cells_of(read_notebook(begun / "02_timer.ipynb")) if cell.is_check]

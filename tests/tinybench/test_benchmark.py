@@ -6,7 +6,6 @@ import itertools
 import json
 import platform
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,11 @@ from hypothesis import strategies as st
 
 from tinybench import benchmark
 from tinybench.benchmark import Benchmark, best_throughput, clock_rate, cpu_info, name_models, system_info
+from tinybench.course.lessons.benchmark import Tick
 from tinybench.energy import CpuTimeMeter
 from tinybench.result import BenchmarkResult
 
 METER = CpuTimeMeter(watts_per_core=10.0)
-
-
-class Clock:
-    """A clock that only its models move."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:
-        def call(x: Any) -> None:
-            self.now += seconds + per_row * len(x)
-
-        return call
 
 
 def test_real_models_every_metric() -> None:
@@ -75,7 +60,7 @@ def test_real_models_every_metric() -> None:
 @settings(max_examples=12)
 def test_order_and_names_change_no_number(order: list[str], prefix: str) -> None:
     seconds = {"a": 0.001, "b": 0.004, "c": 0.002}
-    clock = Clock()
+    clock = Tick()
     models = {prefix + name: clock.model(seconds[name]) for name in order}
     rows = Benchmark(models, clock=clock, progress=None, measurement_runs=8).compare_models()
     assert [row["model"] for row in rows] == [prefix + name for name in order]
@@ -217,7 +202,7 @@ def test_progress_wraps_rounds_and_models() -> None:
         seen.append((what, len(items)))
         return items
 
-    clock = Clock()
+    clock = Tick()
     bench = Benchmark([clock.model(0.01), clock.model(0.02)], clock=clock, measurement_runs=7, progress=bar)
     bench.run_latency_benchmark()
     bench.run_throughput_benchmark((1, 2, 4))
@@ -225,20 +210,20 @@ def test_progress_wraps_rounds_and_models() -> None:
 
 
 def test_bar_needs_no_ipywidgets(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()  # a warning would be an error
+    clock = Tick()  # a warning would be an error
     Benchmark([clock.model(0.01)], clock=clock, measurement_runs=3).run_latency_benchmark()
     assert "latency" in capsys.readouterr().err
 
 
 def test_p_values_are_corrected() -> None:
-    clock = Clock()
+    clock = Tick()
     models = {str(k): clock.model(0.001 * k) for k in range(1, 6)}
     rows = Benchmark(models, clock=clock, measurement_runs=20, progress=None).compare_models()
     assert [row["p_value"] for row in rows[1:]] == pytest.approx([4 * 2 * 0.5**20] * 4)
 
 
 def test_rounds_are_common() -> None:
-    clock = Clock()
+    clock = Tick()
     bench = Benchmark([clock.model(0.01)] * 3, clock=clock, measurement_runs=9, progress=None, seed=4)
     results = bench.run_latency_benchmark()
     assert len({result.metadata["pairing"] for result in results.values()}) == 1
