@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -177,16 +178,15 @@ def python_peak_is_beside(student: Any) -> None:
         # the last product is made while the one before is still there
         (partial(reduce, mul), [b"x" * length, *times], length * times[0] * (1 + times[1])),
     ]
-    buffers = Buffers(student, rng)
-    # nothing of these calls can be read off function and argument: only who traces them knows their peaks
-    calls += [(partial(buffers.play, script), note, peak) for script, note, peak in buffers.scripts(3)]
-    for call, x, truth in calls:
-        got, what = student.python_peak(call, x), "the peak of a call that takes memory and gives it back"
-        # 100 kB is what a message takes on its way
-        same(got, truth, what, "the peak, not what is left", rel=0.01, abs=100_000)
-        expect(not traces(), "tracemalloc was off, and should be off again")
-    same(buffers.played, 3, "the calls of call(x) in 3 measurements")
-    buffers.close()
+    with contextlib.closing(Buffers(student, rng)) as buffers:
+        # nothing of these calls can be read off function and argument: only who traces them knows their peaks
+        calls += [(partial(buffers.play, script), note, peak) for script, note, peak in buffers.scripts(3)]
+        for call, x, truth in calls:
+            got, what = student.python_peak(call, x), "the peak of a call that takes memory and gives it back"
+            # 100 kB is what a message takes on its way
+            same(got, truth, what, "the peak, not what is left", rel=0.01, abs=100_000)
+            expect(not traces(), "tracemalloc was off, and should be off again")
+        same(buffers.played, 3, "the calls of call(x) in 3 measurements")
     refuses(student.python_peak, (math.sqrt, -1))
     expect(not traces(), "switch tracemalloc off also when the model raises (finally)")
     seen: list[Any] = []
