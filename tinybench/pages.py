@@ -65,48 +65,67 @@ img { background: #fff; height: auto; max-width: 100%; width: 720px; }
 """
 
 
-def page(
-    title: str,
-    sentence: str,
-    pictures: Mapping[str, Picture],
-    sections: Sequence[Section],
-    warnings: Sequence[str] = (),
-) -> str:
-    """Return a report as one HTML page that needs no other file: to act on, to hand on, to print.
+class Page(NamedTuple):
+    """A report: to act on, to hand on, to print.
 
-    Parameters
+    Attributes
     ----------
     title, sentence
         Its heading, and the one sentence to act on.
     pictures
         By the names by which `sections` call for them; one that no section calls for stands at the top.
     sections
-        The rest, in order; a table of more than 30 rows is folded.
+        The rest, in order.
     warnings
         What to keep in mind before acting, a sentence each; these stand before everything that was measured.
     """
-    placed = {name for section in sections for name in section.pictures}
-    parts = [f"<h1>{html.escape(title)}</h1>", f'<p class="act"><strong>{html.escape(sentence)}</strong></p>']
-    if warnings:
-        items = "".join(f"<li>{html.escape(warning)}</li>" for warning in warnings)
-        parts.append(
-            f'<section class="warnings" aria-label="Warnings"><h2>Read with care</h2><ul>{items}</ul></section>'
+
+    title: str
+    sentence: str
+    pictures: Mapping[str, Picture]
+    sections: Sequence[Section]
+    warnings: Sequence[str] = ()
+
+    def at_the_top(self) -> list[str]:
+        """Return the names of the pictures that no section calls for."""
+        placed = {name for section in self.sections for name in section.pictures}
+        return [name for name in self.pictures if name not in placed]
+
+    def html(self) -> str:
+        """Return it as HTML that needs no other file; a table of more than 30 rows is folded."""
+        title = html.escape(self.title)
+        parts = [f"<h1>{title}</h1>", f'<p class="act"><strong>{html.escape(self.sentence)}</strong></p>']
+        if self.warnings:
+            items = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.warnings)
+            parts.append(
+                f'<section class="warnings" aria-label="Warnings"><h2>Read with care</h2><ul>{items}</ul></section>'
+            )
+        parts += [_html_picture(self.pictures[name]) for name in self.at_the_top()]
+        for section in self.sections:
+            heading = html.escape(section.title)
+            parts.append(f"<h2>{heading}</h2>\n<p>{html.escape(section.text)}</p>")
+            if section.rows:
+                table = Table(section.rows).html()
+                table = f'<div class="scroll" tabindex="0" role="region" aria-label="{heading}">{table}</div>'
+                folded = f"<details><summary>{len(section.rows)} rows</summary>{table}</details>"
+                parts.append(folded if len(section.rows) > 30 else table)
+            parts += [_html_picture(self.pictures[name]) for name in section.pictures]
+        return (
+            '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>'
+            f"<style>{_STYLE}</style></head>\n<body><main>\n{chr(10).join(parts)}\n</main></body>\n</html>\n"
         )
-    parts += [_html_picture(picture) for name, picture in pictures.items() if name not in placed]
-    for section in sections:
-        heading = html.escape(section.title)
-        parts.append(f"<h2>{heading}</h2>\n<p>{html.escape(section.text)}</p>")
-        if section.rows:
-            table = Table(section.rows).html()
-            table = f'<div class="scroll" tabindex="0" role="region" aria-label="{heading}">{table}</div>'
-            long = len(section.rows) > 30
-            parts.append(f"<details><summary>{len(section.rows)} rows</summary>{table}</details>" if long else table)
-        parts += [_html_picture(pictures[name]) for name in section.pictures]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{html.escape(title)}</title>'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n{chr(10).join(parts)}\n</main></body>\n</html>\n"
-    )
+
+    def markdown(self) -> str:
+        """Return it as Markdown, with the pictures in files of their names next to it."""
+        parts = [f"# {self.title}", f"**{self.sentence}**"]
+        if self.warnings:
+            parts += ["## Read with care", "\n".join(f"- {warning}" for warning in self.warnings)]
+        parts += [f"![{self.pictures[name].alt}]({name})" for name in self.at_the_top()]
+        for section in self.sections:
+            parts += [f"## {section.title}", section.text, *([Table(section.rows).markdown()] if section.rows else [])]
+            parts += [f"![{self.pictures[name].alt}]({name})" for name in section.pictures]
+        return "\n\n".join(parts) + "\n"
 
 
 def _html_picture(picture: Picture) -> str:
@@ -115,22 +134,3 @@ def _html_picture(picture: Picture) -> str:
     source = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
     caption = f"<figcaption>{html.escape(picture.caption)}</figcaption>" if picture.caption else ""
     return f'<figure><img alt="{html.escape(picture.alt)}" src="{source}">{caption}</figure>'
-
-
-def markdown_page(
-    title: str,
-    sentence: str,
-    pictures: Mapping[str, Picture],
-    sections: Sequence[Section],
-    warnings: Sequence[str] = (),
-) -> str:
-    """Return what `page` returns as Markdown, with the pictures in files of their names next to it."""
-    placed = {name for section in sections for name in section.pictures}
-    parts = [f"# {title}", f"**{sentence}**"]
-    if warnings:
-        parts += ["## Read with care", "\n".join(f"- {warning}" for warning in warnings)]
-    parts += [f"![{picture.alt}]({name})" for name, picture in pictures.items() if name not in placed]
-    for section in sections:
-        parts += [f"## {section.title}", section.text, *([Table(section.rows).markdown()] if section.rows else [])]
-        parts += [f"![{pictures[name].alt}]({name})" for name in section.pictures]
-    return "\n\n".join(parts) + "\n"

@@ -22,7 +22,7 @@ from tinybench.benchmark import Benchmark, system_info
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
 from tinybench.optional import corrected
-from tinybench.pages import Section, markdown_page, page
+from tinybench.pages import Page, Section
 from tinybench.pairs import compare_pair
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
 from tinybench.pictures import draw_frontier, metric_label, picture_of, plot_metric, tradeoff
@@ -493,16 +493,11 @@ class BenchmarkSuite:
             figures["benchmark_tradeoff.png"] = self.plot_pareto_frontier()
         pictures = {name: picture_of(name, figure, results) for name, figure in figures.items()}
         warnings = study_warnings(results, comparison_rows(results), _METRICS)
-        told = (
-            "Benchmark report",
-            decision(results, requirements),
-            pictures,
-            report_sections(results, requirements),
-            warnings,
-        )
-        markdown = markdown_page(*told)
+        sections = report_sections(results, requirements)
+        page = Page("Benchmark report", decision(results, requirements), pictures, sections, warnings)
+        markdown = page.markdown()
         write_text(self.output_dir / "report.md", markdown)
-        write_text(self.output_dir / "report.html", page(*told))
+        write_text(self.output_dir / "report.html", page.html())
         return markdown
 
 

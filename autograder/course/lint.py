@@ -15,6 +15,7 @@ from autograder.course.notebook import (
     END_HIDDEN,
     END_SOLUTION,
     HIDDEN_SOURCE,
+    KERNEL,
     Cell,
     NotebookError,
     cells_of,
@@ -22,7 +23,6 @@ from autograder.course.notebook import (
 )
 from autograder.course.release import stub_solutions
 
-KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines: what fits on a screen beside what explains it
 KNOWN_TAGS = {"export", "public", "nbval-ignore-output", "nbval-check-output", "raises-exception"}

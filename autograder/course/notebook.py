@@ -18,6 +18,7 @@ _HIDDEN = re.compile(rf"(?<![^\S\n])[^\S\n]*+{BEGIN_HIDDEN}(?:(?!{BEGIN_HIDDEN})
 CAPTION = re.compile(r"# (?:Given|Figure|Check): \S.*")  # the first line of a collapsed cell, which stays in sight
 HIDDEN_SOURCE = {"source_hidden": True}
 MAX_BYTES = 20 * 2**20
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
 class NotebookError(ValueError):

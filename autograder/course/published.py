@@ -18,8 +18,8 @@ from autograder.course.notebook import course_notebooks
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import Site, papers, with_colab
 from autograder.files import write_atomically
+from tinybench.course.backup import MANIFEST
 
-MANIFEST = ".published.json"  # what `publish` wrote, each file with a digest
 TITLE = "TinyBench"
 # what students get of this package, with all that these import
 TOOLS = "__main__ cli course.student_commands course.build leaderboard.entering leaderboard.referee.measure"

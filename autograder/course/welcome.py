@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 import nbformat
 
 from autograder.course.build import COLAB
+from autograder.course.notebook import KERNEL
 from autograder.files import write_atomically
 
 PAPERS = Path(__file__).with_name("papers")  # glossary and cheat sheet
@@ -170,8 +171,7 @@ def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
         text(RESTORE.strip(), id="restore-text"),
         code("restore()", id="restore"),
     ]
-    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
     content = (nbformat.writes(notebook) + "\n").encode()
     return with_colab(content, site, ".", MAP, wanted) if site else content
 

@@ -87,7 +87,8 @@ def test_only_a_right_result_opens_the_explanation(folder: Path, monkeypatch: py
     assert "Why so." in shown[-1]
     assert "run()" in shown[-1]
     assert "- runs" not in shown[-1], "hints are for wrong answers"
-    assert progress.how_far() == (1, 1)
+    kept = json.loads((folder / progress.PROGRESS).read_text())
+    assert (list(kept["checks"]), kept["of"]) == (["check_runs"], 1)
     assert "run()" not in (folder / progress.SEALED).read_text()
 
 

@@ -228,11 +228,11 @@ def test_a_page_of_ones_own() -> None:
     figure = pictures.plot_metric("latency", studied(a=(0.001, ROWS < 380))["latency"])
     sections = [pages.Section("Table <1>", "Text & more.", [{"model": "<b>", "value": "1"}], ["placed"])]
     drawn = {name: pages.Picture(figure, f"what {name} shows") for name in ("first", "placed")}
-    text = pages.page("A <study>", "Take none & wait.", drawn, sections, ["Busy < machine."])
+    text = pages.Page("A <study>", "Take none & wait.", drawn, sections, ["Busy < machine."]).html()
     order = ["<h1>A &lt;study&gt;</h1>", "Take none &amp; wait.", "Busy &lt; machine.", 'alt="what first shows"']
     order += ["<h2>Table &lt;1&gt;</h2>", "&lt;b&gt;", 'alt="what placed shows"']
     places = [text.index(part) for part in order]
     assert places == sorted(places)
-    assert 'class="warnings"' not in pages.page("A", "B", {}, [])
-    written = pages.markdown_page("A", "B", drawn, sections, ["Busy."])
+    assert 'class="warnings"' not in pages.Page("A", "B", {}, []).html()
+    written = pages.Page("A", "B", drawn, sections, ["Busy."]).markdown()
     assert written.index("**B**") < written.index("- Busy.") < written.index("(first)") < written.index("(placed)")

@@ -13,12 +13,13 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import tinybench
-from tinybench.course.figures import _Markup
+from tinybench.course.figures import Markup
 from tinybench.course.pieces import is_own
 from tinybench.course.progress import PROGRESS
 
@@ -28,7 +29,7 @@ MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000
 FOLDER, PACKAGE, DOCUMENTS = re.compile(r"\d\d_\w+"), "tinybench", {".csv", ".ipynb", ".md", ".txt"}
 UNSAFE = re.compile(r'[\\:*?"<>|\x00-\x1f]|^/|//|(^|/)\.\.?(/|$)')
 GIVEN = {"map.ipynb", "glossary.md", "README.md"}
-MANIFEST = ".published.json"
+MANIFEST = ".published.json"  # what `autograder publish` wrote, each file with a digest
 
 
 def save(file: Path | str | None = None, folder: Path | str | None = None) -> Any:
@@ -96,11 +97,8 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None) ->
         _write(home, replaced, kept)
         said += f"; {len(replaced)} of them were different here, and what they were is in {kept.name}"
     for name, data in content.items():
-        path = home / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_bytes(data)
-        part.replace(path)
+        with _whole(home / name) as part:
+            part.write_bytes(data)
     return _said(f"{said}. Close notebooks that are open, without saving them, and open them again")
 
 
@@ -108,11 +106,11 @@ def _holds(path: Path, data: bytes) -> bool:
     return path.is_file() and path.read_bytes() == data
 
 
-def _said(text: str, link: str = "") -> _Markup:
+def _said(text: str, link: str = "") -> Markup:
     """Return a sentence, with a link to download a file."""
     name = html.escape(link)
     shown = f'<p><a href="{name}" download="{name}"><strong>Download {name}</strong></a></p>' if link else ""
-    return _Markup(f"<p>{html.escape(text)}.</p>{shown}", f"{text}.")
+    return Markup(f"<p>{html.escape(text)}.</p>{shown}", f"{text}.")
 
 
 def _home(folder: Path | str | None) -> Path:
@@ -189,12 +187,18 @@ def _is_as_handed_out(home: Path, name: str) -> bool:
 def _write(home: Path, names: list[str], target: Path) -> None:
     if target.exists():
         raise FileExistsError(f"{target} is there already: name another file")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    with _whole(target) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(home / name, name)
-    part.replace(target)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a file to write in place of another, which it replaces once it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    yield part
+    part.replace(path)
 
 
 def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]:

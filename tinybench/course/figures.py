@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]  # yellow is too pale on white
 
 
-class _Markup:
+class Markup:
     """Rich output with a plain text alternative."""
 
     def __init__(self, markup: str, text: str) -> None:
@@ -69,7 +69,7 @@ def show_figure(figure: Figure, *, alt: str, caption: str, data: Mapping[str, Se
         f'src="data:image/png;base64,{encoded}"><figcaption>{html.escape(caption)}</figcaption>'
         f"{_data_table(data) if data else ''}</figure>"
     )
-    display(_Markup(markup, f"[figure: {alt}] {caption}"))
+    display(Markup(markup, f"[figure: {alt}] {caption}"))
 
 
 def _data_table(data: Mapping[str, Sequence[Any]]) -> str:

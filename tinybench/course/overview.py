@@ -14,9 +14,9 @@ from typing import Any
 
 import tinybench
 from tinybench.course.colab import COLAB
-from tinybench.course.figures import _Markup
+from tinybench.course.figures import Markup
 from tinybench.course.pieces import how_given, is_own
-from tinybench.course.progress import PROGRESS, _read
+from tinybench.course.progress import PROGRESS, read_json
 
 HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
 # A mark, a word, and a colour that is seen on white and on black: never the colour alone.
@@ -104,7 +104,7 @@ def read_module(notebook: Path) -> Module | None:
         return None
     sections = tuple(_sections(cells))
     checks = tuple(check for section in sections for check in section.checks)
-    passed = frozenset(checks) & _read(notebook.with_name(PROGRESS)).get("checks", {}).keys()
+    passed = frozenset(checks) & read_json(notebook.with_name(PROGRESS)).get("checks", {}).keys()
     state, remark = _state(notebook, passed, checks)
     difficulty, minutes = re.search("[●○]+", header["facts"]), re.search(r"(\d+) minutes", header["facts"])
     return Module(
@@ -168,8 +168,8 @@ def course_map(folder: Path | str | None = None) -> Any:
     modules = read_course(Path(folder) if folder else Path(tinybench.__file__).parents[1])
     if not modules:
         text = "There are no notebooks of the course here; open the map in the folder that holds 01_result."
-        return _Markup(f"<p>{text}</p>", text)
-    return _Markup(_page(modules), _plain(modules))
+        return Markup(f"<p>{text}</p>", text)
+    return Markup(_page(modules), _plain(modules))
 
 
 def sections(folder: Path | str | None = None) -> Any:
@@ -178,9 +178,9 @@ def sections(folder: Path | str | None = None) -> Any:
     module = read_module(here / f"{here.name}.ipynb")
     if module is None:
         text = f"there is no notebook of the course in {here}"
-        return _Markup(f"<p>{html.escape(text)}</p>", text)
+        return Markup(f"<p>{html.escape(text)}</p>", text)
     lines = [f"{mark} {done:>2} of {len(each.checks):<2} {each.plain}" for each, done, mark in _counted(module)]
-    return _Markup(f'<div style="{BOX}">{_section_list(module, "")}</div>', "\n".join(lines))
+    return Markup(f'<div style="{BOX}">{_section_list(module, "")}</div>', "\n".join(lines))
 
 
 def _counted(module: Module) -> Iterator[tuple[Section, int, str]]:

@@ -87,13 +87,6 @@ def passed(check: str, *proof: Any) -> None:
     _show(said)
 
 
-def how_far(folder: Path | None = None) -> tuple[int, int]:
-    """Return how many checks of the notebook in a folder have passed, and how many there are."""
-    folder = folder or Path.cwd()
-    there = list(_read(folder / SEALED).get("checks", {}))
-    return len(_read(folder / PROGRESS).get("checks", {}).keys() & set(there)), len(there)
-
-
 def canonical(value: Any) -> str:
     """Return a text that is the same for values that differ by their type or rounding only."""
     return json.dumps(_plain(value), sort_keys=True)
@@ -162,10 +155,11 @@ def _plain(value: Any) -> Any:
 
 
 def _sealed() -> dict[str, Any]:
-    return _read(Path(SEALED))
+    return read_json(Path(SEALED))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a file holds, nothing where there is none or it holds something else than an object."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -175,7 +169,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _note(check: str, checks: list[str]) -> int:
     """Keep that a check has passed, and return how many have; a folder that cannot be written to keeps nothing."""
-    kept = _read(Path(PROGRESS)).get("checks", {})
+    kept = read_json(Path(PROGRESS)).get("checks", {})
     kept = {name: when for name, when in kept.items() if name in checks} | {check: time.strftime("%Y-%m-%dT%H:%M:%S")}
     with contextlib.suppress(OSError):
         Path(PROGRESS).write_text(json.dumps({"checks": kept, "of": len(checks)}, indent=1), encoding="utf-8")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tinybench.pages import Picture, Section, page
+from tinybench.pages import Page, Picture, Section
 from tinybench.pareto import LATENCY_ACCURACY
 from tinybench.pictures import draw_frontier
 from tinybench.study import TradeoffStudy
@@ -34,7 +34,8 @@ def write_page(study: TradeoffStudy, folder: Path) -> Path:
     ]
     kept = [section for section in sections if section.rows]
     file = folder / "report.html"
-    write_text(file, page("Which form of this model to ship", study.sentence, pictures, kept, study.cautions))
+    page = Page("Which form of this model to ship", study.sentence, pictures, kept, study.cautions)
+    write_text(file, page.html())
     return file
 
 
