@@ -30,7 +30,7 @@ def shell() -> InteractiveShell:
 
 
 def test_two_expressions(shell: InteractiveShell) -> None:
-    table = shell.run_line_magic("bench", "-s 0.2 sum(data) vs sort(data, key=lambda v: -v)")
+    table = shell.run_line_magic("bench", f"-s {pace.wall(1):g} sum(data) vs sort(data, key=lambda v: -v)")
     assert [row["code"] for row in table.rows] == ["sum(data)", "sort(data, key=lambda v: -v)"]
     assert table.rows[0]["times as fast"] == "1 (baseline)"
     assert table.rows[1]["verdict"] == "slower"
@@ -43,7 +43,7 @@ def test_one_expression(shell: InteractiveShell) -> None:
 
 def test_blocks_of_a_cell(shell: InteractiveShell) -> None:
     cell = "total = 0\nfor v in data:\n    total += v\n--- built in\nsum(data)\n---\n# nothing but\nsum(data)\n"
-    table = shell.run_cell_magic("bench", "-s 1", cell)
+    table = shell.run_cell_magic("bench", f"-s {pace.wall(2):g}", cell)
     assert [row["code"] for row in table.rows] == ["total = 0", "built in", "# nothing but"]
     assert table.rows[1]["verdict"] == "faster"
     assert "total" not in shell.user_ns, "blocks run in a function of their own"
