@@ -49,7 +49,7 @@ lint: $(READY)  ## style, types, clean notebooks, and tinybench/ in step with th
 	$(say)
 	ruff check && ruff format --check && mypy && autograder lint && autograder export --check
 
-bench: $(READY)  ## compare the timed loop with its peers
+bench: $(READY)  ## compare the timed loop, comparisons and the load generator with their peers
 	$(say)
 	python -m tests.benchmarks
 
@@ -59,7 +59,7 @@ bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autog
 
 lock: $(READY)  ## renew requirements.lock from the two pyproject.toml
 	$(say)
-	uv pip compile pyproject.toml autograder/pyproject.toml --extra onnx --extra dev --no-emit-package tinybench-ml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements.lock
+	uv pip compile pyproject.toml autograder/pyproject.toml --extra onnx --extra serve --extra dev --no-emit-package tinybench-ml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements.lock
 
 $(READY): requirements.lock pyproject.toml autograder/pyproject.toml
 	@echo "== environment: .venv, from requirements.lock"

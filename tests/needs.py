@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pytest
 
 POSTGRESQL = Path("/usr/lib/postgresql")
+HAPROXY = Path("/usr/sbin/haproxy")  # not on the path of those who are not root
 ARM = Path(__file__).parents[1] / ".venv" / "arm64"
 
 
@@ -56,6 +57,7 @@ NEEDS = {
     "postgresql": Need("PostgreSQL", "postgresql", lambda: list(POSTGRESQL.glob("*/bin/initdb"))),
     "qemu": Need("qemu-user", "qemu-user", partial(which, "qemu-x86_64")),
     "aarch64": Need("a Python for aarch64", "", lambda: (ARM / "ready").exists(), "bash .ci/install-arm64"),
+    "load": Need("wrk, hey and haproxy", "wrk hey haproxy", lambda: which("wrk") and which("hey") and HAPROXY.exists()),
     "venv": Need("Python's venv", "python3-venv", lambda: find_spec("venv") and find_spec("ensurepip")),
 }
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         measure_latency,
         measure_session_latency,
     )
+    from tinybench.load import LoadResult, open_loop, simulate_queue
     from tinybench.memory import measure_memory, memory_stages, model_size, resident_growth
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
     from tinybench.pareto import Requirements, pareto_frontier
@@ -37,6 +38,7 @@ __all__ = [
     "BenchmarkSuite",
     "Comparison",
     "Gate",
+    "LoadResult",
     "OnnxModel",
     "Requirements",
     "balanced_accuracy",
@@ -57,6 +59,7 @@ __all__ = [
     "measure_session_latency",
     "memory_stages",
     "model_size",
+    "open_loop",
     "operator_profile",
     "pareto_frontier",
     "parity",
@@ -69,6 +72,7 @@ __all__ = [
     "regression_gate",
     "required_runs",
     "resident_growth",
+    "simulate_queue",
     "system_info",
     "to_onnx",
     "tradeoff_study",
@@ -87,6 +91,7 @@ _HOMES = {
         "measure_latency",
         "measure_session_latency",
     ),
+    "load": ("LoadResult", "open_loop", "simulate_queue"),
     "memory": ("measure_memory", "memory_stages", "model_size", "resident_growth"),
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
     "pareto": ("Requirements", "pareto_frontier"),

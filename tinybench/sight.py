@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinybench.heap import ARENA_ON
+from tinybench.heap import ARENA_ON, young_heap
 from tinybench.result import BenchmarkResult
 
 
@@ -46,7 +46,8 @@ def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc
     except OSError:
         return None, 1
     start, used = time.perf_counter(), time.process_time()
-    call(x)
+    with young_heap():  # a collection would touch all objects there are
+        call(x)
     cores = (time.process_time() - used) / max(time.perf_counter() - start, 1e-9)
     return exact_memory("Referenced", proc), max(1, min(math.ceil(cores), os.cpu_count() or 1))
 

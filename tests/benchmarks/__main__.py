@@ -1,7 +1,7 @@
-"""`make bench`: the timed loop beside its peers, then comparisons beside theirs. About half an hour.
+"""`make bench`: the timed loop, comparisons and the load generator beside their peers. About an hour.
 
-Named parts run in their place: verdicts from 50 ns to 20 ms (an hour), coverage of every interval (5 minutes), gates
-(hours).
+Named parts run in their place: verdicts from 50 ns to 20 ms (an hour), coverage of every interval (5 minutes), capacity
+of a server (an hour), gates (hours).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import subprocess
 import sys
 
-PARTS, LONGER = ("timing", "comparison"), ("verdicts", "coverage", "gates")
+PARTS, LONGER = ("timing", "comparison", "load"), ("verdicts", "coverage", "gates", "capacity")
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
@@ -19,7 +19,7 @@ if __name__ == "__main__":
         nargs="*",
         default=PARTS,
         metavar="PART",
-        help=f"of {', '.join(PARTS + LONGER)} (default: the first two)",
+        help=f"of {', '.join(PARTS + LONGER)} (default: the first three)",
     )
     for part in parser.parse_args().parts:
         subprocess.run([sys.executable, "-m", f"tests.benchmarks.{part}"], check=True)

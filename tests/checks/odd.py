@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -124,8 +125,13 @@ def answering(value: Any, change: Callable[[Any], Any]) -> Any:
     if not isinstance(value, types.FunctionType):
         return value
 
+    async def later(*args: Any, **kwargs: Any) -> Any:
+        return change(await value(*args, **kwargs))
+
     def answered(*args: Any, **kwargs: Any) -> Any:
         return change(value(*args, **kwargs))
 
+    if inspect.iscoroutinefunction(value):
+        answered = later
     answered.__name__, answered.__qualname__ = value.__name__, value.__qualname__
     return answered

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -102,3 +106,19 @@ def test_a_database_of_a_later_version_is_refused(store: Store) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(ValueError, match="not of this version"):
         Store(store.engine.url.render_as_string(hide_password=False))
+
+
+def test_first_connections_to_a_file_wait_for_each_other(tmp_path: Path) -> None:
+    def connect(file: Path, together: threading.Barrier) -> str:
+        with closing(sqlite3.connect(file)) as connection:
+            together.wait()
+            databases._prepare_sqlite(connection, None)
+            return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+    for number in range(200):  # without waiting one in 80 connections fails
+        with closing(sqlite3.connect(tmp_path / f"{number}.db")) as plain:
+            plain.execute("CREATE TABLE history (id)")
+        together = threading.Barrier(4)
+        with ThreadPoolExecutor(4) as pool:
+            found = pool.map(connect, [tmp_path / f"{number}.db"] * 4, [together] * 4)
+            assert list(found) == ["wal"] * 4

@@ -14,17 +14,21 @@ import click
 from tinybench.shell.options import (
     BATCH,
     DATA,
+    EXAMPLES,
     FILE,
     GATING,
+    LOADING,
     MEASURING,
     MODELS,
     REQUIREMENTS,
     THREADS,
     Group,
     check_gating,
+    check_loading,
     share,
     with_options,
 )
+from tinybench.shell.serve_command import serve
 
 if TYPE_CHECKING:
     from tinybench.pareto import Requirements
@@ -33,25 +37,6 @@ __all__ = ["main"]
 
 OK, REGRESSION, UNDECIDED, WRONG = 0, 1, 2, 3
 GATE_CODES = {"passes": OK, "fails": REGRESSION}
-
-EXAMPLES = """\b
-examples:
-  tinybench compare fp32.onnx int8.onnx --data digits.npz --batch 256
-  tinybench compare app.models:small app.models:large --data rows.npy --seconds 10 --format markdown
-  tinybench measure model.onnx --data digits.npz --save baseline.json
-  tinybench gate baseline.json candidate.json --max-slowdown 5%
-  tinybench gate --run v1.2 HEAD --call app.models:predict_once
-  tinybench run a.onnx b.onnx --data digits.npz --out study
-  tinybench study app.models:classifier --data digits.npz --out hardware
-
-\b
-A model is an .onnx file, a .joblib file of scikit-learn (loading one runs code from it), or module:function where the
-function returns a model (anything with predict_proba, predict, forward, run or a call). Data is an .npy array of rows,
-or an .npz with X and, for accuracy, y.
-
-\b
-exit codes: 0 done or gate passed, 1 regression, 2 the gate cannot tell yet, 3 wrong use, bad input, a failing model or
-a full disk, 130 stopped by Ctrl-C; what was measured until then is printed and kept in a file"""
 
 
 @click.group(
@@ -281,6 +266,22 @@ def study(
 
 
 @commands.command()
+@click.argument("url")
+@with_options(LOADING)
+def load(url: str, rate: float, seconds: float, **how: Any) -> int:
+    """How long users of a server wait, at a given rate.
+
+    URL is what `tinybench serve` prints. Requests go out when they are due, by default as independent users send them,
+    and latency counts from then on: what a slow answer keeps waiting is counted too. Says how late its own sends were,
+    and gives no percentile that is its own rather than the server's (exit code 3).
+    """
+    check_loading(how["users"] is not None)
+    from tinybench.shell.load_command import load
+
+    return OK if load(url, rate, seconds, **how) else WRONG
+
+
+@commands.command()
 def system() -> int:
     """The conditions of a measurement here.
 
@@ -290,3 +291,6 @@ def system() -> int:
 
     print(json.dumps(system_info(), indent=1))
     return OK
+
+
+commands.add_command(serve)

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
+
+EXAMPLES = """\b
+examples:
+  tinybench compare fp32.onnx int8.onnx --data digits.npz --batch 256
+  tinybench compare app.models:small app.models:large --data rows.npy --seconds 10 --format markdown
+  tinybench measure model.onnx --data digits.npz --save baseline.json
+  tinybench gate baseline.json candidate.json --max-slowdown 5%
+  tinybench gate --run v1.2 HEAD --call app.models:predict_once
+  tinybench run a.onnx b.onnx --data digits.npz --out study
+  tinybench study app.models:classifier --data digits.npz --out hardware
+  tinybench serve digits.onnx --port 8000 --workers 2 --max-wait 5ms
+  tinybench load http://127.0.0.1:8000 --rate 200 --seconds 20 --bound 50ms
+
+\b
+A model is an .onnx file, a .joblib file of scikit-learn (loading one runs code from it), or module:function where the
+function returns a model (anything with predict_proba, predict, forward, run or a call). Data is an .npy array of rows,
+or an .npz with X and, for accuracy, y.
+
+\b
+exit codes: 0 done or gate passed, 1 regression, 2 the gate cannot tell yet, 3 wrong use, bad input, a failing model or
+a full disk, 130 stopped by Ctrl-C; what was measured until then is printed and kept in a file"""
 
 
 class Command(click.Command):
@@ -50,6 +72,45 @@ def share(text: str) -> float:
     return share
 
 
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+SIZES = {"B": 1, "kB": 2**10, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+
+def _quantity(text: str, units: dict[str, Any], what: str, examples: str) -> float:
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-zA-Zµ]+)\s*", text)
+    if found is None or (unit := found[2].replace("µ", "u")) not in units:
+        raise click.BadParameter(f"{text!r} is no {what}; write {examples}")
+    return float(found[1]) * float(units[unit])
+
+
+def duration(text: str) -> float:
+    """Read 2ms, 1s or 1min, in seconds."""
+    return _quantity(text, UNITS, "duration", "2ms, 1s or 1min")
+
+
+def some_time(text: str) -> float:
+    """Read a duration that is longer than none."""
+    if not (seconds := duration(text)):
+        raise click.BadParameter(f"{text!r} is no time at all; write 2ms, 1s or 1min")
+    return seconds
+
+
+def size(text: str) -> int:
+    """Read 64kB or 1MB, in bytes."""
+    if not (count := int(_quantity(text, SIZES, "size", "64kB or 1MB"))):
+        raise click.BadParameter(f"{text!r} is nothing at all; write 64kB or 1MB")
+    return count
+
+
+def stalls(text: str) -> tuple[float, float]:
+    """Read 1s/10s: for how long, out of how much time."""
+    stall, _, every = text.partition("/")
+    pair = some_time(stall), some_time(every) if every else 0.0
+    if not pair[0] < pair[1]:
+        raise click.BadParameter(f"{text!r} is no part of a time; write 1s/10s for a stall of 1 s in every 10 s")
+    return pair
+
+
 FILE = click.Path(path_type=Path)
 MODELS = click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 DATA = click.option("--data", type=FILE, required=True, metavar="FILE", help=".npy, or .npz with X and perhaps y")
@@ -84,6 +145,22 @@ GATING = [
     click.option("--format", "form", type=click.Choice(["table", "json"]), default="table"),
 ]
 
+ROWS = "rows to send in turn, .npy or .npz with X; without it random ones, as the server's /health asks for"
+LOADING = [
+    click.option("--rate", default=100.0, help="requests a second, sent whether or not earlier ones were answered"),
+    click.option("--seconds", default=20.0, help="how long to send"),
+    click.option("--process", type=click.Choice(["poisson", "constant"]), default="poisson", help="the gaps between"),
+    click.option("--closed", "users", type=int, metavar="USERS", help="instead of a rate: users who wait for answers"),
+    click.option("--think", type=duration, default="9ms", metavar="TIME", help="with --closed: from answer to request"),
+    click.option("--data", type=FILE, metavar="FILE", help=ROWS),
+    click.option("--bound", type=duration, default="50ms", metavar="TIME", help="answers within it are good"),
+    click.option("--seed", default=0, help="seed of the arrivals and of random rows"),
+    click.option("--timeout", type=duration, default="10s", metavar="TIME", help="when to give up on an answer"),
+    click.option("--connections", default=1024, help="connections to keep open at most"),
+    click.option("--save", type=FILE, metavar="FILE", help="write one row a request as CSV"),
+    click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
+]
+
 
 def check_gating(run: bool) -> None:
     """Refuse options of `gate --run` without it, and options for files with it."""
@@ -93,6 +170,15 @@ def check_gating(run: bool) -> None:
     if wrong:
         options = ", ".join(f"--{name}" for name in sorted(wrong))
         raise click.UsageError(f"{options}: only {'without' if run else 'with'} --run")
+
+
+def check_loading(closed: bool) -> None:
+    """Refuse options of an open loop for a closed one, and the other way round."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if wrong := given & ({"rate", "process", "connections"} if closed else {"think"}):
+        options = ", ".join(f"--{name}" for name in sorted(wrong))
+        raise click.UsageError(f"{options}: only {'without' if closed else 'with'} --closed")
 
 
 def with_options(options: Sequence[Any]) -> Callable[[Any], Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 BASE, HEAD = "0001", "0001"  # the first and the last migration
+PATIENCE = 30  # s that SQLite waits for others
 
 
 def open_database(url: str) -> Engine:
@@ -69,8 +72,17 @@ def writing(engine: Engine) -> Any:
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
-    for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "foreign_keys = ON"):
+    for pragma in (f"busy_timeout = {1000 * PATIENCE}", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
+    deadline = time.monotonic() + PATIENCE
+    while True:  # who turns a file to WAL needs it alone, and SQLite does not wait for that
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _begin_sqlite(connection: Connection) -> None:

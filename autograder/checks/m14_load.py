@@ -1,0 +1,446 @@
+"""Hidden checks of module 14: counted arrivals, made-up servers with a fake clock, and queues of known truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from autograder.checks import (
+    FakeClock,
+    agrees,
+    draw,
+    expect,
+    flag,
+    items,
+    judges,
+    number,
+    numbers,
+    refuses,
+    same,
+    shown,
+)
+from tinybench import load
+from tinybench.traffic import judge_of_rates
+
+
+@judges("arrivals")
+def arrivals_are_poisson(student: Any) -> None:
+    """Numbers as dispersed as Poisson's, uniform moments, exponential gaps; and metronomes."""
+    rng = draw()
+    for _ in range(3):
+        rate, seconds = float(rng.uniform(5, 60)), float(rng.uniform(1, 4))
+        seeds = rng.integers(0, 2**31, 200).tolist()
+        drawn = [numbers(student.arrivals(rate, seconds, seed=seed), "arrivals") for seed in seeds]
+        mean, what = rate * seconds, f"arrivals({rate:.4g}, {seconds:.4g})"
+        counts, moments = np.array([len(times) for times in drawn]), np.concatenate(drawn)
+        expect(all(list(times) == sorted(times) for times in drawn), f"{what}: expected sorted moments")
+        expect(
+            bool(moments.min() >= 0 and moments.max() <= seconds), f"{what}: expected moments from 0 to {seconds:.4g} s"
+        )
+        error = math.sqrt(mean / len(counts))
+        expect(abs(counts.mean() - mean) < 5 * error, f"{what}: expected {mean:.4g} requests on average")
+        spread = counts.var(ddof=1) / mean * (len(counts) - 1)
+        low, high = stats.chi2.ppf([1e-6, 1 - 1e-6], len(counts) - 1)
+        expect(low < spread < high, f"{what}: the number of requests varies as a Poisson number does")
+        uniform = stats.kstest(moments, "uniform", (0, seconds)).pvalue
+        expect(uniform > 1e-6, f"{what}: expected moments that are as likely early as late")
+        gaps = np.concatenate([np.diff(times) for times in drawn]) * rate
+        expect(bool(abs(gaps.std() - 1) < 0.2 and abs(np.mean(gaps < 0.1) - 0.1) < 0.03), f"{what}: exponential gaps")
+        again = numbers(student.arrivals(rate, seconds, seed=seeds[0]), "arrivals")
+        expect(list(again) == list(drawn[0]), f"{what}: the same seed gives the same arrivals")
+        expect(len({tuple(times) for times in drawn}) > 190, f"{what}: another seed gives other arrivals")
+        count = int(rng.integers(2, 40))
+        same(
+            student.arrivals(rate, count / rate, "constant"), [i / rate for i in range(count)],
+            f"arrivals({rate:.4g}, {count / rate:.4g}, 'constant')", "one every 1 / rate, from 0 on",
+        )  # fmt: skip
+
+
+def answer_arrivals(student: Any) -> None:
+    """Never, and 1 − e^(−0.2)."""
+    same(student.close_behind_with_a_metronome(), 0, "with a metronome", "all gaps are 10 ms")
+    same(student.close_behind_with_poisson(), -math.expm1(-0.2), "with Poisson arrivals", "1 − e^(−0.2)", rel=0.03)
+
+
+@judges("LoadResult.latencies", "LoadResult.lateness")
+def latency_counts_from_the_intended_start(student: Any) -> None:
+    """Drawn rows, some late, some failed."""
+    rng = draw()
+    for size in (1, 7, 40):
+        intended = np.sort(rng.uniform(0, 9, size))
+        started = intended + rng.exponential(0.2, size)
+        finished = started + rng.exponential(0.5, size)
+        ok = rng.random(size) < 0.7
+        result = student.LoadResult(intended, started, finished, ok, 10.0)
+        truth = np.where(ok, finished - intended, math.inf)
+        same(result.latencies, truth.tolist(), "latencies", "from the intended start; inf where it failed", abs=1e-12)
+        same(result.lateness, (started - intended).tolist(), "lateness", "started − intended", abs=1e-12)
+
+
+def answer_omission(student: Any) -> None:
+    """The tenth of a stop of 2 s, and one request in 1,800."""
+    same(student.p99_of_many(), 1.8, "the p99", "nine tenths of those in a stop wait less than 1.8 s", rel=0.01)
+    same(student.slow_percent_of_one(), 100 / 1800, "the share", "18 s / 10 ms are 1,800 requests", rel=0.02)
+
+
+class Answered:
+    """A request that is done: an outcome, or an error."""
+
+    def __init__(self, function: Callable[[int], Any], i: int) -> None:
+        try:
+            self.outcome, self.error = function(i), None
+        except Exception as error:
+            self.outcome, self.error = None, error
+
+    def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
+        callback(self)
+
+    def cancelled(self) -> bool:
+        return False
+
+    def exception(self) -> str | None:
+        return None if self.error is None else str(self.error)
+
+    def result(self) -> Any:
+        return self.outcome
+
+
+class Pool:
+    """A pool that sends at once, and whose handing over takes the clock `busy` seconds."""
+
+    def __init__(self, clock: FakeClock, busy: list[float]) -> None:
+        self.clock, self.busy = clock, busy
+        self.sent: list[tuple[int, float]] = []
+
+    def submit(self, function: Callable[[int], Any], *numbers: Any) -> Answered:
+        i = int(number(numbers[0], "the number of a request"))
+        self.sent.append((i, self.clock.now))
+        answer = Answered(function, i)
+        self.clock.now += self.busy[i]
+        return answer
+
+
+@judges("open_loop")
+def open_loop_keeps_to_its_times(student: Any) -> None:
+    """A clock that only sleeping and handing over move; sleeps that take too long, hand-overs that do, failures."""
+    rng = draw()
+    for oversleeps, slow in ((0.0, 0.0), (0.03125, 0.0), (0.0, 0.5), (0.0625, 0.25)):
+        size = int(rng.integers(5, 12))
+        due = (rng.integers(0, 6, size).cumsum() / 8).tolist()
+        busy = (slow * rng.integers(0, 4, size)).tolist()
+        begin, failing = float(rng.integers(1, 900)), set(rng.choice(size, 2, replace=False).tolist())
+        clock = FakeClock(begin)
+        pool = Pool(clock, busy)
+
+        def sleep(seconds: Any, clock: FakeClock = clock, oversleeps: float = oversleeps) -> None:
+            asked = float(number(seconds, "what it sleeps"))
+            expect(asked >= 0, f"it sleeps for {asked:.4g} s: a moment that has passed is no reason to sleep")
+            clock.now += asked + oversleeps
+
+        def send(i: Any, failing: set[int] = failing) -> bool:
+            return int(number(i, "the number of a request")) not in failing
+
+        now, starts = 0.0, list[float]()
+        for moment, cost in zip(due, busy, strict=True):
+            now = moment + oversleeps if moment > now else now
+            starts.append(now)
+            now += cost
+        result = student.open_loop(send, due, pool=pool, clock=clock, sleep=sleep)
+        cause = "each request starts at its intended start, or at once if that has passed"
+        same([i for i, _ in pool.sent], list(range(size)), "the requests handed over", "each once, in their order")
+        same([moment - begin for _, moment in pool.sent], starts, "when they were handed over", cause)
+        same(result.started, starts, "started", cause)
+        same([flag(x, "ok") for x in items(result.ok, "ok", size)], [i not in failing for i in range(size)], "ok")
+
+
+@judges("tail_interval")
+def tail_interval_knows_jams(student: Any) -> None:
+    """Computed anew from counted values, with and without jams, by an own formula; few stretches are refused."""
+    rng = draw()
+    for q, confidence, jam in ((50, 0.95, 0), (90, 0.95, 3), (90, 0.8, 9), (99, 0.95, 1), (75, 0.999, 20)):
+        size = int(rng.integers(300, 500)) * 10
+        late = np.repeat(rng.integers(0, jam + 1, 10), size // 10) * size // 20
+        values = rng.permutation(size) + late + np.arange(size) / (2 * size)  # no ties
+        ordered, p = np.sort(values), 1 - q / 100
+        cut = ordered[math.ceil(round(size * q / 100, 6)) - 1]
+        shares = [float(np.mean(part >= cut)) for part in values.reshape(10, -1)]
+        if sum(share > 0 for share in shares) < 8:
+            refuses(student.tail_interval, (values, q), what="tail_interval of a run with two or three jams")
+            continue
+        error = max(stats.sem(shares), math.sqrt(p * (1 - p) / size))
+        factor = math.exp(stats.t.ppf(0.5 + confidence / 2, 9) * error / p)
+        ends = [1 - min(1.0, p * factor), 1 - p / factor]
+        low, high = numbers(student.tail_interval(values, q, confidence), "tail_interval", 2)
+        for value, end, name in ((low, ends[0], "lower"), (high, ends[1], "upper")):
+            place, true = int(np.searchsorted(ordered, value)), end * size - 1
+            what = f"the {name} end of the interval for p{q} at {confidence:.4g}, by its rank among {size} values"
+            expect(abs(place - max(true, 0)) <= 1.5, f"{what}: expected {true:.1f}, got {place}")
+    refuses(student.tail_interval, (np.arange(1000.0), 99), what="tail_interval of a run whose slowest come last")
+
+
+def answer_averages(student: Any) -> None:
+    """109 ms, and 1000 ms."""
+    same(student.mean_of_p99s(), 109, "the mean of the p99s", "(9 · 10 + 1000) / 10")
+    same(student.p99_of_all(), 1000, "the p99 of all requests", "a tenth of all requests take 1000 ms")
+
+
+@judges("server")
+def the_highest_rate_is_found(student: Any) -> None:
+    """Made-up servers with a known border: what is surely kept and surely broken is inside, by few runs."""
+    rng = draw()
+    for q, powers in ((99.0, (2, 12)), (90.0, (4, 9)), (99.0, (3, 8))):
+        border = float(rng.uniform(50, 500))
+        low, high = border * float(rng.uniform(0.1, 0.3)), border * float(rng.uniform(3, 8))
+        asked: list[float] = []
+
+        def run(
+            rate: Any, kind: Any = student, border: float = border, powers: Any = powers, q: float = q,
+            asked: list[float] = asked,
+        ) -> Any:  # fmt: skip
+            rate = float(number(rate, "a rate"))
+            asked.append(rate)
+            due, slow = np.arange(5000) / rate, min(1.0, (1 - q / 100) * (rate / border) ** powers[rate > border])
+            late = np.diff(np.floor(np.arange(5001) * slow)) > 0
+            times = due + np.where(late, 0.2, 0.01)
+            return kind.LoadResult(due, due, times, np.full(5000, True), 5000 / rate, {"loop": "open"})
+
+        found = numbers(student.server(run, 0.1, low, high, q=q, tolerance=0.01), "server", 3)
+        best, kept, broken = map(float, found)
+        what = f"server between {low:.4g} and {high:.4g}, with the border at {border:.4g}"
+        told = f"{what}: got best {best:.4g}, kept {kept:.4g}, broken {broken:.4g}"
+        measured = sorted(set(asked))
+        expect(len(measured) <= 45, f"{what}: {len(measured)} rates were measured; halving takes some 25")
+        expect(low <= kept <= best <= broken <= high, f"{told}; expected low ≤ kept ≤ best ≤ broken ≤ high")
+        expect(abs(best / border - 1) < 0.02, f"{told}; expected the best within the tolerance of the border")
+        expect({kept, broken} <= set(measured), f"{told}; `kept` and `broken` are rates that were measured")
+        judge = judge_of_rates(partial(run, kind=load), 0.1, low, high, q, 4)
+        expect(judge(kept) >= 1, f"{told}; `kept` is a rate that surely kept the bound: judge(rate) ≥ 1")
+        expect(judge(broken) <= -1, f"{told}; `broken` is a rate that surely broke it: judge(rate) < −1")
+        for end, sign, does in ((kept, 1, "kept"), (broken, -1, "broke")):
+            sure = next(rate for rate in border * (1 - sign * np.arange(1, 99) / 100) if sign * judge(rate) >= 1)
+            near = sign * math.log(sure / end) < 0.07
+            expect(near, f"{told}; {sure:.4g} surely {does} the bound, too: go on until the tolerance")
+
+
+def answer_stopping(student: Any) -> None:
+    """0.99^n ≤ 0.01, and 0.9^n ≤ 0.01."""
+    same(student.requests_for_p99(), 459, "requests for p99", "0.99^n is at most 0.01")
+    same(student.requests_for_p90(), 44, "requests for p90", "0.9^n is at most 0.01")
+
+
+# ---- queues
+def waits_by_events(times: list[float], work: list[float], servers: int) -> list[float]:
+    """Serve requests one by one, each by the server that is free first."""
+    free, waits = [0.0] * servers, []
+    for arrived, needed in zip(times, work, strict=True):
+        first = free.index(min(free))
+        start = max(arrived, free[first])
+        waits.append(start - arrived)
+        free[first] = start + needed
+    return waits
+
+
+def batches_by_events(
+    times: list[float], seconds: Callable[[int], float], max_batch: int, max_wait: float
+) -> tuple[list[float], list[int]]:
+    """Go from event to event: somebody comes, the worker is free, the oldest has waited long enough."""
+    coming, waiting, latencies, sizes = list(times), list[float](), list[float](), list[int]()
+    now = free = times[0]
+    while coming or waiting:
+        while coming and coming[0] <= now:
+            waiting.append(coming.pop(0))
+        if waiting and free <= now and (len(waiting) >= max_batch or now >= waiting[0] + max_wait):
+            batch, waiting = waiting[:max_batch], waiting[max_batch:]
+            free = now + seconds(len(batch))
+            latencies += [free - arrived for arrived in batch]
+            sizes.append(len(batch))
+            continue
+        events = [*coming[:1], free, *(arrived + max_wait for arrived in waiting[:1])]
+        now = min(event for event in events if event > now)
+    return latencies, sizes
+
+
+def erlang_c_wait(rate: float, service: float, servers: int) -> float:
+    """Return the mean wait by the explicit sum, in exact fractions."""
+    work = Fraction(rate) * Fraction(service)
+    last = work**servers / math.factorial(servers) * servers / (servers - work)
+    waits = last / (sum(work**k / math.factorial(k) for k in range(servers)) + last)
+    return float(waits * Fraction(service) / (servers - work))
+
+
+@judges("littles_law", "utilisation")
+def laws_of_averages(student: Any) -> None:
+    """Both laws in exact fractions."""
+    rng = draw()
+    for _ in range(20):
+        rate, seconds, servers = float(rng.uniform(1, 900)), float(rng.uniform(0.001, 3)), int(rng.integers(1, 40))
+        inside, busy = Fraction(rate) * Fraction(seconds), Fraction(rate) * Fraction(seconds) / servers
+        agrees(student.littles_law, float(inside), [(rate, seconds)], "L = rate × time")
+        agrees(student.utilisation, float(busy), [(rate, seconds, servers)], "the servers share the work")
+        agrees(student.utilisation, float(inside), [(rate, seconds)], "one server by default")
+
+
+@judges("mg1")
+def one_server_waits(student: Any) -> None:
+    """By Pollaczek and Khinchine's other form: λ E[S²] / (2 (1 − ρ))."""
+    rng = draw()
+    for _ in range(20):
+        service, cv2, rho = float(rng.uniform(0.001, 2)), float(rng.choice([0, 1, rng.uniform(0, 9)])), rng.uniform()
+        rate = float(rho) / service
+        truth = rate * service**2 * (1 + cv2) / (2 * (1 - rate * service))
+        agrees(student.mg1, truth, [(rate, service, cv2)], "ρ / (1 − ρ) × (1 + cv2) / 2 × service")
+    rate = float(rng.integers(2, 90))
+    refuses(student.mg1, (rate, 1.001 / rate, 1.0), (rate, 3 / rate, 0.0), mentions="utilisation")
+
+
+@judges("mmc")
+def several_servers_wait(student: Any) -> None:
+    """Erlang C by the explicit sum with exact fractions, up to pools where floats overflow."""
+    rng = draw()
+    for servers in (1, 2, 3, *rng.integers(4, 60, 8).tolist(), int(rng.integers(250, 350))):
+        service = float(rng.uniform(0.001, 2))
+        rate = float(rng.uniform(0.3, 0.98)) * servers / service
+        truth = erlang_c_wait(rate, service, servers)
+        agrees(student.mmc, truth, [(rate, service, servers)], "by the recursion for B, then C, then W", rel=1e-7)
+    refuses(student.mmc, (20.0, 0.5, 10), (21.0, 0.5, 10), mentions="utilisation")
+
+
+def answer_waiting(student: Any) -> None:
+    """M/M/1 and M/D/1 at ρ = 0.9."""
+    same(student.wait_if_exponential(), 90, "the wait if exponential", "ρ / (1 − ρ) × 10 ms")
+    same(student.wait_if_constant(), 45, "the wait if constant", "half of the exponential one")
+
+
+@judges("waits_of_one", "waits_of_several")
+def queues_event_by_event(student: Any) -> None:
+    """Each request served one by one, at one server and at several, idle and overloaded, alone and all at once."""
+    rng = draw()
+    for busy in (0.3, 0.8, 1.0, 1.5):
+        for servers in (1, 2, 3, int(rng.integers(4, 12))):
+            number = int(rng.integers(1, 200))
+            times = np.cumsum(rng.exponential(1, number)) + rng.uniform(0, 50)
+            work = rng.exponential(busy * servers, number)
+            if busy == 1.0:  # ties: whole numbers, many at once
+                times, work = np.floor(times / 3), np.floor(work)
+            truth = waits_by_events(times.tolist(), work.tolist(), servers)
+            what = f"the waits of {number} requests at {servers} servers"
+            same(student.waits_of_several(times, work, servers), truth, what, "whoever is free first", abs=1e-9)
+            if servers == 1:
+                cause = "the wait before + the service before − the gap, never below 0"
+                same(student.waits_of_one(times, work), truth, what, cause, abs=1e-9)
+
+
+def drawn_batches(rng: np.random.Generator) -> Any:
+    """Draw arrivals, what batches cost, and settings, from hardly any load to far too much."""
+    times = np.cumsum(rng.exponential(1, int(rng.integers(20, 60)))) / rng.choice([0.5, 3, 20])
+    first, more = float(rng.uniform(0.1, 1)), float(rng.uniform(0.001, 0.1))
+    return (
+        times.tolist(),
+        lambda size: first + more * size,
+        int(rng.integers(1, 10)),
+        float(rng.choice([0, rng.uniform(0, 3)])),
+    )
+
+
+@judges("simulate_batches")
+def batches_event_by_event(student: Any) -> None:
+    """Against a simulation that goes from event to event."""
+    rng = draw()
+    for _ in range(12):
+        times, seconds, max_batch, max_wait = drawn_batches(rng)
+        truth = batches_by_events(times, seconds, max_batch, max_wait)
+        what = f"simulate_batches of {len(times)} arrivals, max_batch={max_batch}, max_wait={max_wait:.3g}"
+        latencies, sizes = items(student.simulate_batches(times, seconds, max_batch, max_wait), what, 2)
+        same(sizes, truth[1], f"{what}: the sizes", "full, or the oldest has waited, but not before the worker is free")
+        same(latencies, truth[0], f"{what}: the latencies", "from arrival to the end of the batch", abs=1e-9)
+
+
+@judges("Batcher.gather")
+def gather_on_a_virtual_clock(student: Any) -> None:
+    """The batcher on a clock that jumps, against events; nothing lost at a deadline; it ends when cancelled."""
+    rng = draw()
+    for _ in range(10):
+        times, seconds, max_batch, max_wait = drawn_batches(rng)
+        truth = batches_by_events(times, seconds, max_batch, max_wait)
+        what = f"{len(times)} requests to a Batcher, max_batch={max_batch}, max_wait={max_wait:.3g}"
+        latencies, sizes = items(student.rehearse(times, seconds, max_batch, max_wait), what, 2)
+        same(sizes, truth[1], f"{what}: the sizes", "full, or max_wait after the oldest *arrived*; late: what waits")
+        same(latencies, truth[0], f"{what}: the latencies", "from arrival to the answer", abs=1e-6)
+    step = 2.0 ** -int(rng.integers(2, 6))  # arrivals at the very moment at which a batch closes
+    times = [step * k for k in range(40)]
+    latencies, sizes = items(student.rehearse(times, lambda size: step / 4, 50, 3 * step), "the rehearsal", 2)
+    total = sum(numbers(sizes, "the sizes"))
+    expect(total == 40, f"40 requests, some at the moment a batch closes: all in one batch or the next, got {total:g}")
+    waits = numbers(latencies, "the latencies", 40)
+    expect(
+        max(waits) < 3.26 * step, f"nobody waits longer than max_wait for a worker that is free, got {max(waits):g} s"
+    )
+    for taken in (0, 1, 3):
+        batcher = student.Batcher(print, 4, 50.0)
+        for item in range(taken):
+            batcher.queue.put_nowait(student.Waiting(item, 0.0, None))
+        stopped = student.asyncio.wait_for(batcher.gather(), 5.0)
+        cause = "whoever cancels gather wants it to end: let CancelledError through"
+        what = f"gather, cancelled with {taken} requests taken,"
+        refuses(student.in_virtual_time, stopped, error=TimeoutError, cause=cause, what=what)
+
+
+@judges("best_setting")
+def best_setting_of_all(student: Any) -> None:
+    """The least work of all pairs that keep the bound, by a simulation from event to event."""
+    rng = draw()
+    for _ in range(6):
+        times = (np.cumsum(rng.integers(1, 24, 40)) / 64).tolist()
+        first, more = int(rng.integers(4, 20)) / 64, int(rng.integers(1, 4)) / 512
+
+        def seconds(size: int, first: float = first, more: float = more) -> float:
+            return first + more * size
+
+        sizes, waits = rng.choice([1, 2, 3, 4, 6, 8], 3, False).tolist(), (rng.choice(40, 3, False) / 64).tolist()
+        tried = []
+        for pair in product(sizes, waits):
+            latencies, batches = batches_by_events(times, seconds, *pair)
+            tried.append((float(np.quantile(latencies, 0.75)), sum(map(seconds, batches)), pair))
+        bound = float(rng.choice([p for p, _, _ in tried])) + 1e-6
+        truth = min((work, place, pair) for place, (p, work, pair) in enumerate(tried) if p <= bound)[2]
+        what = f"best_setting among {sizes} and {shown(waits)} within {bound:.4g} s at q=75"
+        found = student.best_setting(times, seconds, bound, sizes, waits, 75.0)
+        same(found, truth, what, "the least sum of batch times among those that keep the bound; of equals the first")
+        refuses(student.best_setting, (times, seconds, min(p for p, _, _ in tried) * 0.99, sizes, waits, 75.0))
+
+
+@judges("instances_needed")
+def instances_by_replay(student: Any) -> None:
+    """The fewest instances, by serving one by one."""
+    rng = draw()
+    for _ in range(3):
+        services = rng.gamma(float(rng.uniform(0.5, 5)), 0.01, 300)
+        peak, seed = float(rng.uniform(0.3, 4)) / services.mean(), int(rng.integers(99))
+        times = np.sort(np.random.default_rng(seed).uniform(0, 20_000 / peak, 20_000))
+        work = np.resize(services, 20_000)
+        fewest = math.floor(peak * work.mean()) + 1
+        q = float(rng.choice([50, 90, 99]))
+
+        def tail(count: int, times: Any = times, work: Any = work, q: float = q) -> float:
+            return float(np.quantile(np.add(waits_by_events(times.tolist(), work.tolist(), count), work), q / 100))
+
+        tails = [tail(fewest), tail(fewest + 1), float(np.quantile(work, q / 100))]
+        for bound in (tails[0] * 1.001, (tails[0] + tails[1]) / 2, 1e3):
+            truth = fewest if tails[0] <= bound else fewest + 1
+            what = f"instances_needed({peak:.4g}, …, {bound:.4g}, q={q:g})"
+            cause = "the fewest with utilisation below 1 whose q-th percentile of wait + service keeps the bound"
+            same(student.instances_needed(peak, services, bound, q, 64, seed), truth, what, cause)
+        refuses(student.instances_needed, (peak, services, tails[2] * 0.9, q, fewest + 3, seed))
+
+
+def answer_understanding(student: Any) -> None:
+    """M/M/2 by ρ²/(1 − ρ²) × 9 ms, and 7.2 million requests for 0.18 €."""
+    same(student.wait_together(), 16, "the wait together", "M/M/2: ρ² / (1 − ρ²) × service")
+    same(student.euros_a_million(), 0.025, "the cost", "half of 4,000 requests a second, 3,600 seconds an hour")

@@ -1,0 +1,271 @@
+"""Module 14, written otherwise."""
+
+VARIANTS = {
+    "arrivals": [("gaps, added up until the end", '''    if process == "constant":
+        return np.arange(round(rate * seconds)) / rate
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds)))''', '''    if process == "poisson":
+        rng, times, now = np.random.default_rng(seed), [], 0.0
+        while (now := now + rng.exponential(1 / rate)) < seconds:
+            times.append(now)
+        return np.array(times)
+    return np.linspace(0, seconds, round(rate * seconds), endpoint=False)'''),
+                 ("many gaps, cut off", '''    rng = np.random.default_rng(seed)
+    return np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds)))''', '''    generator = np.random.Generator(np.random.Philox(seed))
+    times = np.cumsum(generator.exponential(scale=1 / rate, size=int(rate * seconds * 2 + 100)))
+    return times[times <= seconds]''')],
+    "answer_arrivals": [("rounded", "return 1 - math.exp(-0.2)", "return 0.18")],
+    "latencies": [("copies, filled", "return np.asarray(np.where(self.ok, self.finished - self.intended, math.inf))", '''waited = self.finished - self.intended
+    waited[~self.ok] = np.inf
+    return waited'''),
+                  ("lists", "return np.asarray(np.where(self.ok, self.finished - self.intended, math.inf))",
+                   "return np.array([f - i if o else float('inf') for i, f, o in zip(self.intended, self.finished, self.ok)])")],
+    "answer_omission": [("rounded", "return 100 / (18 / 0.010)", "return 0.056")],
+    "open_loop": [("asleep until the moment is there", '''        for i, intended in enumerate(times.tolist()):
+            pause = record.begin + intended - clock()
+            if pause > 0:
+                sleep(pause)
+            record.submit(pool, i)''', '''        for i in range(len(times)):
+            while (left := record.begin + times[i] - clock()) > 0:
+                sleep(left)
+            record.submit(pool, i)'''),
+                  ("max, and NumPy's numbers", '''            pause = record.begin + intended - clock()
+            if pause > 0:
+                sleep(pause)''', '''            due = np.float64(record.begin) + intended
+            if clock() < due:
+                sleep(max(0, due - clock()))''')],
+    "tail_interval": [("SciPy's t, one end after the other", '''    error = max(math.sqrt(beyond * (1 - beyond) / len(ordered)), shares.std(ddof=1) / math.sqrt(batches))
+    reach = stdtrit(batches - 1, 0.5 + confidence / 2) * error / beyond
+    low, high = np.quantile(ordered, 1 - np.minimum(1, beyond * np.exp([reach, -reach])), method="inverted_cdf")
+    return float(low), float(high)''', '''    from scipy import stats
+
+    error = max(np.sqrt(beyond * (1 - beyond) / len(values)), stats.sem(shares))
+    factor = math.exp(stats.t.ppf(1 - (1 - confidence) / 2, df=9) * error / beyond)
+    low = np.quantile(ordered, max(0, 1 - beyond * factor), method="inverted_cdf")
+    return low, np.quantile(ordered, 1 - beyond / factor, method="inverted_cdf")'''),
+                      ("by rank", '''    low, high = np.quantile(ordered, 1 - np.minimum(1, beyond * np.exp([reach, -reach])), method="inverted_cdf")
+    return float(low), float(high)''', '''    places = [math.ceil(len(ordered) * (1 - beyond * math.exp(x)) - 1e-9) - 1 for x in (reach, -reach)]
+    return tuple(float(ordered[max(0, place)]) for place in places)''')],
+    "answer_averages": [("floats", "return 1000\n", "return 1e3\n")],
+    "server": [("arithmetic middles, a function", '''    ends = []
+    for needed in (1, 0, -1):  # surely kept, rather kept, not surely broken
+        kept, broken = low, high
+        while broken > kept * (1 + tolerance):
+            rate = math.sqrt(kept * broken)
+            if judge(rate) >= needed:
+                kept = rate
+            else:
+                broken = rate
+        ends.append((kept, broken))
+    return Rate(math.sqrt(ends[1][0] * ends[1][1]), ends[0][0], ends[2][1])''', '''    def search(needed):
+        a, b = low, high
+        while b / a > 1 + tolerance:
+            middle = (a + b) / 2
+            a, b = (middle, b) if judge(middle) >= needed else (a, middle)
+        return a, b
+
+    rather = search(0)
+    return Rate(best=sum(rather) / 2, kept=search(1)[0], broken=search(-1)[1])'''),
+               ("recursion", '''    ends = []
+    for needed in (1, 0, -1):  # surely kept, rather kept, not surely broken
+        kept, broken = low, high
+        while broken > kept * (1 + tolerance):
+            rate = math.sqrt(kept * broken)
+            if judge(rate) >= needed:
+                kept = rate
+            else:
+                broken = rate
+        ends.append((kept, broken))
+    return Rate(math.sqrt(ends[1][0] * ends[1][1]), ends[0][0], ends[2][1])''', '''    def between(a, b, enough):
+        if b <= a * (1 + tolerance):
+            return a, b
+        rate = np.sqrt(a * b)
+        return between(rate, b, enough) if enough(judge(rate)) else between(a, rate, enough)
+
+    surely, broken = between(low, high, lambda sure: sure >= 1)[0], between(low, high, lambda sure: sure > -1)[1]
+    return Rate(np.sqrt(np.prod(between(low, high, lambda sure: sure > 0))), surely, broken)''')],
+    "answer_stopping": [("written down", '''    """The smallest whole number for p99."""
+    ### BEGIN SOLUTION
+    return math.ceil(math.log(0.01) / math.log(0.99))''', '''    """The smallest whole number for p99."""
+    ### BEGIN SOLUTION
+    return np.int64(459)''')],
+    # ---- queues
+    "laws": [
+        ("NumPy", "    return rate * seconds\n", "    return np.multiply(rate, seconds)\n"),
+        ("in another order", "return rate * service / servers", "return service / (servers / rate)"),
+    ],
+    "mg1": [
+        (
+            "the other form",
+            "return rho / (1 - rho) * (1 + cv2) / 2 * service",
+            "second_moment = (cv2 + 1) * service**2\n    return rate * second_moment / 2 / (1 - rho)",
+        ),
+        (
+            "NumPy",
+            "return rho / (1 - rho) * (1 + cv2) / 2 * service",
+            "return np.float64(rho * service) * (0.5 + cv2 / 2) / (1 - rho)",
+        ),
+    ],
+    "mmc": [
+        (
+            "logarithms of the terms",
+            """    blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
+    for k in range(1, servers + 1):
+        blocked = rate * service * blocked / (k + rate * service * blocked)
+    waits = blocked / (1 - rho * (1 - blocked))  # Erlang C: the share of requests that wait
+    return waits * service / (servers * (1 - rho))""",
+            """    a = rate * service
+    terms = [k * math.log(a) - math.lgamma(k + 1) for k in range(servers + 1)]
+    last = math.exp(terms[-1] - max(terms)) / (1 - rho)
+    others = sum(math.exp(term - max(terms)) for term in terms[:-1])
+    return last / (last + others) / (servers / service - rate)""",
+        ),
+        (
+            "the inverse of B",
+            """    blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
+    for k in range(1, servers + 1):
+        blocked = rate * service * blocked / (k + rate * service * blocked)
+    waits""",
+            """    inverse, load = 1.0, rate * service
+    for k in range(1, servers + 1):
+        inverse = 1 + inverse * k / load
+    blocked = 1 / inverse
+    waits""",
+        ),
+    ],
+    "answer_waiting": [("whole numbers", "return 0.9 / (1 - 0.9) * 10", "return 90")],
+    "simulate_queue": [
+        (
+            "a loop over requests, lists",
+            "",
+            """
+def waits_of_one(times, work):
+    waits = [0.0]
+    for before, gap in zip(work[:-1], np.diff(times)):
+        waits.append(max(0.0, waits[-1] + before - gap))
+    return waits
+
+
+def waits_of_several(times, work, servers):
+    free, waits = np.zeros(servers) - 1e18, np.empty(len(times))
+    for i in range(len(times)):
+        k = int(np.argmin(free))
+        start = max(free[k], times[i])
+        waits[i], free[k] = start - times[i], start + work[i]
+    return waits
+""",
+        ),
+        (
+            "ends instead of waits",
+            """    ahead = np.concatenate([[0.0], np.cumsum(work[:-1] - np.diff(times))])
+    return np.asarray(ahead - np.minimum.accumulate(ahead))""",
+            """    done = np.cumsum(work)
+    before = done - work
+    begin = before + np.maximum.accumulate(times - before)
+    return begin - times""",
+        ),
+    ],
+    "simulate_batches": [
+        (
+            "counting one by one",
+            """        full = times[i + max_batch - 1] if i + max_batch <= len(times) else math.inf
+        start = max(free, min(full, times[i] + max_wait))
+        end = bisect_right(times, start, i, min(i + max_batch, len(times)))""",
+            """        start = times[i] + max_wait
+        if i + max_batch - 1 < len(times) and times[i + max_batch - 1] < start:
+            start = times[i + max_batch - 1]
+        if start < free:
+            start = free
+        end = i
+        while end < len(times) and end - i < max_batch and times[end] <= start:
+            end += 1""",
+        ),
+        (
+            "NumPy",
+            "end = bisect_right(times, start, i, min(i + max_batch, len(times)))",
+            'end = i + np.searchsorted(times[i : i + max_batch], start, side="right")',
+        ),
+    ],
+    "gather": [
+        (
+            "what is there, then a timeout for each",
+            """    batch = [await self.queue.get()]
+    try:
+        async with asyncio.timeout_at(batch[0].arrived + self.max_wait):
+            while len(batch) < self.max_batch:
+                batch.append(await self.queue.get())
+    except TimeoutError:
+        pass
+    return batch""",
+            """    first = await self.queue.get()
+    batch, until = [first], first.arrived + self.max_wait
+    while len(batch) < self.max_batch:
+        if not self.queue.empty():
+            batch.append(self.queue.get_nowait())
+            continue
+        try:
+            async with asyncio.timeout_at(until):
+                batch.append(await self.queue.get())
+        except asyncio.TimeoutError:
+            break
+    return batch""",
+        ),
+        (
+            "asyncio.wait on a task",
+            """    batch = [await self.queue.get()]
+    try:
+        async with asyncio.timeout_at(batch[0].arrived + self.max_wait):
+            while len(batch) < self.max_batch:
+                batch.append(await self.queue.get())
+    except TimeoutError:
+        pass
+    return batch""",
+            """    loop = asyncio.get_running_loop()
+    batch = [await self.queue.get()]
+    while len(batch) < self.max_batch:
+        while len(batch) < self.max_batch and self.queue.qsize():
+            batch.append(self.queue.get_nowait())
+        left = batch[0].arrived + self.max_wait - loop.time()
+        if len(batch) == self.max_batch or left <= 0:
+            break
+        more = asyncio.ensure_future(self.queue.get())
+        try:
+            await asyncio.wait([more], timeout=left)
+        finally:
+            if not more.done():
+                more.cancel()
+        if more.done() and not more.cancelled():
+            batch.append(more.result())
+        else:
+            break
+    return tuple(batch)""",
+        ),
+    ],
+    "best_setting": [
+        (
+            "a list that a key decides",
+            """        work = sum(map(batch_seconds, sizes))
+        if np.quantile(latencies, q / 100) <= bound and work < least:
+            best, least = pair, work""",
+            """        if np.percentile(latencies, q) > bound:
+            continue
+        if best is None or np.sum([batch_seconds(n) for n in sizes]) < least:
+            best, least = list(pair), np.sum([batch_seconds(n) for n in sizes])""",
+        )
+    ],
+    "instances_needed": [
+        (
+            "a while loop, sorted latencies",
+            """    for instances in range(math.floor(peak_qps * work.mean()) + 1, most + 1):
+        if np.quantile(simulate_queue(times, work, instances) + work, q / 100) <= bound:
+            return instances""",
+            """    instances = 1
+    while instances <= most:
+        busy = utilisation(peak_qps, np.mean(work), instances)
+        if busy < 1 and np.percentile(work + simulate_queue(times, work, instances), q) <= bound:
+            return np.int64(instances)
+        instances += 1""",
+        ),
+    ],
+    "answer_understanding": [("NumPy", "return 0.18 / (0.5 * 16 / 0.004 * 3600) * 1e6", "return np.float64(0.025)")],
+}  # fmt: skip

@@ -1,0 +1,577 @@
+# Written by "autograder export" from modules/14_load/14_load.ipynb: edit the notebook, not this file.
+
+"""How much traffic a model can take, and what its users feel: load, queues, scenarios, batches and capacity."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.batching import Batching, in_virtual_time, rehearsal
+from tinybench.result import BenchmarkResult
+from tinybench.traffic import (
+    Numbers,
+    Rate,
+    Record,
+    Waiting,
+    check_arrivals,
+    check_load,
+    check_positive,
+    judge_of_rates,
+    objections,
+    read_rows,
+    threads,
+    write_rows,
+)
+
+
+def arrivals(rate: float, seconds: float, process: str = "poisson", seed: int | None = None) -> np.ndarray:
+    """Return when requests are meant to start, in seconds from 0 to `seconds`, sorted.
+
+    Parameters
+    ----------
+    rate
+        Requests a second, on average.
+    seconds
+        How long requests arrive.
+    process
+        ``"poisson"``: independent users, gaps vary; ``"constant"``: one every ``1 / rate`` seconds, from 0 on.
+    seed
+        The same seed gives the same arrivals.
+
+    ValueError if `rate` or `seconds` is no finite number above 0, or `process` is another word.
+    """
+    check_positive(rate=rate, seconds=seconds)
+    if process not in ("poisson", "constant"):
+        raise ValueError(f"process is {process!r}; it is 'poisson' or 'constant'")
+    if process == "constant":
+        return np.arange(round(rate * seconds)) / rate
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds)))
+
+
+@dataclass(eq=False)
+class LoadResult:
+    """What became of every request of a run: one row each, times in seconds from the start of the run.
+
+    Attributes
+    ----------
+    intended, started, finished
+        When each request was meant to start, did start, and was answered or given up; sorted by `intended`.
+    ok
+        Whether the answer was the one asked for.
+    seconds
+        How long requests were sent.
+    metadata
+        What else is known, JSON-safe; ``"loop"`` is ``"open"`` or ``"closed"``.
+    """
+
+    intended: np.ndarray
+    started: np.ndarray
+    finished: np.ndarray
+    ok: np.ndarray
+    seconds: float
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_positive(seconds=self.seconds)
+        self.intended = check_arrivals(self.intended)
+        self.started, self.finished = (np.asarray(x, dtype=float) for x in (self.started, self.finished))
+        self.ok = np.asarray(self.ok, dtype=bool)
+        for name in ("started", "finished", "ok"):
+            if getattr(self, name).shape != self.intended.shape:
+                raise ValueError(
+                    f"{name} has {getattr(self, name).size} rows, intended {self.intended.size}; give one each"
+                )
+
+    @property
+    def throughput(self) -> float:
+        """Answers a second, while requests were sent."""
+        return float(np.sum(self.ok & (self.finished <= self.seconds)) / self.seconds)
+
+    def goodput(self, bound: float) -> float:
+        """Return how many requests a second were answered within `bound` seconds of their intended start."""
+        return float(np.sum(self.latencies <= bound) / self.seconds)
+
+    def backlog(self, at: Any) -> np.ndarray:
+        """Return how many requests had been due and not yet answered at some moments, in seconds."""
+        due, done = np.sort(self.intended), np.sort(self.finished)
+        return np.asarray(np.searchsorted(due, at, side="right") - np.searchsorted(done, at, side="right"))
+
+    def percentile(self, q: float) -> float:
+        """Return the q-th percentile of the latencies in seconds; ValueError that says why if there is none."""
+        if found := objections(self, q):
+            raise ValueError("; ".join(found))
+        return float(np.quantile(self.latencies, q / 100, method="inverted_cdf"))
+
+    def percentile_ci(self, q: float, confidence: float = 0.95) -> tuple[float, float]:
+        """Return an interval for the q-th percentile, in seconds, as `tail_interval`; ValueError as `percentile`."""
+        self.percentile(q)
+        return tail_interval(self.latencies, q, confidence)
+
+    def latency(self) -> BenchmarkResult:
+        """Return the latencies of the answered requests as a result."""
+        return BenchmarkResult(
+            "latency", self.latencies[self.ok].tolist(), {"failed": int(np.sum(~self.ok)), **self.metadata}, unit="s"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write one row a request as CSV, below a line with what else is known."""
+        write_rows(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LoadResult:
+        """Read what `save` wrote; ValueError for another file."""
+        (intended, started, finished, ok), known = read_rows(path)
+        return cls(intended, started, finished, ok > 0, known.pop("seconds"), known)
+
+    @property
+    def latencies(self) -> np.ndarray:
+        """What users waited for each request, from its intended start, in seconds; infinite where it failed."""
+        return np.asarray(np.where(self.ok, self.finished - self.intended, math.inf))
+
+    @property
+    def lateness(self) -> np.ndarray:
+        """How much too late the generator itself started each request, in seconds."""
+        return np.asarray(self.started - self.intended)
+
+
+def open_loop(
+    send: Callable[[int], Any],
+    arrivals: Numbers,
+    *,
+    pool: Executor | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
+) -> LoadResult:
+    """Return what became of requests that are sent at their intended starts, whether or not earlier ones were answered.
+
+    Latencies count from the intended start, so that a late request is no fast one.
+
+    Parameters
+    ----------
+    send
+        Sends request number i and comes back with its answer. One that raises, or returns False, failed.
+    arrivals
+        The intended starts, in seconds from now, sorted.
+    pool
+        Where requests wait for their answers; by default 256 threads.
+    clock, sleep
+        What tells the time, and what waits.
+    """
+    times = check_arrivals(arrivals)
+    due = times if pool is None else None  # threads of our own wait for the moment themselves
+    with threads(pool) as pool:
+        record = Record(send, len(times), clock, due)
+        for i, intended in enumerate(times.tolist()):
+            pause = record.begin + intended - clock()
+            if pause > 0:
+                sleep(pause)
+            record.submit(pool, i)
+        record.wait()
+    end = max(float(times[-1]), 1e-9)
+    return LoadResult(times, record.started, record.finished, record.ok, end, {"loop": "open"})
+
+
+def closed_loop(
+    send: Callable[[int], Any],
+    users: int = 1,
+    think: float = 0.0,
+    seconds: float = 10.0,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
+) -> LoadResult:
+    """Let some users send, wait for the answer, think, and send again: what most load generators do.
+
+    The intended start is the actual one: who waits cannot be late. So what a stall keeps from being sent is not counted
+    ("coordinated omission": Tene, "How NOT to Measure Latency", Strange Loop 2015).
+
+    `send` is as in `open_loop`, its number counts all requests; users `think` so long before the next, and stop after
+    so many `seconds`.
+    """
+    check_positive(users=users, seconds=seconds)
+    rows: list[tuple[float, float, bool]] = []
+    begin, numbers = clock(), iter(range(10**12))
+
+    def user(_: int) -> None:
+        while (start := clock() - begin) < seconds:
+            try:
+                ok = send(next(numbers)) is not False
+            except Exception:
+                ok = False
+            rows.append((start, clock() - begin, ok))
+            if think:
+                sleep(think)
+
+    with ThreadPoolExecutor(users) as pool:
+        list(pool.map(user, range(users)))
+    started, finished, ok = np.array(sorted(rows)).T
+    return LoadResult(started, started, finished, ok > 0, seconds, {"loop": "closed", "users": users, "think": think})
+
+
+def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Return an interval for the q-th percentile of values that follow one another and may depend on each other.
+
+    Ten batches in the order of time tell by how much the share of values beyond the percentile varies; if they were
+    independent it would be the binomial error, which is the least that counts. Student t with 9 degrees, on the
+    logarithm of the share; batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
+
+    Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short.
+    """
+    from scipy.special import stdtrit
+
+    batches, beyond = 10, 1 - q / 100
+    ordered = np.sort(np.asarray(values, dtype=float))
+    if not 0 < q < 100 or len(ordered) < batches:
+        raise ValueError(
+            f"q is {q}, with {len(ordered)} values; give a percentile between 0 and 100, and 10 values or more"
+        )
+    over = np.asarray(values, dtype=float) >= np.quantile(ordered, q / 100, method="inverted_cdf")
+    shares = np.array([part.mean() for part in np.array_split(over, batches)])
+    if np.count_nonzero(shares) < 8:
+        raise ValueError(
+            f"the highest {beyond:.3g} of the values come from {np.count_nonzero(shares)} of 10 stretches of the run; "
+            f"an interval for p{q:g} takes 8: measure longer"
+        )
+    error = max(math.sqrt(beyond * (1 - beyond) / len(ordered)), shares.std(ddof=1) / math.sqrt(batches))
+    reach = stdtrit(batches - 1, 0.5 + confidence / 2) * error / beyond
+    low, high = np.quantile(ordered, 1 - np.minimum(1, beyond * np.exp([reach, -reach])), method="inverted_cdf")
+    return float(low), float(high)
+
+
+def littles_law(rate: float, seconds: float) -> float:
+    """Return how many requests are in a system on average, which come at `rate` and stay for `seconds` on average.
+
+    Little, Operations Research 9 (1961): whatever the order, the distributions and the number of servers.
+    """
+    return rate * seconds
+
+
+def utilisation(rate: float, service: float, servers: int = 1) -> float:
+    """Return which share of the time servers are busy, if requests come at `rate` and take `service` seconds each."""
+    return rate * service / servers
+
+
+def mg1(rate: float, service: float, cv2: float) -> float:
+    """Return the mean wait in the queue in seconds, with Poisson arrivals and one server.
+
+    Parameters
+    ----------
+    rate, service
+        Requests a second; the mean service time in seconds.
+    cv2
+        The variance of the service times over their squared mean: 0 if all are the same, 1 if exponential.
+
+    Raises
+    ------
+    ValueError
+        If the utilisation is 1 or more.
+
+    References
+    ----------
+    Pollaczek and Khinchine; Harchol-Balter, "Performance Modeling and Design of Computer Systems" (2013), chapter 23.
+    """
+    rho = check_load(rate, service)
+    return rho / (1 - rho) * (1 + cv2) / 2 * service
+
+
+def mmc(rate: float, service: float, servers: int) -> float:
+    """Return the mean wait in the queue in seconds, with Poisson arrivals and exponential service by several servers.
+
+    ValueError if the utilisation is 1 or more. Erlang C: Harchol-Balter (2013), chapter 14.
+    """
+    rho = check_load(rate, service, servers)
+    blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
+    for k in range(1, servers + 1):
+        blocked = rate * service * blocked / (k + rate * service * blocked)
+    waits = blocked / (1 - rho * (1 - blocked))  # Erlang C: the share of requests that wait
+    return waits * service / (servers * (1 - rho))
+
+
+def mm1(rate: float, service: float) -> float:
+    """Return the mean wait in seconds with Poisson arrivals and exponential service; ValueError as `mg1`."""
+    return mg1(rate, service, 1.0)
+
+
+def md1(rate: float, service: float) -> float:
+    """Return the mean wait in seconds with Poisson arrivals and one constant service time; ValueError as `mg1`."""
+    return mg1(rate, service, 0.0)
+
+
+def kingman(rate: float, service: float, cv2_gaps: float, cv2: float) -> float:
+    """Return an upper bound of the mean wait in seconds, for independent gaps of any distribution and one server.
+
+    `cv2_gaps` and `cv2` are the variance over the squared mean of gaps and service times. ValueError as `mg1`.
+    Kingman, Biometrika 49 (1962); the variances of gaps and service, ×rate / (2 (1 − ρ)).
+    """
+    rho = check_load(rate, service)
+    return rate * (cv2_gaps / rate**2 + cv2 * service**2) / (2 * (1 - rho))
+
+
+def waits_of_one(times: np.ndarray, work: np.ndarray) -> np.ndarray:
+    """Return the waits at one server that takes requests in their order, without a loop.
+
+    Lindley, Mathematical Proceedings of the Cambridge Philosophical Society 48 (1952).
+    """
+    ahead = np.concatenate([[0.0], np.cumsum(work[:-1] - np.diff(times))])
+    return np.asarray(ahead - np.minimum.accumulate(ahead))
+
+
+def waits_of_several(times: np.ndarray, work: np.ndarray, servers: int) -> np.ndarray:
+    """Return the waits at some servers with one queue: each request goes to the server that is free first."""
+    free, waits = [-math.inf] * servers, list[float]()  # free is a heap: free[0] is the smallest
+    for arrived, needed in zip(times.tolist(), work.tolist(), strict=True):
+        start = max(free[0], arrived)
+        heapq.heapreplace(free, start + needed)
+        waits.append(start - arrived)
+    return np.array(waits)
+
+
+def simulate_queue(arrivals: Numbers, services: Numbers, servers: int = 1) -> np.ndarray:
+    """Return how long each request waits before its service begins, first come first served, in seconds.
+
+    Parameters
+    ----------
+    arrivals
+        When requests come, in seconds, sorted.
+    services
+        How long each takes once begun, in seconds: measured, or drawn.
+    servers
+        How many servers share the one queue.
+
+    Raises
+    ------
+    ValueError
+        If arrivals are not sorted, or services are negative, not finite, or not one for each arrival.
+    """
+    times, work = check_arrivals(arrivals), np.asarray(services, dtype=float)
+    if work.shape != times.shape or not np.isfinite(work).all() or (work < 0).any():
+        raise ValueError(f"services are {len(times)} finite times ≥ 0, one for each arrival; got {work.size}")
+    check_positive(servers=servers)
+    return waits_of_one(times, work) if servers == 1 else waits_of_several(times, work, servers)
+
+
+def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: Any) -> LoadResult:
+    """Send one request after the other; MLPerf Inference judges the p90.
+
+    Reddi and others, "MLPerf Inference Benchmark", ISCA 2020; `send`, `clock` and `sleep` as in `closed_loop`.
+    """
+    result = closed_loop(send, 1, 0.0, seconds, **clocks)
+    result.metadata |= {"scenario": "single_stream", "q": 90}
+    return result
+
+
+def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int = 8, **clocks: Any) -> LoadResult:
+    """Send queries of 8 requests at once, one query after the other, each done with its last answer; p99 counts."""
+    with ThreadPoolExecutor(samples) as pool:
+        result = closed_loop(
+            lambda i: all(ok is not False for ok in pool.map(send, range(i * samples, (i + 1) * samples))),
+            1,
+            0.0,
+            seconds,
+            **clocks,
+        )
+    result.metadata |= {"scenario": "multi_stream", "q": 99, "samples": samples}
+    return result
+
+
+def offline(run: Callable[[range], Any], samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return how many samples a second are answered if all are there at once: `run` takes their numbers."""
+    begin = clock()
+    run(range(samples))
+    return samples / (clock() - begin)
+
+
+def server(
+    run: Callable[[float], LoadResult],
+    bound: float,
+    low: float,
+    high: float,
+    q: float = 99.0,
+    tolerance: float = 0.05,
+    repeats: int = 4,
+) -> Rate:
+    """Return the highest rate of Poisson arrivals whose q-th percentile keeps a bound: MLPerf's scenario "Server".
+
+    Parameters
+    ----------
+    run
+        Measures one rate, in requests a second, by an open loop.
+    bound
+        The latency that counts, in seconds.
+    low, high
+        A rate that keeps the bound, and one that does not; ValueError if they do not.
+    q, tolerance, repeats
+        The percentile; up to which ratio the ends are brought together; how often a rate is measured at most.
+    """
+    check_positive(bound=bound, low=low, high=high, tolerance=tolerance, repeats=repeats)
+    judge = judge_of_rates(run, bound, low, high, q, repeats)
+    ends = []
+    for needed in (1, 0, -1):  # surely kept, rather kept, not surely broken
+        kept, broken = low, high
+        while broken > kept * (1 + tolerance):
+            rate = math.sqrt(kept * broken)
+            if judge(rate) >= needed:
+                kept = rate
+            else:
+                broken = rate
+        ends.append((kept, broken))
+    return Rate(math.sqrt(ends[1][0] * ends[1][1]), ends[0][0], ends[2][1])
+
+
+def simulate_batches(
+    arrivals: Numbers, batch_seconds: Callable[[int], float], max_batch: int, max_wait: float
+) -> tuple[np.ndarray, list[int]]:
+    """Return the latency of each request in seconds, and the sizes of the batches, of one worker with a `Batcher`.
+
+    Parameters
+    ----------
+    batch_seconds
+        How long a batch takes, by its size: measured.
+    max_batch, max_wait
+        A free worker starts a batch once it is full, or once its oldest request has waited `max_wait` seconds.
+    """
+    check_positive(max_batch=max_batch)
+    times, latencies, sizes, free, i = check_arrivals(arrivals).tolist(), list[float](), list[int](), -math.inf, 0
+    while i < len(times):  # i is the oldest request without an answer, free is when the worker is free
+        full = times[i + max_batch - 1] if i + max_batch <= len(times) else math.inf
+        start = max(free, min(full, times[i] + max_wait))
+        end = bisect_right(times, start, i, min(i + max_batch, len(times)))
+        free = start + batch_seconds(end - i)
+        latencies += [free - arrived for arrived in times[i:end]]
+        sizes.append(end - i)
+        i = end
+    return np.array(latencies), sizes
+
+
+class Batcher(Batching):
+    """Makes batches of single requests, in front of a model that is faster with many rows at once.
+
+    Use it as ``async with Batcher(run) as batcher: answer = await batcher.submit(row)``; what was accepted is answered
+    before the block ends. `submit` raises the error of its batch, and asyncio.QueueFull if too many wait.
+
+    Parameters
+    ----------
+    run
+        An async function from a list of inputs to the list of their answers, in order.
+    max_batch, max_wait
+        A batch is closed when it is full, or `max_wait` seconds after its oldest request came.
+    workers
+        How many batches run at the same time.
+    max_queue
+        How many requests may wait.
+    """
+
+    async def gather(self) -> list[Waiting]:
+        """Return the next batch from `self.queue`: full, or with fewer once its oldest request has waited `max_wait`.
+
+        What already waits is taken even if the oldest is late; nothing that was taken is lost.
+        """
+        batch = [await self.queue.get()]
+        try:
+            async with asyncio.timeout_at(batch[0].arrived + self.max_wait):
+                while len(batch) < self.max_batch:
+                    batch.append(await self.queue.get())
+        except TimeoutError:
+            pass
+        return batch
+
+
+def rehearse(
+    arrivals: Numbers, batch_seconds: Callable[[int], float], max_batch: int, max_wait: float
+) -> tuple[np.ndarray, list[int]]:
+    """Return what `simulate_batches` does, from the `Batcher` itself on a clock that jumps ahead instead of waiting."""
+    times = check_arrivals(arrivals)
+    return in_virtual_time(
+        rehearsal(lambda run: Batcher(run, max_batch, max_wait, max_queue=len(times)), times, batch_seconds)
+    )
+
+
+def batch_sweep(
+    call: Callable[[np.ndarray], Any], rows: np.ndarray, sizes: Sequence[int] = (1, 2, 4, 8, 16, 32, 64), **how: Any
+) -> dict[int, BenchmarkResult]:
+    """Return the latency of batches of each size; `how` goes to `measure_latency`."""
+    from tinybench.latency import measure_latency
+
+    return {size: measure_latency(call, np.resize(rows, (size, *rows.shape[1:])), **how) for size in sizes}
+
+
+def throughput(sweep: Mapping[int, BenchmarkResult]) -> dict[int, float]:
+    """Return the rows a second at each batch size of a `batch_sweep`."""
+    return {size: size / result.median for size, result in sweep.items()}
+
+
+def best_setting(
+    arrivals: Numbers,
+    batch_seconds: Callable[[int], float],
+    bound: float,
+    max_batches: Sequence[int] = (1, 2, 4, 8, 16, 32),
+    max_waits: Sequence[float] = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02),
+    q: float = 99.0,
+) -> tuple[int, float]:
+    """Return the `max_batch` and `max_wait` that keep a bound with the least work: the smallest sum of batch times.
+
+    Parameters
+    ----------
+    bound, q
+        The q-th percentile of the simulated latencies may be `bound` seconds at most; ValueError if no pair keeps it.
+    max_batches, max_waits
+        What to try, every pair of them; of equals the first one counts.
+    """
+    best, least = None, math.inf
+    for pair in itertools.product(max_batches, max_waits):
+        latencies, sizes = simulate_batches(arrivals, batch_seconds, *pair)
+        work = sum(map(batch_seconds, sizes))
+        if np.quantile(latencies, q / 100) <= bound and work < least:
+            best, least = pair, work
+    if best is None:
+        raise ValueError(f"no pair keeps p{q:g} within {bound:g} s: send less, allow more, or add machines")
+    return best
+
+
+def instances_needed(
+    peak_qps: float, services: Numbers, bound: float, q: float = 99.0, most: int = 64, seed: int | None = 0
+) -> int:
+    """Return how many instances behind one queue keep the q-th percentile within a bound at peak traffic.
+
+    Parameters
+    ----------
+    peak_qps
+        Requests a second at the peak, Poisson.
+    services
+        Measured service times in seconds, in their order; they are repeated until there are 20,000.
+    bound
+        The latency that counts, in seconds.
+    most
+        ValueError if so many instances are not enough.
+    """
+    check_positive(peak_qps=peak_qps, bound=bound)
+    times = np.sort(np.random.default_rng(seed).uniform(0, 20_000 / peak_qps, 20_000))
+    work = np.resize(np.asarray(services, dtype=float), len(times))
+    for instances in range(math.floor(peak_qps * work.mean()) + 1, most + 1):
+        if np.quantile(simulate_queue(times, work, instances) + work, q / 100) <= bound:
+            return instances
+    alone = np.quantile(work, q / 100)
+    raise ValueError(f"{most} instances do not bring p{q:g} within {bound:g} s: the service alone takes {alone:g} s")
+
+
+def rule_of_thumb(peak_qps: float, service: float, safety: float = 1.5, most_busy: float = 0.7) -> int:
+    """Return how many instances the usual rule of thumb asks for; it knows neither the bound nor the variation."""
+    return math.ceil(peak_qps * service * safety / most_busy)
+
+
+def cost_per_million(hourly: float, rate: float) -> float:
+    """Return what a million requests cost if all instances cost `hourly` together and answer `rate` a second."""
+    return hourly / (rate * 3600) * 1e6

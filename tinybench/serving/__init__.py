@@ -1,0 +1,1 @@
+"""A model behind HTTP: a front process takes requests, worker processes hold the model. `tinybench serve` starts it."""

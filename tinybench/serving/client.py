@@ -1,0 +1,281 @@
+"""A connection to a served model: questions to it one at a time, as before a run and by the users of a closed loop."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import numpy as np
+
+try:
+    import httptools
+except ImportError:
+    raise ValueError("loading a server takes httptools: pip install 'tinybench-ml[serve]'") from None
+
+__all__ = ["Address", "Answer", "Connection", "Users", "address_of", "ask", "bodies_of", "probe", "random_rows"]
+
+MOST_BODIES = 256  # different rows that are sent, in turn
+STAMP = struct.Struct("@ll")  # a timespec
+STAMPED = sys.platform == "linux" and STAMP.size == 16
+SO_TIMESTAMPNS = 35  # Linux, Documentation/networking/timestamping.rst: the kernel says when it got what is read
+CLOSED, TIMEOUT = "closed the connection", "no answer in time"
+
+
+class Address(NamedTuple):
+    """Where a server is: the host as a header names it, what the socket connects to, and the path before /predict."""
+
+    host: str
+    family: int
+    sockaddr: Any
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The address as one types it."""
+        return f"http://{self.host}{self.path}"
+
+
+def address_of(url: str) -> Address:
+    """Return the address that a URL names; ValueError says what is wrong with it."""
+    example = "write the address that `tinybench serve` prints, such as http://127.0.0.1:8000"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or 80
+    except ValueError as error:
+        raise ValueError(f"{url} is no address ({error}); {example}") from None
+    if parts.scheme != "http" or not host:
+        raise ValueError(f"{url} is no address to load, which begins with http://; {example}")
+    try:
+        family, _, _, _, sockaddr = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"{url}: there is no host {host} ({getattr(error, 'strerror', error)})") from None
+    return Address(parts.netloc.rpartition("@")[2], family, sockaddr, parts.path.rstrip("/").removesuffix("/predict"))
+
+
+class Answer(NamedTuple):
+    """A server's answer; `code` is 0 and `body` the reason where there was none."""
+
+    code: int
+    body: bytes
+
+    @property
+    def detail(self) -> str:
+        """What the server says in one line."""
+        try:
+            told = json.loads(self.body)["detail"]
+        except (ValueError, TypeError, KeyError):
+            told = self.body.decode(errors="replace")
+        return " ".join(str(told).split())[:300] or "without a word"
+
+    @property
+    def outcome(self) -> str:
+        """What to count it as."""
+        return str(self.code) if self.code else self.body.decode()
+
+
+class Connection:
+    """A socket that is kept open, with at most one request on its way, and a parser of what comes back."""
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        """Connect; a timeout of 0 does not wait for it, and every read and write then takes what is there."""
+        self.socket = socket.socket(address.family, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if STAMPED:
+            with suppress(OSError):  # then answers come when they are read
+                self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        try:
+            self.socket.connect(address.sockaddr)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.socket.close()
+            raise
+        self.parser = httptools.HttpResponseParser(self)
+        self.parts: list[bytes] = []
+        self.complete = self.reusable = False
+        self.request: Any = None  # what it is busy with
+        self.unsent: memoryview | bytes = b""
+        self.age = 0.0  # s that the last bytes lay in the kernel: who reads late does not make the server slower
+
+    def on_body(self, part: bytes) -> None:
+        """Take a piece of the answer from the parser."""
+        self.parts.append(part)
+
+    def on_message_complete(self) -> None:
+        """Note that the answer is whole."""
+        self.complete, self.reusable = True, self.parser.should_keep_alive()
+
+    def receive(self) -> Answer | None:
+        """Return the answer when it is whole, or why there will be none."""
+        try:
+            if data := self._read():
+                self.parser.feed_data(data)
+        except BlockingIOError:
+            return None
+        except TimeoutError:
+            return Answer(0, TIMEOUT.encode())
+        except OSError:
+            data = b""
+        except httptools.HttpParserError:
+            return Answer(0, b"no HTTP")
+        if self.complete:
+            answer = Answer(self.parser.get_status_code(), b"".join(self.parts))
+            self.complete, self.parts = False, []
+            return answer
+        return None if data else Answer(0, CLOSED.encode())
+
+    def _read(self) -> bytes:
+        self.age = 0.0
+        if not STAMPED:
+            return self.socket.recv(65536)
+        data, told, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(STAMP.size))
+        for level, kind, stamp in told:
+            if (level, kind, len(stamp)) == (socket.SOL_SOCKET, SO_TIMESTAMPNS, STAMP.size):
+                seconds, nanoseconds = STAMP.unpack(stamp)
+                self.age = max(0.0, (time.time_ns() - seconds * 10**9 - nanoseconds) / 1e9)
+        return data
+
+    def ask(self, message: bytes) -> Answer:
+        """Send a request and wait for its answer; each read waits for the socket's timeout at most."""
+        self.reusable = False
+        try:
+            self.socket.sendall(message)
+        except OSError:
+            return Answer(0, CLOSED.encode())
+        while True:
+            if answer := self.receive():
+                return answer
+
+
+def message(address: Address, path: str, body: bytes = b"") -> Callable[[object], bytes]:
+    """Return a function from the request's id to its bytes."""
+    head = f"{'POST' if body else 'GET'} {address.path}{path} HTTP/1.1\r\nHost: {address.host}\r\n"
+    if body:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    first, last = f"{head}X-Request-Id: ".encode(), b"\r\n\r\n" + body
+    return lambda number: b"%b%b%b" % (first, str(number).encode(), last)
+
+
+def bodies_of(rows: np.ndarray) -> list[bytes]:
+    """Return bodies that ask for one row each."""
+    if rows.ndim < 1 or len(rows) == 0:
+        raise ValueError("--data holds no rows to send")
+    return [json.dumps({"inputs": [row.tolist()]}).encode() for row in rows[:MOST_BODIES]]
+
+
+def random_rows(model_input: Any, seed: int) -> np.ndarray:
+    """Return a few rows of random numbers as a model takes them, by what its server says of its input."""
+    try:
+        shape, dtype = [int(size) for size in model_input["shape"]], np.dtype(model_input["dtype"])
+    except (TypeError, KeyError, ValueError):
+        shape, dtype = [], np.dtype(object)
+    rng = np.random.default_rng(seed)
+    match dtype.kind:
+        case "f":
+            return rng.random((16, *shape)).round(4)
+        case "i" | "u" | "b":
+            return rng.integers(0, 2, (16, *shape)).astype(bool if dtype.kind == "b" else int)
+        case _:
+            raise ValueError("the server names no fixed shape of numbers to send; give rows with --data rows.npy")
+
+
+def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, name: str = "probe") -> Answer:
+    """Ask once on a connection of its own; ValueError where nobody is there."""
+    try:
+        connection = Connection(address, timeout)
+    except TimeoutError:
+        raise ValueError(f"{address.url} does not answer within {timeout:g} s") from None
+    except OSError as error:
+        raise ValueError(f"{address.url} does not answer ({error.strerror}); is the server running there?") from None
+    with connection.socket:
+        return connection.ask(message(address, path, body)(name))
+
+
+def probe(address: Address, rows: np.ndarray | None, seed: int, timeout: float) -> list[bytes]:
+    """Return bodies that the server takes, having tried one; ValueError says in its words why it does not."""
+    health = ask(address, "/health", timeout=timeout)
+    if health.code == 0:
+        raise ValueError(f"{address.url}/health: the server {_did(health)}; is it `tinybench serve`?")
+    if health.code not in (200, 503):
+        raise ValueError(f"{address.url}/health answers {health.code}: that is not `tinybench serve`")
+    if health.code == 503:
+        raise ValueError(f"{address.url} takes no requests now, it answers 503: {health.detail}")
+    if rows is None:
+        try:
+            told = json.loads(health.body)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise ValueError(f"{address.url}/health does not answer with JSON: that is not `tinybench serve`")
+        rows = random_rows(told.get("input"), seed)
+    bodies = bodies_of(rows)
+    first = ask(address, "/predict", bodies[0], timeout)
+    if first.code == 0:
+        raise ValueError(f"{address.url}/predict: the server {_did(first)} at the first request")
+    if first.code == 404:
+        raise ValueError(f"{address.url}/predict answers 404: that is not `tinybench serve`")
+    if first.code != 200:
+        raise ValueError(f"{address.url}/predict answers {first.code} to the first request: {first.detail}")
+    return bodies
+
+
+def _did(answer: Answer) -> str:
+    return {CLOSED: CLOSED, TIMEOUT: "gives " + TIMEOUT}.get(answer.outcome, f"speaks {answer.outcome}")
+
+
+class Users:
+    """Users of a closed loop, a thread and a connection each: send, wait for the answer, think."""
+
+    def __init__(self, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
+        self.address, self.timeout = address, timeout
+        self.messages = [message(address, "/predict", body) for body in bodies]
+        self.sent: list[tuple[float, float, str]] = []  # started, finished, what came of it
+        self._own = threading.local()
+        self._open: list[Connection] = []
+        self._closed = False
+
+    def send(self, number: int) -> bool:
+        """Ask on this thread's connection; return whether the answer was one."""
+        if self._closed:
+            raise SystemExit  # ends this user only
+        started, age = time.perf_counter(), 0.0
+        try:
+            connection: Connection = getattr(self._own, "connection", None) or self._connect()
+            answer = connection.ask(self.messages[number % len(self.messages)](number))
+            age = connection.age
+            if not connection.reusable:
+                connection.socket.close()
+                self._own.connection = None
+        except OSError as error:
+            answer = Answer(0, (error.strerror or "no connection").encode())
+        if not self._closed:
+            self.sent.append((started, max(started, time.perf_counter() - age), answer.outcome))
+        return answer.code == 200
+
+    def _connect(self) -> Connection:
+        connection = self._own.connection = Connection(self.address, self.timeout)
+        self._open.append(connection)
+        return connection
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How many requests came to what."""
+        return Counter(outcome for _, _, outcome in self.sent)
+
+    def close(self) -> None:
+        """End every user, also those who wait for an answer, and close the connections."""
+        self._closed = True
+        for connection in self._open:
+            with suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
+            connection.socket.close()

@@ -1,0 +1,211 @@
+"""The body of `tinybench load`: ask first, send, and say what may be said."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from tinybench.benchmark import system_info
+from tinybench.serving.client import Address, Users, address_of, probe
+from tinybench.shell.files import load_data
+from tinybench.shell.load_summary import failures, print_summary, summary
+from tinybench.shell.running import StatusLine, stopping_on_term
+
+try:
+    from tinybench.load import LoadResult, arrivals, closed_loop
+    from tinybench.serving.sender import Sender, TooLateError
+except ImportError as missing:  # in a student's package that has not come so far
+    raise ValueError(f"tinybench load uses what module 14 builds, and {missing}") from None
+
+FEWEST = 500  # requests for a p99, by `tinybench.traffic.objections`
+TRIALS = 50  # requests by which the generator learns what one costs itself
+LONGEST_TRIAL = 1.0  # s
+FILES = 64  # that the process may open beside its connections
+
+
+def load(
+    url: str,
+    rate: float,
+    seconds: float,
+    *,
+    process: str,
+    users: int | None,
+    think: float,
+    data: Path | None,
+    bound: float,
+    seed: int,
+    timeout: float,
+    connections: int,
+    save: Path | None,
+    form: str,
+) -> bool:
+    """Load a server, print and save what came of it; return whether it is a measurement of the server."""
+    _check(rate, seconds, users, timeout, connections, save)
+    address = address_of(url)
+    rows = None if data is None else load_data(data, 1)[1]
+    bodies = probe(address, rows, seed, timeout)
+    allow_files(max(connections, users or 0) + FILES)
+    with stopping_on_term():
+        if users is None:
+            check_rate(rate, address, bodies, timeout)
+            run = _open(address, bodies, arrivals(rate, seconds, process, seed), connections, timeout)
+        else:
+            run = _closed(address, bodies, users, think, seconds, timeout)
+    result, outcomes, problem = run
+    asked = {"rate": rate, "process": process, "seed": seed} if users is None else {}
+    result.metadata |= {"url": address.url, **asked, "outcomes": dict(outcomes), "system": system_info()}
+    if not result.ok.any():
+        raise ValueError(f"none of {len(result.ok)} requests was answered: {failures(outcomes)}") from problem
+    where, unsaved = _keep(result, save)
+    found = summary(result, bound)
+    print_summary(result, found, form)
+    for line in [*found["warnings"], *([str(problem)] if isinstance(problem, TooLateError) else []), unsaved]:
+        if line:
+            print(f"tinybench: {line}", file=sys.stderr)
+    if isinstance(problem, KeyboardInterrupt):
+        print(f"tinybench: that is what came until Ctrl-C{where and f'; the rows are in {where}'}", file=sys.stderr)
+        raise problem
+    return not (problem or unsaved or found["late"])
+
+
+def _check(rate: float, seconds: float, users: int | None, timeout: float, connections: int, save: Path | None) -> None:
+    """Refuse what cannot be measured before anything is sent."""
+    for name, value in {"rate": rate, "seconds": seconds, "timeout": timeout, "connections": connections}.items():
+        if not 0 < value < float("inf"):
+            raise ValueError(f"--{name} is {value:g}; give a number above 0")
+    if users is not None and users < 1:
+        raise ValueError(f"--closed is {users}; a closed loop has at least one user")
+    if users is None and rate * seconds < FEWEST:
+        raise ValueError(
+            f"--rate {rate:g} for --seconds {seconds:g} makes about {rate * seconds:.0f} requests, and p99 takes "
+            f"{FEWEST} or more: give --seconds {np.ceil(1.1 * FEWEST / rate):g}"
+        )
+    if save is not None and not save.parent.is_dir():
+        raise FileNotFoundError(f"--save {save}: there is no folder {save.parent}")
+
+
+Run = tuple[LoadResult, Counter[str], BaseException | None]
+
+
+def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connections: int, timeout: float) -> Run:
+    """Send at the times due; return what came of it, also when something stopped it."""
+    problem: BaseException | None = None
+    progress = StatusLine(due[-1])
+    with undisturbed() as urgent, Sender(address, bodies, due, connections=connections, timeout=timeout) as sender:
+
+        def sleep(pause: float) -> None:
+            if pause > 1e-3:  # a gap long enough to print in
+                progress.show(f"{np.count_nonzero(sender.finished > 0)} answers")
+            sender.sleep(pause)
+
+        try:
+            result = sender.run(sleep)
+        except (KeyboardInterrupt, TooLateError) as error:
+            sender.stop()
+            if np.isnan(sender.submitted).all():
+                raise
+            problem, result = error, sender.result()
+        finally:
+            progress.clear()
+    result.metadata["real_time_priority"] = urgent
+    waited = (sender.started - sender.submitted) > 1e-3
+    if waited.any():
+        result.metadata["waited_for_a_connection"] = int(waited.sum())
+    return result, sender.outcomes, problem
+
+
+def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float, seconds: float, timeout: float) -> Run:
+    """Let users send, wait and think; return what came of it, also after Ctrl-C."""
+    problem: BaseException | None = None
+    passed, users, progress, began = seconds, Users(address, bodies, timeout), StatusLine(seconds), time.perf_counter()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(closed_loop, users.send, count, think, seconds)
+        try:
+            while not wait([running], timeout=0.5).done:
+                progress.show(f"{len(users.sent)} answers")
+            running.result()
+        except KeyboardInterrupt as error:
+            problem, passed = error, time.perf_counter() - began
+            users.close()
+            if not users.sent:
+                raise
+        finally:
+            progress.clear()
+            users.close()
+    started, finished, outcomes = map(np.array, zip(*sorted(users.sent), strict=True))
+    how = {"loop": "closed", "users": count, "think": think, "began": began}
+    result = LoadResult(started - began, started - began, finished - began, outcomes == "200", passed, how)
+    return result, users.outcomes, problem
+
+
+@contextmanager
+def undisturbed() -> Iterator[bool]:
+    """No garbage collection, which takes milliseconds, and before all other programs where the system allows it."""
+    gc.collect()
+    gc.disable()
+    before = None
+    with suppress(AttributeError, OSError):  # Linux only, and for root or those with a limit on rtprio
+        usual = os.sched_getscheduler(0), os.sched_getparam(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        before = usual
+    try:
+        yield before is not None
+    finally:
+        gc.enable()
+        if before:
+            os.sched_setscheduler(0, *before)
+
+
+def allow_files(number: int) -> None:
+    """Raise the number of files this process may open, as far as it may."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        with suppress(ValueError, OSError):  # macOS allows fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
+    """Refuse a rate above what this generator can send, by the processor time of a few requests."""
+    due = timeout * np.arange(TRIALS + 1)  # whenever it comes to it: none is late, and the last is never sent
+    with Sender(address, bodies, due, timeout=timeout, connections=1) as sender:
+        begun, until = time.thread_time(), time.perf_counter() + LONGEST_TRIAL
+        for number in range(TRIALS):
+            sender.wait_for(sender.submit(sender.send, number))
+            if time.perf_counter() > until:
+                break
+        most = (number + 1) / (time.thread_time() - begun)
+    if most < rate:
+        raise ValueError(
+            f"--rate is {rate:g}, and this generator can send about {most:,.0f} requests a second from this machine; "
+            "ask for less, or load from several machines"
+        )
+
+
+def _keep(result: LoadResult, save: Path | None) -> tuple[Path | None, str]:
+    """Write the rows to `save`, or where it cannot be written to another file; return which, and what was wrong."""
+    if save is None:
+        return None, ""
+    name, problem = f"tinybench-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.csv", ""
+    for file in (save, Path(name), Path(tempfile.gettempdir(), name)):
+        try:
+            result.save(file)
+        except OSError as error:
+            problem = problem or f"cannot write {file} ({error.strerror})"
+            continue
+        return file, problem and f"{problem}; the rows are in {file}"
+    return None, problem

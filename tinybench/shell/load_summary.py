@@ -1,0 +1,101 @@
+"""What a run of `tinybench load` says, and what it may not say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinybench.result import scale_unit
+from tinybench.table import Table
+from tinybench.traffic import objections
+from tinybench.wording import finite
+
+if TYPE_CHECKING:
+    from tinybench.load import LoadResult
+
+PERCENTILES = (50, 90, 99, 99.9)
+
+
+def summary(result: LoadResult, bound: float) -> dict[str, Any]:
+    """Return what a run says, as JSON can hold it: figures, or why there are none."""
+    sent, answered = len(result.ok), int(result.ok.sum())
+    closed = result.metadata["loop"] == "closed"
+    failed = {word: count for word, count in sorted(result.metadata["outcomes"].items()) if word != "200"}
+    found: dict[str, Any] = {"sent": sent, "answered": answered, "failed": failed, "seconds": result.seconds}
+    found["rate_sent"] = sent / max(result.seconds, float(np.nanmax(result.started)))
+    found["throughput"] = result.throughput
+    found["goodput"] = {
+        "bound": bound,
+        "rate": result.goodput(bound),
+        "share": result.goodput(bound) * result.seconds / sent,
+    }
+    found["latency"] = {f"p{q:g}": _percentile(result, q) for q in PERCENTILES}
+    found["lateness"] = {f"p{q:g}": float(np.nanquantile(result.lateness, q / 100)) for q in PERCENTILES}
+    found["warnings"] = []
+    if closed:
+        found["warnings"].append(
+            "a closed loop: while a user waits nothing is sent, so a stall counts once for each user, whatever the "
+            "number of requests that would have come; without --closed they come"
+        )
+    late = not closed and any("generator" in problem for problem in objections(result, 99))
+    if count := result.metadata.get("waited_for_a_connection"):
+        found["warnings"].append(
+            f"{count} of {sent} requests waited for one of the connections, all busy: give more --connections"
+        )
+    return finite(found | {"late": late})  # type: ignore[no-any-return]
+
+
+def _percentile(result: LoadResult, q: float) -> dict[str, Any]:
+    try:
+        value = result.percentile(q)
+    except ValueError as error:
+        return {"value": None, "interval": None, "why": str(error)}
+    try:
+        return {"value": value, "interval": result.percentile_ci(q), "why": ""}
+    except ValueError as error:
+        return {"value": value, "interval": None, "why": str(error)}
+
+
+def failures(outcomes: Mapping[str, int]) -> str:
+    """Return what requests without an answer came to."""
+    return ", ".join(f"{count} × {word}" for word, count in outcomes.items() if word != "200")
+
+
+def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
+    """Print a table, or everything as JSON."""
+    if form == "json":
+        print(json.dumps(found | {"metadata": result.metadata}))
+        return
+    about, sent, goodput = result.metadata, found["sent"], found["goodput"]
+    if about["loop"] == "closed":
+        loop, asked = f"{about['users']} users in a closed loop, {1e3 * about['think']:g} ms between", None
+    else:
+        loop, asked = f"open loop, {about['process']}", f"{about['rate']:g}/s"
+    factor, unit = scale_unit(next((tail["value"] for tail in found["latency"].values() if tail["value"]), 1e-3), "s")
+    cells = [
+        ("requests", f"{sent}", ""),
+        ("answered", f"{found['answered']}", ""),
+        ("failed", f"{sent - found['answered']}", failures(found["failed"])),
+        ("rate asked", asked, ""),
+        ("rate sent", f"{found['rate_sent']:.4g}/s", ""),
+        ("throughput", f"{found['throughput']:.4g}/s", ""),
+        (f"within {1e3 * goodput['bound']:g} ms", f"{goodput['rate']:.4g}/s", f"{goodput['share']:.2%} of them"),
+    ]
+    for name, tail in found["latency"].items():
+        value, ends = tail["value"], tail["interval"]
+        note = f"95 % interval {ends[0] / factor:.4g} to {ends[1] / factor:.4g} {unit}" if ends else "no interval"
+        shown = (f"{value / factor:.4g} {unit}", note) if value is not None else ("–", "refused")
+        cells.append((f"latency {name}", *shown))
+    if asked:
+        cells.append(("lateness p99", f"{1e3 * found['lateness']['p99']:.3g} ms", "of the generator itself"))
+    where = f"{about['system']['cpu']}, {about['system']['cores']} cores"
+    rows = [{"what": what, "value": value, "note": note} for what, value, note in cells if value]
+    table = Table(rows, f"{about['url']}: {loop}, {result.seconds:.3g} s; {where}")
+    print({"markdown": table.markdown, "csv": table.csv}.get(form, table.__str__)())
+    for name, tail in found["latency"].items():
+        if tail["why"]:
+            print(f"tinybench: {name}: {tail['why']}", file=sys.stderr)

@@ -1,0 +1,57 @@
+"""`tinybench serve`: a model behind HTTP, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinybench.shell.options import FILE, THREADS, Command, duration, size, some_time, stalls, with_options
+
+POSITIVE = click.IntRange(min=1)
+SERVING = [
+    click.option("--host", default="127.0.0.1", help="0.0.0.0: others on the network may ask, too"),
+    click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0: any that is free"),
+    click.option("--workers", type=POSITIVE, default=1, help="processes with the model"),
+    THREADS,
+    click.option("--max-batch", type=POSITIVE, default=8, help="requests that share one call of the model"),
+    click.option("--max-wait", type=duration, default="2ms", help="how long a request waits for others"),
+    click.option(
+        "--max-queue", type=POSITIVE, default=1000, help="requests that may wait; more are told to come later"
+    ),
+    click.option("--timeout", type=some_time, default="10s", help="time for a request, from first to last"),
+    click.option("--max-body", type=size, default="1MB", help="bytes of a request"),
+    click.option("--stall", type=stalls, metavar="TIME/EVERY", help="stand still by order, such as 1s/10s"),
+    click.option("--trace", type=FILE, metavar="FILE", help="CSV with the server's own times of each request"),
+]
+
+
+@click.command(cls=Command)
+@click.argument("model")
+@with_options(SERVING)
+def serve(model: str, threads: int, **how: Any) -> int:
+    """Serve an .onnx model over HTTP.
+
+    POST /predict takes {"inputs": [row, …]} and answers {"outputs": [row, …]}; GET /health and GET /metrics are for
+    who operates it. It stops on Ctrl-C or SIGTERM, when it has finished what it began.
+    """
+    if not model.endswith(".onnx"):
+        raise ValueError(f"{model!r} is no .onnx file; serve takes nothing else")
+    if not Path(model).is_file():
+        raise FileNotFoundError(f"{model}: no such file")
+    if threads < 1:
+        raise ValueError(f"--threads is {threads}; a model needs at least one")
+    try:
+        from tinybench.serving.server import Settings
+        from tinybench.serving.server import serve as run
+
+    except ModuleNotFoundError as missing:
+        raise ValueError(f"{missing.name} is missing: pip install 'tinybench-ml[serve]'") from None
+    try:
+        if how["max_batch"] > 1:
+            from tinybench.load import Batcher  # noqa: F401
+    except ImportError:
+        raise ValueError("batches need the Batcher that module 14 builds; serve it with --max-batch 1") from None
+    return asyncio.run(run(Settings(model, threads=threads, **how)))
