@@ -86,10 +86,13 @@ def test_shows_nothing_of_the_machine(kernel: tuple[KernelManager, object], what
 
 def test_is_interrupted_by_message_and_killed_in_any_case(kernel: tuple[KernelManager, object]) -> None:
     manager, client = kernel
+    # short sleeps, as a long one that begins just when the signal comes does not notice it
+    sleep = "import time\nprint('asleep', flush=True)\nwhile True: time.sleep(0.1)"
     # else what is asked soon after the interrupt is aborted with it
-    client.execute("import time; print('asleep', flush=True); time.sleep(600)", stop_on_error=False)  # type: ignore[attr-defined]
-    while client.get_iopub_msg(timeout=pace.wall(60))["msg_type"] != "stream":  # type: ignore[attr-defined]
-        pass
+    asked = client.execute(sleep, stop_on_error=False)  # type: ignore[attr-defined]
+    said: dict[str, Any] = {"msg_type": ""}
+    while said["msg_type"] != "stream" or said["parent_header"]["msg_id"] != asked:
+        said = client.get_iopub_msg(timeout=pace.wall(60))  # type: ignore[attr-defined]
     manager.interrupt_kernel()
     reply: dict[str, Any] = {"msg_type": ""}
     while reply["msg_type"] != "execute_reply":  # on a busy machine the kernel was asked more than once who it is
