@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from tinybench.serving.front import Front, Submit, plain_queue
+from tinybench.serving.open_files import allow_files
 from tinybench.serving.pool import Pool
 from tinybench.serving.reading import Reader
 from tinybench.serving.trace import Trace
@@ -143,7 +144,7 @@ class Server(uvicorn.Server):
             "server_header": False,
             "timeout_keep_alive": KEEP_SECONDS,
         }
-        options |= {"limit_concurrency": allow_files() - RESERVED, "timeout_graceful_shutdown": 1}
+        options |= {"limit_concurrency": allow_files(FILES) - RESERVED, "timeout_graceful_shutdown": 1}
         super().__init__(uvicorn.Config(app, http=Connection, **options))
         self.app, self.ready = app, ready
 
@@ -183,19 +184,6 @@ def on_signals(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-def allow_files() -> int:
-    """Return how many files this process may have open, after asking for many."""
-    if sys.platform == "win32":
-        return FILES
-    import resource
-
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
-    with suppress(ValueError, OSError):  # macOS allows fewer than it says
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def listen(host: str, port: int) -> socket.socket:

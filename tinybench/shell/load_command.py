@@ -17,6 +17,7 @@ import numpy as np
 
 from tinybench.benchmark import system_info
 from tinybench.serving.client import Address, Users, address_of, probe
+from tinybench.serving.open_files import allow_files
 from tinybench.shell.files import load_data
 from tinybench.shell.load_summary import failures, print_summary, summary
 from tinybench.shell.running import StatusLine, stopping_on_term
@@ -164,19 +165,6 @@ def undisturbed() -> Iterator[bool]:
         gc.enable()
         if before:
             os.sched_setscheduler(0, *before)
-
-
-def allow_files(number: int) -> None:
-    """Raise the number of files this process may open, as far as it may."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < number:
-        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        with suppress(ValueError, OSError):  # macOS allows fewer than it says
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
