@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.tinybench.servers import Served, save_graph, served
+from tests.tinybench.servers import Served, repeating, save_graph, served
 from tinybench.latency import measure_latency
 from tinybench.load import LoadResult
 from tinybench.serving.client import address_of, bodies_of
@@ -27,36 +27,14 @@ WARM, SKIP = 30, 0.1  # requests before a run, and the share of it that does not
 
 def stepping(path: Path) -> Path:
     """Write a model of rows of one number, which multiplies a 256 × 256 matrix as many times as the number says."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    info = helper.make_tensor_value_info
-    step = helper.make_graph(
-        [
-            helper.make_node("Identity", ["go"], ["on"]),
-            helper.make_node("MatMul", ["before", "weights"], ["product"]),
-            helper.make_node("Tanh", ["product"], ["after"]),
-        ],
-        "step",
-        [
-            info("i", TensorProto.INT64, []),
-            info("go", TensorProto.BOOL, []),
-            info("before", TensorProto.FLOAT, [1, 256]),
-        ],
-        [info("on", TensorProto.BOOL, []), info("after", TensorProto.FLOAT, [1, 256])],
-    )
+    step = [
+        helper.make_node("MatMul", ["before", "weights"], ["product"]),
+        helper.make_node("Tanh", ["product"], ["after"]),
+    ]
     weights = np.random.default_rng(0).normal(0, 0.1, (256, 256))
-    constants = [
-        helper.make_tensor("weights", TensorProto.FLOAT, [256, 256], weights.ravel()),
-        helper.make_tensor("begin", TensorProto.FLOAT, [1, 256], [0.5] * 256),
-    ]
-    nodes = [
-        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
-        helper.make_node("Cast", ["most"], ["steps"], to=TensorProto.INT64),
-        helper.make_node("Loop", ["steps", "", "begin"], ["done"], body=step),
-        helper.make_node("ReduceSum", ["done"], ["sum"], keepdims=0),
-        helper.make_node("Add", ["x", "sum"], ["y"]),
-    ]
-    return save_graph(path, nodes, [1], constants=constants)
+    return repeating(path, step, begin=np.full((1, 256), 0.5), weights=weights)
 
 
 def layered(path: Path, width: int = 2048, layers: int = 4) -> Path:

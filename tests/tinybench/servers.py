@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import psutil
 
 from autograder import pace
@@ -127,21 +128,33 @@ def double(path: Path, **how: Any) -> Path:
 
 def patient(path: Path) -> Path:
     """Write a model of rows of one number that takes as many steps as the largest says, and answers the rows."""
-    from onnx import TensorProto, helper
+    from onnx import helper
+
+    return repeating(path, [helper.make_node("Tanh", ["before"], ["after"])], begin=np.zeros(64))
+
+
+def repeating(path: Path, step: list[Any], begin: np.ndarray, **stored: np.ndarray) -> Path:
+    """Write a model of rows of one number that repeats a step as often as the largest says, and adds the sum to them.
+
+    The step's operators make "after" of "before", which is `begin` at first, by arrays that are stored by name.
+    """
+    from onnx import TensorProto, helper, numpy_helper
 
     info = helper.make_tensor_value_info
-    step = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Tanh", ["before"], ["after"])],
+    inputs = [info("i", TensorProto.INT64, []), info("go", TensorProto.BOOL, [])]
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), *step],
         "step",
-        [info("i", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("before", TensorProto.FLOAT, [64])],
-        [info("on", TensorProto.BOOL, []), info("after", TensorProto.FLOAT, [64])],
+        [*inputs, info("before", TensorProto.FLOAT, begin.shape)],
+        [info("on", TensorProto.BOOL, []), info("after", TensorProto.FLOAT, begin.shape)],
     )
-    constants = [helper.make_tensor("zeros", TensorProto.FLOAT, [64], [0.0] * 64)]
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
         helper.make_node("Cast", ["most"], ["steps"], to=TensorProto.INT64),
-        helper.make_node("Loop", ["steps", "", "zeros"], ["done"], body=step),
-        helper.make_node("ReduceSum", ["done"], ["nothing"], keepdims=0),
-        helper.make_node("Add", ["x", "nothing"], ["y"]),
+        helper.make_node("Loop", ["steps", "", "begin"], ["done"], body=body),
+        helper.make_node("ReduceSum", ["done"], ["sum"], keepdims=0),
+        helper.make_node("Add", ["x", "sum"], ["y"]),
     ]
+    arrays = {"begin": begin, **stored}
+    constants = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()]
     return save_graph(path, nodes, [1], constants=constants)
