@@ -36,7 +36,8 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-quic"]  # fmt: skip
 NOTEBOOKS = ("tests/notebooks/test_nbval.py", "tests/notebooks/test_released.py")
-ALONE = ("tests/mutants/", *NOTEBOOKS, "tests/test_processors.py")
+EMULATED = "tests/test_processors.py"
+ALONE = ("tests/mutants/", *NOTEBOOKS, EMULATED)
 
 
 class ByFile(LoadScopeScheduling):
@@ -54,7 +55,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put those `ALONE` last, the longest first: no worker is idle while another still has a whole file."""
-    items.sort(key=lambda item: (item.nodeid.startswith(ALONE), item.nodeid.startswith(ALONE[0]), -_module(item)))
+
+    def place(item: pytest.Item) -> tuple[Any, ...]:
+        name = item.nodeid
+        return name.startswith(ALONE), not name.startswith(EMULATED), name.startswith(ALONE[0]), -_module(item)
+
+    items.sort(key=place)
 
 
 def _module(item: pytest.Item) -> int:
