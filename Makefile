@@ -49,7 +49,7 @@ lint: $(READY)  ## style, types, clean notebooks, and tinybench/ in step with th
 	$(say)
 	ruff check && ruff format --check && mypy && autograder lint && autograder export --check
 
-bench: $(READY)  ## compare the timed loop, comparisons and the load generator with their peers
+bench: $(READY)  ## compare the timed loop, comparisons, the load generator and the profiler with their peers
 	$(say)
 	python -m tests.benchmarks
 

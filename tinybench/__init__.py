@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinybench.accuracy import balanced_accuracy, mcnemar, measure_accuracy, parity
     from tinybench.benchmark import Benchmark, system_info
+    from tinybench.bottleneck import what_if
     from tinybench.comparison import Comparison, Gate, compare, compare_live, regression_gate
     from tinybench.compress import low_rank, prune_units, prune_weights
     from tinybench.energy import best_meter, measure_energy
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         measure_session_latency,
     )
     from tinybench.load import LoadResult, open_loop, simulate_queue
+    from tinybench.machine import machine_check
     from tinybench.memory import measure_memory, memory_stages, model_size, resident_growth
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
     from tinybench.pareto import Requirements, pareto_frontier
@@ -49,6 +51,7 @@ __all__ = [
     "compare_live",
     "latency_summary",
     "low_rank",
+    "machine_check",
     "mcnemar",
     "measure_accuracy",
     "measure_cold_start",
@@ -76,11 +79,13 @@ __all__ = [
     "system_info",
     "to_onnx",
     "tradeoff_study",
+    "what_if",
 ]
 
 _HOMES = {
     "accuracy": ("balanced_accuracy", "mcnemar", "measure_accuracy", "parity"),
     "benchmark": ("Benchmark", "system_info"),
+    "bottleneck": ("what_if",),
     "comparison": ("Comparison", "Gate", "compare", "compare_live", "regression_gate"),
     "compress": ("low_rank", "prune_units", "prune_weights"),
     "energy": ("best_meter", "measure_energy"),
@@ -92,6 +97,7 @@ _HOMES = {
         "measure_session_latency",
     ),
     "load": ("LoadResult", "open_loop", "simulate_queue"),
+    "machine": ("machine_check",),
     "memory": ("measure_memory", "memory_stages", "model_size", "resident_growth"),
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
     "pareto": ("Requirements", "pareto_frontier"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.conditions.notes import machine_notes
 from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 
@@ -183,9 +184,10 @@ def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
 
 
 def counted_together(right: Mapping[str, np.ndarray], confidence: float) -> dict[str, Any]:
-    """Return what `counted` says of all rows together, and of each dataset under ``datasets``."""
+    """Return what `counted` says of all rows together, and of each dataset under ``datasets``; and `machine_notes`."""
     each = {name: counted(rows, confidence) for name, rows in right.items()}
-    return {**counted(np.concatenate(list(right.values())), confidence), "datasets": each, "confidence": confidence}
+    together = counted(np.concatenate(list(right.values())), confidence)
+    return {**together, "datasets": each, "confidence": confidence, **machine_notes()}
 
 
 def rows_right(metadata: Mapping[str, Any]) -> np.ndarray | None:

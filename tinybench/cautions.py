@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.conditions.notes import verdict_of
 from tinybench.dependence import autocorrelation, batch_length, batch_means, caution, effective_count, is_dependent
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.rounds import Subject
@@ -167,6 +168,9 @@ def judged(
         and all("loops" in r.metadata and "sessions" not in r.metadata for r in (a, b))
     ):
         said.append("measured apart, each in one session: how sessions differ is not in the interval")
+    states = verdict_of(a), verdict_of(b)
+    if a.unit not in ("", "B") and not same_rounds(a, b) and None not in states and states[0] != states[1]:
+        said.append(f"the machine was not in the same state: {states[0]}, then {states[1]}")
     step = coarse_step(a.values, b.values, paired) if a.unit == "s" else 0.0
     open_ = verdict.startswith("undecided")
     if step and (open_ or (verdict == "equivalent" and step > margin * a.median)):

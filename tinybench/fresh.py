@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-_BEGINNING = """
+BEGINNING = """
 import base64, builtins, json, pickle, sys, time
 task = json.load(open(sys.argv[1]))
 sys.path[:] = task["path"]
@@ -150,7 +150,7 @@ def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
         question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
-        command = [*launcher, sys.executable, "-c", _BEGINNING + script + _END, str(question), str(answer)]
+        command = [*launcher, sys.executable, "-c", BEGINNING + script + _END, str(question), str(answer)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not answer.is_file() or not answer.stat().st_size:
             raise RuntimeError(f"the fresh process ended with code {done.returncode}: {done.stderr.strip()[-500:]}")

@@ -40,6 +40,8 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
     for key, value in metadata.items():
         if prefix == "" and key == "system" and isinstance(value, Mapping) and value.get("conditions"):
             found |= {name: str(said) for name, said in value["conditions"].items() if said is not None}
+        elif prefix == "" and key == "machine" and isinstance(value, Mapping):
+            found["machine check"] = str(value.get("verdict"))
         elif value is None or isinstance(value, float) or _NO_CONDITION.fullmatch(key):
             continue
         elif isinstance(value, list | tuple):

@@ -19,15 +19,19 @@ _PRODUCTS = ("FusedGemm", "FusedMatMul", "Gemm", "MatMul")
 _BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")
 
 
-def to_half(path: str | Path, out: str | Path, *, overwrite: bool = False) -> Path:
+def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwrite: bool = False) -> Path:
     """Save a copy of a model whose matrix products, and what lies between them, are in 16-bit floats.
 
-    Inputs, outputs and all other operators keep their types, with casts in between. Raises ValueError if there is no
-    product with stored weights, or a weight is beyond the range of 16 bits.
+    Inputs, outputs and all other operators keep their types, with casts in between. `kind` is ``"float16"``, or
+    ``"bfloat16"`` with the range of float32 and 8 bits of precision. Raises ValueError if there is no product with
+    stored weights, or a weight is beyond the range of 16 bits.
     """
     from onnx import TensorProto, helper, numpy_helper
 
     refuse_existing(Path(out), overwrite)
+    types = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+    if kind not in types:
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(types)}")
     model = load_graph(path)
     graph = model.graph
     numbers = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.data_type == TensorProto.FLOAT}
@@ -43,9 +47,11 @@ def to_half(path: str | Path, out: str | Path, *, overwrite: bool = False) -> Pa
                 if name not in half:
                     half[name] = f"{name}_half"
                     if name in numbers:
-                        stored.append(numpy_helper.from_array(_narrowed(name, numbers[name]), half[name]))
+                        raw = _narrowed(name, numbers[name], kind).tobytes()
+                        shape = numbers[name].shape
+                        stored.append(helper.make_tensor(half[name], types[kind], shape, raw, raw=True))
                     else:
-                        nodes.append(helper.make_node("Cast", [name], [half[name]], to=TensorProto.FLOAT16))
+                        nodes.append(helper.make_node("Cast", [name], [half[name]], to=types[kind]))
                 node.input[index] = half[name]
             nodes.append(node)
             for index, name in enumerate(node.output):
@@ -74,10 +80,13 @@ def _halved_nodes(model: Any, numbers: Mapping[str, np.ndarray]) -> set[int]:
     return found
 
 
-def _narrowed(name: str, values: np.ndarray) -> np.ndarray:
+def _narrowed(name: str, values: np.ndarray, kind: str) -> np.ndarray:
+    if kind == "bfloat16":  # the upper half of a float32, rounded to even, as the bits of an integer
+        bits = values.astype("<f4").view("<u4")
+        return np.asarray((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16, "<u2")
     if float(np.abs(values).max(initial=0)) > float(np.finfo(np.float16).max):
         raise ValueError(f"{name!r} holds {np.abs(values).max():.3g}, and 16-bit floats end at 65504")
-    return values.astype(np.float16)
+    return values.astype("<f2")
 
 
 def product_types(path: str | Path) -> dict[str, int]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.calibration import clock_step, share_calibration
+from tinybench.conditions.notes import machine_notes
 from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.rounds import ONNX_DTYPES, Record, Subject, fed_by_name
@@ -159,11 +160,16 @@ def shape_of(x: Any) -> tuple[int, ...]:
         return (len(x),)
 
 
-def describe_input(x: Any) -> dict[str, Any]:
+def shape_notes(x: Any) -> dict[str, Any]:
     """Return shape, dtype and batch size of an input: the first axis counts the batch if there is a second one."""
     shape = list(shape_of(x))
     dtype = str(getattr(x, "dtype", type(x).__name__))
     return {"input_shape": shape, "input_dtype": dtype, "batch_size": shape[0] if len(shape) > 1 else 1}
+
+
+def describe_input(x: Any) -> dict[str, Any]:
+    """Return on what a model is measured: the `shape_notes` of its input, and the `machine_notes`."""
+    return {**shape_notes(x), **machine_notes()}
 
 
 def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
@@ -211,6 +217,7 @@ def made_ready(
         raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
     for needed in ("numpy.random", "scipy.special"):  # their import may take longer than measuring
         import_module(needed)
+    machine_notes()  # the first look imports what looks
     until = clock() + 0.95 * limit  # the results take some time, too
     step = clock_step(clock)
     subjects = {}

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.batching import Batching, in_virtual_time, rehearsal
+from tinybench.conditions.notes import machine_notes
 from tinybench.result import BenchmarkResult
 from tinybench.traffic import (
     Numbers,
@@ -170,7 +171,7 @@ def open_loop(
     clock, sleep
         What tells the time, and what waits.
     """
-    times = check_arrivals(arrivals)
+    times, notes = check_arrivals(arrivals), machine_notes()
     due = times if pool is None else None  # threads of our own wait for the moment themselves
     with threads(pool) as pool:
         record = Record(send, len(times), clock, due)
@@ -181,7 +182,7 @@ def open_loop(
             record.submit(pool, i)
         record.wait()
     end = max(float(times[-1]), 1e-9)
-    return LoadResult(times, record.started, record.finished, record.ok, end, {"loop": "open"})
+    return LoadResult(times, record.started, record.finished, record.ok, end, {"loop": "open", **notes})
 
 
 def closed_loop(
@@ -203,6 +204,7 @@ def closed_loop(
     """
     check_positive(users=users, seconds=seconds)
     rows: list[tuple[float, float, bool]] = []
+    notes = {"loop": "closed", "users": users, "think": think, **machine_notes()}
     begin, numbers = clock(), iter(range(10**12))
 
     def user(_: int) -> None:
@@ -218,7 +220,7 @@ def closed_loop(
     with ThreadPoolExecutor(users) as pool:
         list(pool.map(user, range(users)))
     started, finished, ok = np.array(sorted(rows)).T
-    return LoadResult(started, started, finished, ok > 0, seconds, {"loop": "closed", "users": users, "think": think})
+    return LoadResult(started, started, finished, ok > 0, seconds, notes)
 
 
 def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[float, float]:

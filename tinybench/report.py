@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinybench.benchmark import system_info
+from tinybench.conditions.notes import machine_warnings, verdict_of
 from tinybench.dependence import caution
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
@@ -175,7 +176,9 @@ def study_warnings(results: Results, pairs: Sequence[Mapping[str, Any]], wanted:
 
 
 def busy_warnings(results: Sequence[BenchmarkResult]) -> list[str]:
-    """Return a sentence if the machine had more to do than cores while some of the results were measured."""
+    """Return a sentence on the machine if its check found something, or it had more to do than cores meanwhile."""
+    if told := machine_warnings(*results):
+        return [f"The machine: {'; '.join(told)}. Comparisons in the same rounds hold; the times themselves may not."]
     systems = [result.metadata["system"] for result in results if "system" in result.metadata]
     loads = [(system["load_average"][0], system["cores"]) for system in systems if system.get("load_average")]
     if not loads or max(load / cores for load, cores in loads) <= 1:
@@ -270,6 +273,7 @@ def conditions_section(results: Results) -> Section:
         "linear algebra and its threads": f"{system['blas']}; {pools}",
         "input": f"{first.metadata.get('input_shape')} {first.metadata.get('input_dtype', '')}",
         "measured from": system["time"],
+        "machine check": verdict_of(first) or "unknown",
         "load average then": ", ".join(f"{load:.1f}" for load in system["load_average"] or []) or "unknown",
     }
     rows = [{"condition": name, "value": str(value)} for name, value in facts.items()]

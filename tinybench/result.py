@@ -373,6 +373,9 @@ class BenchmarkResult:
     def cautions(self) -> list[str]:
         """Sentences on where values or intervals may mislead, and why: what the meter said, what the values show."""
         said = [self.metadata["caution"]] if self.metadata.get("caution") else []
+        machine = self.metadata.get("machine")  # see `tinybench.conditions.notes`
+        if isinstance(machine, dict) and self.unit not in ("", "B"):  # fractions and bytes hardly depend on its state
+            said += machine.get("warnings", [])
         if self.std == 0:
             return said
         found = (

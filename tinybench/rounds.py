@@ -23,6 +23,7 @@ from tinybench.calls import (
     untouched_copy,
     used_up,
 )
+from tinybench.conditions.notes import machine_notes
 from tinybench.result import BenchmarkResult
 from tinybench.timer import timer_overhead
 
@@ -214,7 +215,8 @@ class Record:
 
     def results(self) -> dict[str, BenchmarkResult]:
         """Return the results of the complete rounds."""
-        shared = {**self.notes, **{key: list(each[: self.rounds]) for key, each in self.by_round.items()}}
+        by_round = {key: list(each[: self.rounds]) for key, each in self.by_round.items()}
+        shared = {**self.notes, **by_round, **machine_notes()}
         if pauses := self._long_rounds():
             shared["pauses"] = pauses
         found = {}

@@ -16,13 +16,13 @@ _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")
 
 def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
     """Return what compared results share: metric, unit, shape, machine, measured; None where a result does not say."""
-    system = result.metadata.get("system")
+    system, named = result.metadata.get("system"), result.metadata.get("machine")
     hardware = {key: system[key] for key in _HARDWARE if key in system} if isinstance(system, Mapping) else None
     return {
         "metric": result.metric_name,
         "unit": result.unit,
         "shape": result.metadata.get("input_shape"),
-        "machine": result.metadata.get("machine", hardware or None),
+        "machine": hardware or None if named is None or isinstance(named, Mapping) else named,  # a verdict is no name
         "measured": result.measured,
     }
 

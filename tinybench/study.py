@@ -20,6 +20,7 @@ import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, recall_per_class, wilson_interval
 from tinybench.benchmark import system_info
+from tinybench.conditions.notes import machine_notes
 from tinybench.decisions import (
     sentence_to_act_on,
     study_cautions,
@@ -67,7 +68,7 @@ def study_accuracy(
             "label_agreement": float(np.mean(labels[name] == labels[FP32])),
             "largest_difference": float(np.abs(outputs[name] - outputs[FP32]).max()),
         }
-        notes = {"correct": right, "total": len(y), "right": np.packbits(hits).tobytes().hex()}
+        notes = {"correct": right, "total": len(y), "right": np.packbits(hits).tobytes().hex(), **machine_notes()}
         results[name] = BenchmarkResult("accuracy", [right / len(y)], notes)
     return found, results
 
@@ -88,7 +89,7 @@ def study_energy(
             busy[name].append((time.process_time() - used) / wall)
             energy[name].append((joules - idle * wall) / loops)
     metric = "energy" if meter.unit == "J" else "cpu_time"
-    shared = {**meter.details, "measured": meter.measured, "pairing": uuid.uuid4().hex}
+    shared = {**meter.details, "measured": meter.measured, "pairing": uuid.uuid4().hex, **machine_notes()}
     results = {n: BenchmarkResult(metric, v, {**shared, "model": n}, unit=meter.unit) for n, v in energy.items()}
     return results, {name: median(values) for name, values in busy.items()}
 
@@ -406,7 +407,9 @@ def tradeoff_study(
     system = system_info()
     study = TradeoffStudy([], [], [], [], [], [], system)
     load = system["load_average"][0]
-    if load > system["cores"] / 2:
+    if machine := machine_notes().get("machine"):
+        study.cautions.extend(f"the machine, as the study began: {warning}" for warning in machine["warnings"])
+    elif load > system["cores"] / 2:
         study.cautions.append(
             f"the load average was {load:.1f} on {system['cores']} cores as the study began: other programs ran"
         )

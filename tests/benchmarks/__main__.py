@@ -1,7 +1,8 @@
-"""`make bench`: the timed loop, comparisons and the load generator beside their peers. About an hour.
+"""`make bench`: the timed loop, comparisons, the load generator and the profiler beside their peers. About an hour.
 
 Named parts run in their place: verdicts from 50 ns to 20 ms (an hour), coverage of every interval (5 minutes), capacity
-of a server (an hour), gates (hours).
+of a server (an hour), roofs and what INT8 gains by them (5 minutes), scaling and precision (4 minutes each), what_if
+(12 minutes), gates (hours).
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import argparse
 import subprocess
 import sys
 
-PARTS, LONGER = ("timing", "comparison", "load"), ("verdicts", "coverage", "gates", "capacity")
+PARTS = ("timing", "comparison", "load", "profiler")
+LONGER = ("verdicts", "coverage", "gates", "capacity", "roofline", "scaling", "precision", "what_if")
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
@@ -19,7 +21,7 @@ if __name__ == "__main__":
         nargs="*",
         default=PARTS,
         metavar="PART",
-        help=f"of {', '.join(PARTS + LONGER)} (default: the first three)",
+        help=f"of {', '.join(PARTS + LONGER)} (default: the first four)",
     )
     for part in parser.parse_args().parts:
         subprocess.run([sys.executable, "-m", f"tests.benchmarks.{part}"], check=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tinybench.shell.machine_command import machine
 from tinybench.shell.options import (
     BATCH,
     DATA,
@@ -28,6 +29,7 @@ from tinybench.shell.options import (
     share,
     with_options,
 )
+from tinybench.shell.profile_command import profile
 from tinybench.shell.serve_command import serve
 
 if TYPE_CHECKING:
@@ -293,4 +295,6 @@ def system() -> int:
     return OK
 
 
+commands.add_command(machine)
 commands.add_command(serve)
+commands.add_command(profile)

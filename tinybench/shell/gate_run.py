@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from tinybench.comparison import anytime_interval, sign_e_value
+from tinybench.conditions.notes import disturbed, machine_notes
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.shell.files import keep
 from tinybench.shell.output import finish
@@ -191,14 +192,15 @@ def show_answer(answer: Answer, form: str) -> None:
     """Print the answer with its conditions."""
     from tinybench.benchmark import system_info
 
-    system = system_info()
+    system, notes = system_info(), machine_notes()
     load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
     if form == "json":
-        print(json.dumps(answer.to_dict() | {"system": system}), flush=True)
+        print(json.dumps(answer.to_dict() | {"system": system} | notes), flush=True)
     else:
         wait = "without" if can_tell_waits() else "with"
         where = f"on {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}"
-        print(f"{answer}\n{where}; {wait} the wait for a busy processor", flush=True)
+        told = disturbed(notes.get("machine", {}).get("warnings", []))
+        print(f"{answer}\n{where}; {wait} the wait for a busy processor{told and f'; {told}'}", flush=True)
 
 
 def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:

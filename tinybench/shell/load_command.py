@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tinybench.benchmark import system_info
+from tinybench.conditions.notes import machine_notes
 from tinybench.serving.client import Address, Users, address_of, probe
 from tinybench.serving.open_files import allow_files
 from tinybench.shell.files import load_data
@@ -56,6 +57,7 @@ def load(
     rows = None if data is None else load_data(data, 1)[1]
     bodies = probe(address, rows, seed, timeout)
     allow_files(max(connections, users or 0) + FILES)
+    notes = machine_notes()  # before the load, which is no disturbance
     with stopping_on_term():
         if users is None:
             check_rate(rate, address, bodies, timeout)
@@ -64,7 +66,7 @@ def load(
             run = _closed(address, bodies, users, think, seconds, timeout)
     result, outcomes, problem = run
     asked = {"rate": rate, "process": process, "seed": seed} if users is None else {}
-    result.metadata |= {"url": address.url, **asked, "outcomes": dict(outcomes), "system": system_info()}
+    result.metadata |= {"url": address.url, **asked, "outcomes": dict(outcomes), "system": system_info(), **notes}
     if not result.ok.any():
         raise ValueError(f"none of {len(result.ok)} requests was answered: {failures(outcomes)}") from problem
     where, unsaved = _keep(result, save)

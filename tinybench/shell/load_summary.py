@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.conditions.notes import machine_warnings
 from tinybench.result import scale_unit
 from tinybench.table import Table
 from tinybench.traffic import objections
@@ -35,7 +36,7 @@ def summary(result: LoadResult, bound: float) -> dict[str, Any]:
     }
     found["latency"] = {f"p{q:g}": _percentile(result, q) for q in PERCENTILES}
     found["lateness"] = {f"p{q:g}": float(np.nanquantile(result.lateness, q / 100)) for q in PERCENTILES}
-    found["warnings"] = []
+    found["warnings"] = [f"before the run: {told}" for told in machine_warnings(result)]
     if closed:
         found["warnings"].append(
             "a closed loop: while a user waits nothing is sent, so a stall counts once for each user, whatever the "

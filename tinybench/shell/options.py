@@ -19,6 +19,7 @@ examples:
   tinybench gate --run v1.2 HEAD --call app.models:predict_once
   tinybench run a.onnx b.onnx --data digits.npz --out study
   tinybench study app.models:classifier --data digits.npz --out hardware
+  tinybench machine --roofs
   tinybench serve digits.onnx --port 8000 --workers 2 --max-wait 5ms
   tinybench load http://127.0.0.1:8000 --rate 200 --seconds 20 --bound 50ms
 

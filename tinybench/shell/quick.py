@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinybench.comparison import Comparison, compare
+from tinybench.conditions.notes import disturbed, machine_warnings
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
 from tinybench.optional import corrected
 from tinybench.result import BenchmarkResult, scale_unit
@@ -106,7 +107,8 @@ def _cautions(result: BenchmarkResult) -> str:
     ]
     if step := notes.get("clock_step"):
         words.append(f"the clock moves in steps of {step * 1e3:.3g} ms, {notes['loops']} calls a measurement")
-    return "".join(f"; {word}" for word in words)
+    words.append(disturbed(machine_warnings(result)))
+    return "".join(f"; {word}" for word in words if word)
 
 
 def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> Table:

@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tinybench.conditions.notes import machine_notes
 from tinybench.result import BenchmarkResult
 from tinybench.shell.targets import Target
 from tinybench.shell.worker import ProcessorWait
@@ -67,6 +68,7 @@ class Measured:
             "pairing": uuid.uuid4().hex,
             "order": "sessions in fresh processes",
             "mode": "hot",
+            **machine_notes(),
         }
         notes = {name: target.notes() for name, target in targets.items()}
         return {

@@ -78,7 +78,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
     if task["data"] is None:
         return find_function(spec), {}, lambda: True
     sys.path.insert(0, PACKAGE)  # the tool's own package, even where a package of this name is what is measured
-    from tinybench.latency import as_callable, describe_input
+    from tinybench.latency import as_callable, shape_notes
     from tinybench.rounds import same_content, untouched_copy
     from tinybench.shell.files import load_data, load_model
 
@@ -89,7 +89,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
         del sys.modules[name]
     x = load_data(Path(task["data"]), task["batch"])[0]
     model = load_model(spec, task["threads"]) if spec.endswith((".onnx", ".joblib")) else find_function(spec)()
-    return partial(as_callable(model), x), describe_input(x), partial(same_content, x, untouched_copy(x))
+    return partial(as_callable(model), x), shape_notes(x), partial(same_content, x, untouched_copy(x))
 
 
 def check_answer(answer: Any) -> None:

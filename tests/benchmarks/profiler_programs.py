@@ -1,0 +1,228 @@
+"""Programs of known shares, for the benchmark of profilers: ``python -m tests.benchmarks.profiler_programs NAME SECONDS``.
+
+Each is a round of pieces, which are timed on the way: their shares are the truth. It prints them as JSON. With a number
+of ms behind, the program looks at itself, and prints what it saw as well.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from itertools import chain, islice, permutations
+from typing import Any
+
+import numpy as np
+
+Piece = Callable[[], Any]
+rng = np.random.default_rng(0)
+
+
+class Point:
+    """Small methods."""
+
+    def __init__(self, x: float, y: float) -> None:
+        self.x, self.y = x, y
+
+    def moved(self, by: float) -> Point:
+        return Point(self.x + by, self.y - by)
+
+    def weight(self) -> float:
+        return square(self.x) + square(self.y)
+
+
+def square(x: float) -> float:
+    return x * x
+
+
+def digit(letter: str) -> int:
+    return ord(letter) - 48
+
+
+def small() -> list[Piece]:
+    """Functions of less than 1 µs, in pieces of half a millisecond between calls that release the interpreter's lock."""
+    packed = rng.bytes(1_000_000)
+
+    def moving() -> float:
+        return sum(Point(k, 1.0).moved(2.0).weight() for k in range(500))
+
+    def reading() -> int:
+        return sum(digit(letter) for letter in "0123456789" * 300)
+
+    def digesting() -> int:
+        return zlib.crc32(packed)
+
+    def counting() -> int:
+        total = 0
+        for k in range(4000):
+            total += square(k) > 7
+        return total
+
+    return [moving, digesting, reading, digesting, counting, digesting]
+
+
+def numpy() -> list[Piece]:
+    """Native code from 20 µs to 20 ms a call, much longer than the interval between two looks."""
+    a, b, v = rng.normal(size=(600, 600)), rng.normal(size=(600, 600)), rng.normal(size=100_000)
+
+    kept: dict[str, Any] = {}  # so that what is freed is freed in the piece
+
+    def multiplying() -> None:
+        kept["product"] = a @ b
+
+    def sorting() -> None:
+        kept["sorted"] = np.sort(v)
+
+    def elementwise() -> Any:
+        return np.tanh(np.exp(-(v[:20_000] ** 2))).sum()
+
+    def indexing() -> float:
+        return sum(float(v[k]) for k in range(2000))
+
+    return [multiplying, sorting, elementwise, indexing]
+
+
+def onnx() -> list[Piece]:
+    """A request: JSON to rows, a model of ONNX Runtime, and its answer as JSON."""
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    floats = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
+    weights = {"w1": (64, 512), "w2": (512, 512), "w3": (512, 10)}
+    nodes = [("MatMul", ["x", "w1"], "a"), ("Relu", ["a"], "b"), ("MatMul", ["b", "w2"], "c"), ("Relu", ["c"], "d")]
+    graph = helper.make_graph(
+        [helper.make_node(kind, inputs, [output]) for kind, inputs, output in [*nodes, ("MatMul", ["d", "w3"], "y")]],
+        "network",
+        [floats("x", shape=["n", 64])],
+        [floats("y", shape=["n", 10])],
+        [numpy_helper.from_array(rng.normal(size=s).astype(np.float32), name) for name, s in weights.items()],
+    )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    body = json.dumps({"inputs": rng.normal(size=(32, 64)).round(4).tolist()})
+    state: dict[str, Any] = {}
+
+    def parsing() -> None:
+        state["rows"] = json.loads(body)["inputs"]
+
+    def converting() -> None:
+        state["x"] = np.array(state["rows"], dtype=np.float32)
+
+    def inferring() -> None:
+        state["y"] = session.run(None, {"x": state["x"]})[0]
+
+    def answering() -> None:
+        state["answer"] = json.dumps({"outputs": [[round(v, 4) for v in row] for row in state["y"].tolist()]})
+
+    return [parsing, converting, inferring, answering]
+
+
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def depth(tree: Any) -> int:
+    return 1 + max(map(depth, tree), default=0)
+
+
+def nested(levels: int) -> list[Any]:
+    return [nested(levels - 1), nested(levels - 1)] if levels else []
+
+
+def down(n: int) -> int:
+    return 0 if n == 0 else 1 + down(n - 1)
+
+
+def recursion() -> list[Piece]:
+    """Functions that call themselves, wide and deep."""
+    tree = nested(8)
+
+    def branching() -> int:
+        return fibonacci(15)
+
+    def walking() -> int:
+        return depth(tree)
+
+    def sinking() -> int:
+        return sum(down(60) for _ in range(60))  # py-spy takes ms for a stack of hundreds, and stops the program for it
+
+    return [branching, walking, sinking]
+
+
+def numbers(n: int) -> Any:
+    for k in range(n):
+        yield k * 3 % 7
+
+
+def generators() -> list[Piece]:
+    """Generators and comprehensions, which are frames of their own in some versions of Python."""
+
+    def pulling() -> int:
+        return sum(islice(chain(numbers(3000), numbers(3000)), 5000))
+
+    def listing() -> int:
+        return len([k for k in [j + 1 for j in range(4000)] if k % 3])
+
+    def grouping() -> int:
+        return len({k % 50: {k} for k in range(5000)})
+
+    def ordering() -> int:
+        return len(sorted(permutations("abcdef", 5), key=lambda word: word[::-1]))
+
+    return [pulling, listing, grouping, ordering]
+
+
+def waiting() -> list[Piece]:
+    """Work between waits: shares of the time on the clock, not of a processor's."""
+
+    def sleeping() -> None:
+        time.sleep(0.003)
+
+    def working() -> int:
+        return sum(k * k for k in range(40_000))
+
+    def napping() -> None:
+        for _ in range(5):
+            time.sleep(0.0002)
+
+    return [sleeping, working, napping]
+
+
+PROGRAMS: dict[str, Callable[[], list[Piece]]] = {
+    made.__name__: made for made in (small, numpy, onnx, recursion, generators, waiting)
+}
+
+
+def take_turns(name: str, seconds: float, interval: float = 0.0) -> dict[str, Any]:
+    """Run a program for some seconds; return the time of each piece, and the samples if it looks at itself."""
+    from tinybench.bottleneck import Sampler
+    from tinybench.sampling.stacks import Ticks, ticking
+
+    pieces = PROGRAMS[name]()
+    spent = dict.fromkeys((piece.__name__ for piece in pieces), 0.0)
+    ticks = Ticks(interval or 1.0)
+    sampler = Sampler(ticks.clock)
+    with ticking(sampler.take, ticks) if interval else nullcontext():
+        before = time.perf_counter()
+        end = before + seconds
+        while before < end:
+            for piece in pieces:
+                piece()
+                now = time.perf_counter()
+                spent[piece.__name__] += now - before
+                before = now
+    stacks = [[name.split(" (")[0] for name in sample.stack] for sample in sampler.samples]
+    seen = [[stack, sample.seconds] for stack, sample in zip(stacks, sampler.samples, strict=True)]
+    return {"truth": spent, "seen": seen, "how": ticks.how}
+
+
+if __name__ == "__main__":
+    print(
+        json.dumps(take_turns(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]) / 1e3 if len(sys.argv) > 3 else 0.0))
+    )

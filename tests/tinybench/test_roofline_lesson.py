@@ -1,0 +1,74 @@
+"""What module 15's second half shows: networks, sentences and figures, from results that are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from tinybench import bottleneck
+from tinybench.bottleneck import usl
+from tinybench.course.lessons import roofline
+from tinybench.onnx import OnnxModel
+from tinybench.quantize import integer_operators
+from tinybench.result import BenchmarkResult
+from tinybench.roofline.roofs import Roofs
+from tinybench.scaling.measured import Scaling
+
+
+def made_up(contention: float, noise: float = 0.01) -> dict[int, BenchmarkResult]:
+    rng = np.random.default_rng(1)
+    return {
+        n: BenchmarkResult("seconds", (rng.normal(1, noise, 8) / usl(n, contention, 0.001)).tolist(), {}, unit="s")
+        for n in (1, 2, 4, 8)
+    }
+
+
+def test_both_networks_answer_alike_and_one_in_integers(tmp_path: Path) -> None:
+    files = roofline.write_networks(tmp_path, (12, 16, 3))
+    X = roofline.rows(12, 40)
+    exact, short = (OnnxModel(path).forward(X) for path in files.values())
+    assert exact.shape == short.shape == (40, 3)
+    assert np.corrcoef(exact.ravel(), short.ravel())[0, 1] > 0.99
+    assert sum(integer_operators(files["INT8"]).values()) == 2
+    assert not integer_operators(files["FP32"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"), [("exact", "VNNI"), ("saturating", "saturates"), ("unsupported", "no product")]
+)
+def test_the_sentence_on_int8_is_made_of_what_was_found(kind: str, says: str) -> None:
+    rates = {"float32": 50.0, "uint8 × int8": 150.0}
+    products = [
+        BenchmarkResult("rate", [rate] * 6, {"dtype": dtype, "ran_in": dtype}, unit="10⁹ operations/s")
+        for dtype, rate in rates.items()
+    ]
+    told = roofline.why_int8(Roofs(products, []), {"uint8 × int8": kind})
+    assert says in told
+    assert ("3 times the peak" in told) == (kind != "unsupported")
+
+
+def test_a_figure_of_scaling_tells_its_own_data() -> None:
+    measured = Scaling({"threads": made_up(0.05), "processes": made_up(0.3, noise=2e-3)}, ["a note"])
+    laws = roofline.fitted_laws(measured, vars(bottleneck))
+    shown = roofline.figure_of_scaling(measured, laws, usl)
+    assert shown["figure"].axes[0].get_ylim()[1] <= 1.3 * 8
+    plt.close(shown["figure"])
+    last = dict(zip(shown["data"]["way"], shown["data"]["speed-up"], strict=True))  # of each way with 8 workers
+    for way, contention in (("threads", 0.05), ("processes", 0.3)):
+        assert last[way] == pytest.approx(usl(8, contention, 0.001), rel=0.05)
+        assert f"{way} {last[way]:.2f} times" in shown["caption"]
+        assert laws[way].contention.low <= contention <= laws[way].contention.high
+    told = roofline.what_is_seen(measured, laws)
+    assert "a note" in told
+    assert "More than 8 workers were not measured" in told
+
+
+def test_work_to_be_shared_computes_and_two_libraries_are_told_of() -> None:
+    assert roofline.counting()() == sum(i * i for i in range(10_000))
+    assert roofline.multiplying(4)().tolist() == [[4.0] * 4] * 4
+    assert roofline.worker_counts()[0] == 1
+    told = roofline.told_of_two_libraries()
+    assert "Cure" in told or "no threads" in told

@@ -1,0 +1,379 @@
+# Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
+
+"""Where the time of an inference goes, and what a faster part would bring: profiles, what-if, rooflines, scaling."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinybench.causal.arms import Repeated, Row, Stage, WhatIf, gain_interval, in_rounds, prepare
+from tinybench.conditions.rules import Rule
+from tinybench.precision import PRODUCTS
+from tinybench.sampling.stacks import Profile, Ticks, ticking
+
+
+def granted_cores(cpu_max: str, cores: int) -> float:
+    """Return how many cores a control group may use.
+
+    Parameters
+    ----------
+    cpu_max
+        Text of its file ``cpu.max``: how many µs it may run, and in every how many. ``"50000 100000"`` is half a
+        core; ``"max 100000"``, or no text, is no limit.
+    cores
+        How many cores there are; a group never gets more.
+    """
+    quota, _, period = cpu_max.strip().partition(" ")
+    if quota in ("", "max"):
+        return float(cores)
+    return min(float(cores), int(quota) / int(period))
+
+
+def stolen_share(before: str, after: str) -> float:
+    """Return which share of the time between two looks the hypervisor gave to others, from 0 to 1.
+
+    Parameters
+    ----------
+    before, after
+        First lines of ``/proc/stat``: ``cpu`` and ticks spent in user, nice, system, idle, iowait, irq, softirq, steal,
+        guest and guest_nice, all since the machine started. The last two are contained in user and nice.
+    """
+    spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9], strict=True)]
+    return spent[7] / sum(spent) if sum(spent) else 0.0
+
+
+class Finding(NamedTuple):
+    """One thing looked at: ``"ok"``, ``"warn"`` or ``"unknown"``, what was seen, why it matters, what to type."""
+
+    name: str
+    level: str
+    seen: str
+    why: str = ""
+    do: str = ""
+
+
+def judge(rules: Iterable[Rule], facts: Mapping[str, Any]) -> list[Finding]:
+    """Return a finding for each rule: warnings, then what is unknown, then the rest, each in the order of the rules.
+
+    A rule has ``name``, ``fact`` (the key of what it looks at), ``fine(value)``, ``show(value)`` (what was seen, as
+    text), ``why`` and ``do``. Where the fact is missing or None the level is ``"unknown"`` and what was seen ``"not
+    known here"``. Only a warning says why, and what to do.
+    """
+    findings = []
+    for rule in rules:
+        value = facts.get(rule.fact)
+        if value is None:
+            findings.append(Finding(rule.name, "unknown", "not known here"))
+        elif rule.fine(value):
+            findings.append(Finding(rule.name, "ok", rule.show(value)))
+        else:
+            findings.append(Finding(rule.name, "warn", rule.show(value), rule.why, rule.do))
+    return sorted(findings, key=lambda finding: ("warn", "unknown", "ok").index(finding.level))
+
+
+def stack_of(frame: Any) -> tuple[str, ...]:
+    """Return the names of the functions that a frame is called through, the outermost first, itself last.
+
+    A name is ``function (file.py)``: ``frame.f_code.co_qualname``, and ``frame.f_code.co_filename`` without its folder.
+    """
+    names = []
+    while frame is not None:
+        names.append(f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)})")
+        frame = frame.f_back
+    return tuple(reversed(names))
+
+
+class Sample(NamedTuple):
+    """From `start` on, for so many `seconds`, this stack was on: s on the sampler's clock."""
+
+    start: float
+    stack: tuple[str, ...]
+    seconds: float
+
+
+class Sampler:
+    """Notes what runs whenever it is asked to."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock = clock
+        self.samples: list[Sample] = []
+        self.last = clock()
+
+    def take(self, frame: Any) -> None:
+        """Add a sample: the stack of `frame` stands for the time since the last sample, or since the sampler began."""
+        now = self.clock()
+        self.samples.append(Sample(self.last, stack_of(frame), now - self.last))
+        self.last = now
+
+
+def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return the share of the time that each function itself was on (it is last in the stack), the largest first."""
+    times: dict[str, float] = {}
+    for sample in samples:
+        times[sample.stack[-1]] = times.get(sample.stack[-1], 0.0) + sample.seconds
+    total = sum(times.values())
+    return {name: spent / total for name, spent in sorted(times.items(), key=lambda item: -item[1])}
+
+
+def total_shares(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return the share of the time that each function, or what it called, was on; one that calls itself counts once."""
+    times: dict[str, float] = {}
+    for sample in samples:
+        for name in set(sample.stack):
+            times[name] = times.get(name, 0.0) + sample.seconds
+    total = sum(sample.seconds for sample in samples)
+    return {name: spent / total for name, spent in sorted(times.items(), key=lambda item: -item[1])}
+
+
+def profile(call: Callable[[], Any], seconds: float = 2.0, interval: float = 0.01) -> Profile:
+    """Call a function for some seconds, and sample what runs in this thread: by a signal if it is the main one.
+
+    The sampler's clock counts whole intervals: see `Ticks`.
+    """
+    ticks = Ticks(interval)
+    sampler = Sampler(ticks.clock)
+    with ticking(sampler.take, ticks):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            call()
+    return Profile(sampler.samples, ticks.how)
+
+
+def repeat_counts(speedup: float) -> tuple[int, int]:
+    """Return how often all others run and how often the stage itself, so that it is `speedup` times as fast as they.
+
+    1.25 is (5, 4): five times each, the stage but four times. The closest such ratio in lowest terms with a second
+    number of at most 10. ValueError unless `speedup` is finite and at least 1.1: less is too little to see.
+    """
+    if not 1.1 <= speedup < math.inf:
+        raise ValueError(f"speedup is {speedup}; 2 is twice as fast, and it must be at least 1.1")
+    return Fraction(speedup).limit_denominator(10).as_integer_ratio()
+
+
+def slowed_stages(
+    stages: Mapping[str, Stage], times: int, spared: str | None = None, less: int = 0
+) -> dict[str, Stage]:
+    """Return the stages, each of which now runs so many `times` whenever it is called; the `spared` one `less` times.
+
+    `Repeated(stage, times)` is such a stage.
+    """
+    return {name: Repeated(stage, less if name == spared else times) for name, stage in stages.items()}
+
+
+def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequence[float], times: int) -> float:
+    """Return which share of the time of a run would be saved.
+
+    Parameters
+    ----------
+    plain
+        Seconds of runs as they are.
+    slowed
+        Where everything takes `times` as long; in the same rounds as `spared`.
+    spared
+        Where everything but the stage does.
+    """
+    saved = np.median(np.subtract(slowed, spared)) / times
+    return float(saved / np.median(plain))
+
+
+def slowing_error(plain: Sequence[float], slowed: Sequence[float], times: int) -> float:
+    """Return by which share the slowed runs take longer (or, below 0, shorter) than `times` the plain ones."""
+    return float(np.median(slowed) / (times * np.median(plain)) - 1)
+
+
+def what_if(
+    run: Callable[[Mapping[str, Stage]], Any],
+    stages: Mapping[str, Stage],
+    name: str,
+    speedups: Sequence[float] = (1.25, 2, 5),
+    *,
+    once: Collection[str] = (),
+    beside: Mapping[str, Mapping[str, Stage]] | None = None,
+    rounds: int = 6,
+    max_seconds: float = 60.0,
+    method: str | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> WhatIf:
+    """Return what a stage made faster would bring end to end, before anybody makes it faster.
+
+    In a chain, all stages run p times per call and the stage in question q times, so that it is p / q times faster than
+    they are. Where stages run in several threads or processes, a stand-in takes its place: work of the same kind, first
+    as long as the stage, then shorter, with the stage's recorded answers. Either way all else must take as long
+    as before (or p times), or there is no answer.
+
+    Parameters
+    ----------
+    run
+        Sends all items through the stages that it is given; 25 items or more.
+    stages
+        What is called, by name. They are called again and again; they shall not change what they are given.
+    name
+        The stage that shall be faster.
+    speedups
+        How many times faster, each above 1.
+    once
+        Names of stages that must not be called twice on the same input; a delay is what slows those.
+    beside
+        Other sets of stages to run in the same rounds, such as one with a stage that really is faster; see `saved`.
+    rounds
+        How many at least.
+    max_seconds
+        When to stop although the answers are not known to 1.5 points yet.
+    method
+        ``"repeats"`` where you want those in any case.
+    clock
+        What tells s.
+
+    Returns
+    -------
+    WhatIf
+        For each speed-up the gain with its interval, or why nobody can tell, and what the stage's share promises.
+
+    Raises
+    ------
+    StageError
+        A stage ends its thread or process; it is named.
+    """
+    plan, counts = prepare(run, stages, name, once, clock), {speedup: repeat_counts(speedup) for speedup in speedups}
+    stood = plan.stand_in if method != "repeats" else None
+    arms = {"plain": slowed_stages(plan.stages, 1), **(beside or {})}
+    trios = {}
+    for speedup, (p, q) in counts.items():
+        if stood:
+            trios[speedup] = "plain", "stand-in", f"stand-in {speedup:g}×", 1
+            arms["stand-in"] = {**plan.stages, name: stood}
+            arms[trios[speedup][2]] = {**plan.stages, name: stood.faster(speedup)}
+        else:
+            trios[speedup] = "plain", f"all {p} times", f"all {p} times, {name} {q}", p
+            arms[trios[speedup][1]] = slowed_stages(plan.stages, p)
+            arms[trios[speedup][2]] = slowed_stages(plan.stages, p, name, q)
+
+    def found(seconds: Mapping[str, Sequence[float]], resamples: int = 400) -> WhatIf:
+        rows, share = [], plan.trial.share(name, float(np.median(seconds["plain"])))
+        for speedup, (*names, p) in trios.items():
+            plain, slowed, spared = (seconds[each] for each in names)
+            low, high = gain_interval(virtual_gain, plain, slowed, spared, p, resamples)
+            gain, error = virtual_gain(plain, slowed, spared, p), slowing_error(plain, slowed, p)
+            rows.append(Row(speedup, gain, low, high, share * (1 - 1 / speedup), error))
+        return WhatIf(name, tuple(rows), plan.trial, "stand-in" if stood else "repeats", seconds, plan.metadata)
+
+    def enough(seconds: Mapping[str, Sequence[float]]) -> bool:
+        return found(seconds, 100).narrow(beside or ())
+
+    return found(in_rounds(run, arms, rounds, max_seconds=max_seconds, enough=enough, clock=clock))
+
+
+class Work(NamedTuple):
+    """Operations on floats or integers, and the bytes that are read and written at least."""
+
+    flop: float
+    bytes: float
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.flop / self.bytes
+
+
+def gemm_work(m: int, k: int, n: int, a_bytes: int = 4, b_bytes: int = 4, c_bytes: int = 4) -> Work:
+    """Return what the product of an (m, k) with a (k, n) matrix takes; a multiplication and an addition count as two.
+
+    Each number of the three matrices is moved once. One number is `a_bytes` long in the first matrix, `b_bytes` in the
+    second, `c_bytes` in the result.
+    """
+    return Work(2.0 * m * k * n, float(m * k * a_bytes + k * n * b_bytes + m * n * c_bytes))
+
+
+def attainable(intensity: float, peak: float, bandwidth: float) -> float:
+    """Return the most operations/s at an intensity (operations/byte), peak (operations/s), bandwidth (bytes/s)."""
+    return min(peak, intensity * bandwidth)
+
+
+def wall(work: Work, seconds: float, peak: float, bandwidth: float, near: float = 0.3) -> str:
+    """Return what an operator stands at: ``"compute"``, ``"memory"``, or ``"overhead"`` if it is far below the roof.
+
+    Far below is less than `near` of what is attainable at its intensity. At the ridge, the wall is ``"compute"``.
+    """
+    if work.flop / seconds < near * attainable(work.intensity, peak, bandwidth):
+        return "overhead"
+    return "compute" if work.intensity * bandwidth >= peak else "memory"
+
+
+def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
+    """Return how many times faster n workers are than one, by n; ValueError if the time of one is missing."""
+    if 1 not in seconds:
+        raise ValueError(f"seconds has {', '.join(map(str, seconds))} workers; a speed-up needs the time of 1, too")
+    return {n: seconds[1] / took for n, took in seconds.items()}
+
+
+def efficiency(seconds: Mapping[int, float]) -> dict[int, float]:
+    """Return the speed-up for each worker, by n: 1 where n workers are n times as fast."""
+    return {n: gain / n for n, gain in speedup(seconds).items()}
+
+
+def amdahl(n: float, serial: float) -> float:
+    """Return the speed-up with n workers of a fixed task, of which the share `serial` runs on one."""
+    return 1 / (serial + (1 - serial) / n)
+
+
+def gustafson(n: float, serial: float) -> float:
+    """Return the speed-up where the task grows with n, and `serial` is the share of n's time that runs on one."""
+    return n - serial * (n - 1)
+
+
+def usl(n: float, contention: float, crosstalk: float) -> float:
+    """Return the speed-up by the Universal Scalability Law."""
+    return n / (1 + contention * (n - 1) + crosstalk * n * (n - 1))
+
+
+def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
+    """Return contention and crosstalk, neither below 0, that fit measured speed-ups best.
+
+    n / speed-up − 1 is linear in both: least squares of that. ValueError unless two numbers of workers are above 1.
+    """
+    from scipy.optimize import nnls
+
+    if sum(n > 1 for n in speedups) < 2:
+        raise ValueError(f"there are {len(speedups)} numbers of workers; two unknowns take two of them above 1")
+    n = np.array([float(workers) for workers in speedups])
+    lost = n / np.array(list(speedups.values())) - 1
+    contention, crosstalk = nnls(np.stack([n - 1, n * (n - 1)], axis=1), lost)[0]
+    return float(contention), float(crosstalk)
+
+
+def best_workers(contention: float, crosstalk: float) -> float:
+    """Return at how many workers the law's speed-up is largest: 1 or more, no whole number, perhaps infinite."""
+    if contention >= 1:
+        return 1.0
+    return max(1.0, math.sqrt((1 - contention) / crosstalk)) if crosstalk else math.inf
+
+
+def types_that_ran(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the share of each type in the time of products of matrices, the largest first; empty without products.
+
+    Parameters
+    ----------
+    events
+        Of ONNX Runtime. A node that ran has ``"cat": "Node"``, a name that ends in ``_kernel_time``, its microseconds
+        in ``"dur"``, and in ``"args"`` its ``op_name`` and ``input_type_shape``: for each input a type with its shape,
+        such as ``{"float": [32, 64]}``. The keys of `PRODUCTS` are the products; its values are types, or None where
+        that of the first input counts.
+    """
+    times: dict[str, float] = {}
+    for event in events:
+        if (
+            event.get("cat") == "Node"
+            and event["name"].endswith("_kernel_time")
+            and event["args"]["op_name"] in PRODUCTS
+        ):
+            kind = PRODUCTS[event["args"]["op_name"]] or next(iter(event["args"]["input_type_shape"][0]))
+            times[kind] = times.get(kind, 0.0) + event["dur"]
+    total = sum(times.values())
+    return {kind: spent / total for kind, spent in sorted(times.items(), key=lambda item: -item[1])}

@@ -1,0 +1,1 @@
+"""What a machine is like to measure on: facts, rules, and the notes that every result carries."""

@@ -1,0 +1,215 @@
+"""Module 15: a request in five stages, made-up machines, calls of known shares, and what a profile says of them."""
+
+from __future__ import annotations
+
+import cProfile
+import json
+import math
+import pstats
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Stages = Mapping[str, Callable[..., Any]]
+
+
+class Request(NamedTuple):
+    """What comes in, the stages that make an answer of it, and another way to compute the model's."""
+
+    body: str
+    stages: dict[str, Callable[..., Any]]
+    by_hand: Callable[[np.ndarray], np.ndarray]
+
+    def with_stage(self, name: str, stage: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+        """Return the stages with one replaced."""
+        return {**self.stages, name: stage}
+
+
+def make_request() -> Request:
+    """Return a request for one digit of 28 × 28 pixels, to a small network of scikit-learn behind a scaler."""
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    from tinybench.course import cached_fit, case_study
+
+    case = case_study("narrow")
+    scaler = StandardScaler().fit(case.X_train)
+    model = cached_fit(MLPClassifier((64,), max_iter=10, random_state=0), scaler.transform(case.X_train), case.y_train)
+    (w1, w2), (b1, b2) = model.coefs_, model.intercepts_
+
+    def by_hand(x: np.ndarray) -> np.ndarray:
+        scores = np.maximum(x @ w1 + b1, 0) @ w2 + b2
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    stages = {
+        "parse": json.loads,
+        "array": lambda body: np.array(body["inputs"], dtype=np.float32),
+        "scale": scaler.transform,
+        "model": model.predict_proba,
+        "answer": lambda found: json.dumps({"probabilities": found.tolist()}),
+    }
+    return Request(json.dumps({"inputs": case.X[:1].tolist()}), stages, by_hand)
+
+
+def answered(stages: Stages, body: Any) -> Any:
+    """Return what comes out when each stage takes what the one before it gave."""
+    for stage in stages.values():
+        body = stage(body)
+    return body
+
+
+def by_stage(stages: Stages, body: Any, rounds: int = 300) -> dict[str, float]:
+    """Return the median seconds of each stage, over some rounds through all of them."""
+    times: dict[str, list[float]] = {name: [] for name in stages}
+    for _ in range(rounds):
+        x = body
+        for name, stage in stages.items():
+            start = time.perf_counter()
+            x = stage(x)
+            times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(seconds)) for name, seconds in times.items()}
+
+
+class Compared(NamedTuple):
+    """Median seconds by stage with either model."""
+
+    before: dict[str, float]
+    after: dict[str, float]
+
+    @property
+    def model(self) -> float:
+        """How many times as fast the model has become."""
+        return self.before["model"] / self.after["model"]
+
+    @property
+    def answer(self) -> float:
+        """How many times as fast the whole answer has become."""
+        return sum(self.before.values()) / sum(self.after.values())
+
+
+def both_models(request: Request, turns: int = 5) -> Compared:
+    """Return the time of each stage with either model, in turns, so that what disturbs one disturbs the other."""
+    ways = request.stages, request.with_stage("model", request.by_hand)
+    seen = [[by_stage(way, request.body, 60) for way in ways] for _ in range(turns + 1)][1:]  # the first one warms up
+    before, after = ({name: float(np.median([turn[k][name] for turn in seen])) for name in ways[k]} for k in (0, 1))
+    return Compared(before, after)
+
+
+# ---- profiles
+class Clock:
+    """A clock that stands still until somebody moves `now`."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def frames(*functions: str) -> Any:
+    """Return a made-up frame, called through others: ``"folder/file.py:function"``, the outermost first."""
+    frame = None
+    for each in functions:
+        file, _, name = each.rpartition(":")
+        code = SimpleNamespace(co_qualname=name, co_name=name.rpartition(".")[2], co_filename=file)
+        frame = SimpleNamespace(f_code=code, f_back=frame)
+    return frame
+
+
+def tiny(x: int) -> int:
+    return x + 1
+
+
+def many_small_calls() -> None:
+    x = 0
+    for _ in range(6000):
+        x = tiny(x)
+
+
+def plain_loop() -> None:
+    x = 0
+    for _ in range(12_000):
+        x = (x + 1) % 7
+
+
+MATRIX = np.ones((128, 128), np.float32)
+
+
+def in_numpy() -> None:
+    for _ in range(8):
+        MATRIX @ MATRIX
+
+
+MIXTURE = (many_small_calls, plain_loop, in_numpy)
+
+
+def mixture() -> None:
+    """Call each of three functions once."""
+    for function in MIXTURE:
+        function()
+
+
+def by_clock(seconds: float = 1.0) -> dict[str, float]:
+    """Return the share of each of the three functions, by a clock around each call."""
+    spent = {function.__name__: 0.0 for function in MIXTURE}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for function in MIXTURE:
+            start = time.perf_counter()
+            function()
+            spent[function.__name__] += time.perf_counter() - start
+    return _shares(spent)
+
+
+def by_cprofile(seconds: float = 1.0) -> tuple[dict[str, float], float]:
+    """Return what cProfile says of the three, and how many times as long all of it takes with it."""
+    profiler, plain, traced = cProfile.Profile(), list[float](), list[float]()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        mixture()
+        middle = time.perf_counter()
+        profiler.enable()
+        mixture()
+        profiler.disable()
+        plain.append(middle - start)
+        traced.append(time.perf_counter() - middle)
+    found = pstats.Stats(profiler).stats  # type: ignore[attr-defined]
+    total = {name: row[3] for (_, _, name), row in found.items()}
+    return _shares({function.__name__: total[function.__name__] for function in MIXTURE}), float(
+        np.median(traced) / np.median(plain)
+    )
+
+
+def of_mixture(total: Mapping[str, float]) -> dict[str, float]:
+    """Return the shares of the three functions of each other's sum, from those of all functions."""
+    names = (function.__name__ for function in MIXTURE)
+    return _shares({name: total.get(f"{name} ({Path(__file__).name})", 0.0) for name in names})
+
+
+def _shares(spent: Mapping[str, float]) -> dict[str, float]:
+    total = sum(spent.values()) or math.nan
+    return {name: each / total for name, each in spent.items()}
+
+
+# ---- what if
+class Waiting:
+    """A stage that waits for so many seconds, as for another machine, and hands its item on."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __call__(self, item: Any) -> Any:
+        time.sleep(self.seconds)
+        return item
+
+
+def with_cache(stages: Stages, name: str) -> dict[str, Any]:
+    """Return the stages, one of which keeps its last answer."""
+    return {**stages, name: lru_cache(maxsize=1)(stages[name])}

@@ -1,0 +1,1 @@
+"""More workers: measured, and the laws fitted to them."""

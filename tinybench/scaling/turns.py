@@ -1,0 +1,63 @@
+"""A worker's turn: the cores it stays on, and the calls it makes in a window; it imports little, for new processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psutil
+
+
+def calls_in(
+    call: Callable[[], Any], start: float, end: float, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Wait until `start`, call until `end`, and return how many calls were done; the last one counts by its share."""
+    while (now := clock()) < start:
+        time.sleep(max(0.0, min(start - now, 1e-3)))
+    calls = 0
+    while True:
+        call()
+        before, now = now, clock()
+        if now >= end:
+            return calls + (end - before) / (now - before) if before < end else float(calls)
+        calls += 1
+
+
+def can_pin() -> bool:
+    """Return whether this system lets a program choose its cores: Linux and Windows do, macOS does not."""
+    return hasattr(psutil.Process(), "cpu_affinity")
+
+
+def own_cores() -> list[int]:
+    """Return the numbers of the cores that this process may use, as far as the system tells."""
+    return list(psutil.Process().cpu_affinity()) if can_pin() else list(range(os.cpu_count() or 1))
+
+
+@contextmanager
+def pinned(cores: Collection[int] | None) -> Iterator[None]:
+    """Keep all threads of this process, and those that they start, on some cores; None leaves them alone."""
+    if cores is None:
+        yield
+        return
+    process = psutil.Process()
+    if not hasattr(os, "sched_setaffinity"):
+        before = process.cpu_affinity()
+        process.cpu_affinity(list(cores))
+        try:
+            yield
+        finally:
+            process.cpu_affinity(before)
+        return
+    each = {thread.id: os.sched_getaffinity(thread.id) for thread in process.threads()}  # on Linux they differ
+    try:
+        for thread in each:
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.sched_setaffinity(thread, cores)
+        yield
+    finally:
+        for thread, cores in each.items():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, cores)

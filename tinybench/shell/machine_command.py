@@ -1,0 +1,54 @@
+"""`tinybench machine`: is this machine fit to measure on, and with --roofs what it can do at most."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinybench.shell.options import FILE, Command, with_options
+
+LOOKING = [
+    click.option("--json", "as_json", is_flag=True, help="everything, for programs"),
+    click.option("--roofs", is_flag=True, help="measure the roofs, too: operations/s by type, bytes/s by working set"),
+    click.option("--threads", type=click.IntRange(min=1), default=1, help="with --roofs: how many work"),
+    click.option("--seconds", type=click.FloatRange(min=0.5), default=6.0, help="with --roofs: how long they work"),
+    click.option("--figure", type=FILE, metavar="FILE", help="with --roofs: draw them, .svg or .png"),
+]
+
+
+@click.command(cls=Command)
+@with_options(LOOKING)
+def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Path | None) -> int:
+    """Is this machine fit to measure on.
+
+    What limits and disturbs it: cores, quotas, threads, load, clock rate, heat, battery, memory, clocks. Each warning
+    says why it matters for a measurement, and what to type. Looks for half a second; exit code 0 with warnings, too.
+    """
+    if figure and not roofs:
+        raise click.UsageError("--figure: only with --roofs")
+    try:
+        from tinybench.machine import machine_check
+    except ImportError as missing:  # in a student's package that has not come so far
+        raise ValueError(f"tinybench machine uses what module 15 builds, and {missing}") from None
+    checked = machine_check()
+    found: dict[str, Any] = {"verdict": checked.verdict, "findings": [each._asdict() for each in checked.findings]}
+    if not as_json:
+        print(checked)
+    if roofs:
+        from tinybench.roofline.roofs import measure_roofs
+
+        measured = measure_roofs(threads=threads, seconds=seconds)
+        found["roofs"] = [result.to_dict() for result in [*measured.products, *measured.bandwidths]]
+        found["notes"] = list(measured.notes)
+        if not as_json:
+            print(f"\n{measured}")
+        if figure:
+            from tinybench.roofline.pictures import roof_picture
+
+            roof_picture(measured).save(figure)
+    if as_json:
+        print(json.dumps(found))
+    return 0

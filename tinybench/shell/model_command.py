@@ -1,0 +1,44 @@
+"""`tinybench profile MODEL.onnx`: what its operators do, and at which wall of this machine each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tinybench.shell.options import FILE, THREADS, Command
+
+
+@click.command(cls=Command, name="profile")
+@click.argument("model", type=FILE, metavar="MODEL.onnx")
+@click.option("--batch", type=click.IntRange(min=1), default=1, help="rows per call, of random numbers")
+@THREADS
+@click.option("--seconds", type=click.FloatRange(min=0.5), default=4.0, help="how long to measure the machine's roofs")
+@click.option("--figure", type=FILE, metavar="FILE", help="draw the operators under the roofs, .svg or .png")
+def profile_model(model: Path, batch: int, threads: int, seconds: float, figure: Path | None) -> int:
+    """Where the time of an ONNX model goes.
+
+    Measures what this machine computes and moves at most, counts operations and bytes of every operator as it ran, and
+    says whether it stands at the wall of computing, of memory, or of neither.
+    """
+    from tinybench.onnx import OnnxModel
+    from tinybench.roofline.batches import model_input, roofs_for
+    from tinybench.roofline.operator_work import place_operators
+
+    loaded = OnnxModel(model, threads)
+    feeds = model_input(loaded, batch)
+    roofs = roofs_for(loaded, feeds, seconds)
+    placed = place_operators(loaded, feeds, roofs)
+    print(placed)
+    if figure:
+        from tinybench.roofline.pictures import roof_picture
+
+        roof_picture(roofs, {loaded.name: placed}).save(figure)
+    return 0
+
+
+def run_for(model: str, arguments: Sequence[str]) -> int:
+    """Run the command with these arguments behind the model, and return its exit code."""
+    with profile_model.make_context("tinybench profile", [model, *arguments]) as context:
+        return int(profile_model.invoke(context))

@@ -1,0 +1,174 @@
+"""`tinybench profile`: run a script, and tell where its time went."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from tinybench.conditions.notes import machine_notes
+from tinybench.sampling.flames import save_flame, save_perfetto, save_speedscope
+from tinybench.sampling.stacks import Profile, collapsed
+from tinybench.shell.model_command import run_for
+from tinybench.shell.options import FILE, Command, some_time, with_options
+
+CHILD = Path(__file__).with_name("profiled.py")
+Saver = Callable[[Profile, Path], Any]
+FOLDER: dict[str, Saver] = {
+    "flame.html": save_flame,
+    "speedscope.json": save_speedscope,
+    "perfetto.json": save_perfetto,
+    "collapsed.txt": lambda profile, file: file.write_text(collapsed(profile.samples), encoding="utf-8"),
+    "shares.csv": lambda profile, file: file.write_text(profile.shares.csv() + "\n", encoding="utf-8"),
+}
+PROFILING = [
+    click.option("-m", "--module", is_flag=True, help="SCRIPT is the name of a module, as for python -m"),
+    click.option("--interval", type=some_time, default="10ms", metavar="TIME", help="between two looks, on average"),
+    click.option("--out", type=FILE, metavar="FOLDER", help="write all of these, and the table as CSV"),
+    click.option("--flame", type=FILE, metavar="FILE", help="flame graph, .html with its table, or .svg"),
+    click.option("--speedscope", type=FILE, metavar="FILE", help="for https://www.speedscope.app"),
+    click.option("--perfetto", type=FILE, metavar="FILE", help="for https://ui.perfetto.dev"),
+]
+
+
+class Look(NamedTuple):
+    """From `start` on, for so many `seconds`, this stack was on."""
+
+    start: float
+    stack: tuple[str, ...]
+    seconds: float
+
+
+@dataclass
+class Run:
+    """What the process of the script wrote down, and how it ended."""
+
+    code: int
+    looks: list[Look] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> str:
+        """How the script ended, if not as one hopes."""
+        if "ended" in self.about and self.code >= 0:
+            return str(self.about["ended"])
+        if self.code < 0:
+            with contextlib.suppress(ValueError):
+                return f"the script was killed by {signal.Signals(-self.code).name}"
+            return f"the script was killed by signal {-self.code}"
+        return f"the script ended its process at once, with exit code {self.code} (os._exit, or a crash)"
+
+    def notes(self) -> Iterator[str]:
+        """Yield what should be known about the profile."""
+        if self.ended:
+            yield f"{self.ended}; the profile is of what ran until then"
+        if forks := self.about.get("forks"):
+            yield f"the script forked {forks} {'processes' if forks > 1 else 'process'}, not looked at"
+        if self.about.get("threads"):
+            yield "the script had other threads; only its main thread was looked at"
+
+
+@click.command(
+    cls=Command, name="profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+@with_options(PROFILING)
+def profile(
+    script: str, arguments: Sequence[str], module: bool, interval: float, out: Path | None, **files: Path | None
+) -> int:
+    """Where the time of a Python script goes.
+
+    Runs it as `python SCRIPT ARGS…` would, and looks now and then at what its main thread does, waiting included. The
+    table goes to the error stream, so that the script's own output stays as it is; its exit code is this command's.
+
+    An ONNX model in place of the script: `tinybench profile model.onnx --help`.
+    """
+    if not module and script.endswith(".onnx"):
+        if given := [name for name, file in {"out": out, **files}.items() if file is not None]:
+            raise click.UsageError(f"--{given[0]}: only for a script; a model takes --figure, behind its name")
+        return run_for(script, arguments)
+    if not module and not Path(script).exists():
+        raise FileNotFoundError(f"{script}: no such file; a module takes -m: tinybench profile -m {script}")
+    wanted = _wanted(out, files)
+    state = machine_notes().get("machine", {})
+    run = look_at([script, *arguments], module, interval)
+    seen = Profile(run.looks, run.about.get("how", f"one look every {interval * 1e3:g} ms, until it ended"))
+    if run.looks:
+        print(seen, file=sys.stderr)
+    else:
+        ran = f"{run.about.get('seconds', 0) * 1e3:.2g} ms of the script"
+        print(f"tinybench: nothing was seen in {ran}: give a smaller --interval, or more to do", file=sys.stderr)
+    for note in [*run.notes(), *(f"this machine: {warning}" for warning in state.get("warnings", []))]:
+        print(f"tinybench: {note}", file=sys.stderr)
+    for file, save in wanted.items():
+        save(seen, file)
+        print(f"tinybench: wrote {file}", file=sys.stderr)
+    return run.code if run.code >= 0 else 128 - run.code
+
+
+def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver]:
+    """Return what is to be written where; refuse before the script runs what cannot be."""
+    savers: dict[str, Saver] = {"flame": save_flame, "speedscope": save_speedscope, "perfetto": save_perfetto}
+    wanted = {file: savers[name] for name, file in files.items() if file is not None}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        wanted |= {out / name: save for name, save in FOLDER.items()}
+    for file in wanted:
+        if not file.parent.is_dir():
+            raise FileNotFoundError(f"{file}: there is no folder {file.parent}")
+    return wanted
+
+
+def look_at(words: Sequence[str], module: bool, interval: float) -> Run:
+    """Run a script in a process of its own, and return what was seen."""
+    handle, name = tempfile.mkstemp(prefix="tinybench-profile-", suffix=".jsonl")
+    os.close(handle)
+    file = Path(name)
+    command = [sys.executable, str(CHILD), name, str(interval), "module" if module else "script", *words]
+    try:
+        with subprocess.Popen(command) as process, _passing_signals(process):
+            code = process.wait()
+        return read(file, code)
+    finally:
+        file.unlink()
+
+
+@contextlib.contextmanager
+def _passing_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
+    """Leave Ctrl-C to the script, which gets it from the terminal, and hand SIGTERM on to it."""
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def read(file: Path, code: int) -> Run:
+    """Return what a process wrote, up to a line that it may not have finished."""
+    run, stacks = Run(code), list[tuple[str, ...]]()
+    for text in file.read_text(encoding="utf-8").splitlines(keepends=True):
+        if not text.endswith("\n"):
+            break
+        line = json.loads(text)
+        if isinstance(line, list):
+            run.looks.append(Look(line[0], stacks[line[2]], line[1]))
+        elif "stack" in line:
+            stacks.append(tuple(line["stack"]))
+        else:
+            run.about |= line
+    return run
