@@ -207,13 +207,3 @@ def draw(family: str, seed: int) -> Pipeline:
             workers = rng.randint(2, 3)
             run, how = (lambda s: pool_of_threads(s, workers)), f"{workers} threads"
     return Pipeline(family, how, run, found, rng.choice(list(found)))
-
-
-def seconds_of(stage: Stage, calls: int = 5) -> float:
-    """Return the median seconds of a call."""
-    times = []
-    for _ in range(calls):
-        start = time.perf_counter()
-        stage(1)
-        times.append(time.perf_counter() - start)
-    return median(times)

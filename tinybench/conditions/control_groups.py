@@ -6,20 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from tinybench.conditions.reading import read_text
+
 MOUNTS = {2: ("sys/fs/cgroup", "sys/fs/cgroup/unified"), 1: ("sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct")}
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 16).strip()
-    except (OSError, ValueError):
-        return ""
 
 
 def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
     """Yield version and folder of each group that this process is in, from the outermost that can be seen inwards."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         version = 2 if number == "0" and not controllers else 1
@@ -39,7 +33,7 @@ def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
 def _mounts(root: Path, version: int) -> list[tuple[Path, str]]:
     """Return where the groups of a version are mounted, and which group of all is the root there."""
     found = []
-    for line in _text(root / "proc/self/mountinfo").splitlines():
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
         before, dash, after = line.partition(" - ")
         words, kind = before.split(), after.split()
         if not dash or len(words) < 5 or len(kind) < 3:
@@ -58,9 +52,9 @@ def tightest_quota(root: Path) -> str | None:
     limits: list[tuple[int, int]] = []
     for version, folder in own_groups(root):
         if version == 2:
-            said = _text(folder / "cpu.max")
+            said = read_text(folder / "cpu.max")
         else:
-            said = " ".join(filter(None, (_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))))
+            said = " ".join(filter(None, (read_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))))
         if found := re.fullmatch(r"(\d{1,15}) (\d{1,15})", said):
             if int(found[2]) == 0:
                 return None
@@ -81,7 +75,9 @@ def times_stopped(root: Path) -> tuple[int, int] | None:
     counts, groups = [], 0
     for _, folder in own_groups(root):
         groups += 1
-        found = dict(re.findall(r"^(nr_periods|nr_throttled) (\d{1,18})$", _text(folder / "cpu.stat"), re.MULTILINE))
+        found = dict(
+            re.findall(r"^(nr_periods|nr_throttled) (\d{1,18})$", read_text(folder / "cpu.stat"), re.MULTILINE)
+        )
         if len(found) == 2:
             counts.append((int(found["nr_periods"]), int(found["nr_throttled"])))
     if not counts:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinybench.benchmark import turbo
 from tinybench.conditions.control_groups import tightest_quota, times_stopped
+from tinybench.conditions.reading import read_text
 from tinybench.conditions.this_machine import Here, facts_by_asking, here
 
 CPU = "sys/devices/system/cpu"
@@ -18,15 +19,6 @@ CONTAINERS = {"docker": "docker", "kubepods": "kubernetes", "libpod": "podman", 
 AUTONOMOUS = {"intel_pstate", "amd-pstate-epp"}
 WINDOW = 0.5  # s between two looks, where nobody has looked before
 SHORTEST = 0.2  # s between two looks, below which ticks of 10 ms tell nothing
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a small file, or nothing where there is none that can be read."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20).strip()
-    except (OSError, ValueError):
-        return ""
 
 
 def number(text: str) -> float | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tinybench.conditions.reading import read_text
+from tinybench.conditions.this_machine import ask
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 # operations per cycle of one core: a multiply-add is two, and two units can each begin one in every cycle
@@ -47,16 +48,8 @@ class Processor:
     clock_from: str = ""
 
 
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace")
-    return ""
-
-
 def _sysctl(name: str) -> str:
-    with suppress(OSError, subprocess.SubprocessError):
-        return subprocess.run(["sysctl", "-n", name], capture_output=True, text=True, timeout=10).stdout.strip()
-    return ""
+    return ask("sysctl", "-n", name)
 
 
 def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str, int]:
@@ -71,7 +64,7 @@ def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str,
         return {level: int(read[level]) for level in sorted(read) if read[level].isdigit() and int(read[level])}
     found: dict[str, int] = {}
     for folder in sorted(Path(root, "sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size = (_text(folder / name).strip() for name in ("level", "type", "size"))
+        level, kind, size = (read_text(folder / name) for name in ("level", "type", "size"))
         if level and kind in ("Data", "Unified") and (match := re.fullmatch(r"(\d+)([KMG]?)", size)):
             found[f"L{level}"] = int(match[1]) * _SIZES[match[2]]
     return dict(sorted(found.items()))
@@ -79,10 +72,10 @@ def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str,
 
 def read_processor(root: str | Path = "/") -> Processor:
     """Return what ``/proc`` and ``/sys`` below `root` tell of the first core."""
-    told = _text(Path(root, "proc/cpuinfo"))
+    told = read_text(Path(root, "proc/cpuinfo"))
     lines = re.findall(r"^(flags|Features)\s*:(.*)$", told, re.MULTILINE)
     flags = frozenset(lines[0][1].split()) if lines else frozenset()
-    highest = _text(Path(root, "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")).strip()
+    highest = read_text(Path(root, "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"))
     if highest.isdigit():
         return Processor(flags, 1e3 * int(highest), "the highest that the system allows")
     if named := re.search(r"@ ([\d.]+)GHz", told):
