@@ -58,6 +58,7 @@ NEEDS = {
     "qemu": Need("qemu-user", "qemu-user", partial(which, "qemu-x86_64")),
     "aarch64": Need("a Python for aarch64", "", lambda: (ARM / "ready").exists(), "bash .ci/install-arm64"),
     "load": Need("wrk, hey and haproxy", "wrk hey haproxy", lambda: which("wrk") and which("hey") and HAPROXY.exists()),
+    "prometheus": Need("Prometheus", "prometheus", lambda: which("prometheus") and which("promtool")),
     "venv": Need("Python's venv", "python3-venv", lambda: find_spec("venv") and find_spec("ensurepip")),
 }
 
