@@ -29,7 +29,7 @@ class Table:
     """
 
     def __init__(self, rows: Iterable[Mapping[str, str]], caption: str = "", *, header: bool = True) -> None:
-        self.rows, self.caption, self.header = list(rows), caption, header
+        self.rows, self.caption, self.header = [dict(row) for row in rows], caption, header
 
     def _lines(self) -> tuple[list[str], list[list[str]], list[bool]]:
         """Return the names of the columns, the cells of each row, and which columns hold numbers only."""

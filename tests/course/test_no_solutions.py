@@ -34,7 +34,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("nbgrader_config.py", "LICENSE"):
         shutil.copy(ROOT / name, root)
     released = release_all(root, verify=False, report=lambda line: None)
-    assert len(released) == 17
+    assert len(released) == 18
     publish(root, root / "published")
     fill_exchange(root, released)
     return root
@@ -46,7 +46,7 @@ RECEIVED = ["student", "course/release", "published", "course/exchange/tinybench
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", RECEIVED)
 def test_no_solution_is_handed_out(folder: str, course: Path, secrets: Secrets) -> None:
-    assert len(list((course / folder).glob("*/*.ipynb"))) == 17
+    assert len(list((course / folder).glob("*/*.ipynb"))) == 18
     assert secrets.within(course / folder) == []
 
 

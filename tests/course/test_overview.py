@@ -115,18 +115,18 @@ def test_the_time_left_is_that_of_required_modules(home: Path) -> None:
 
 
 def test_a_later_module_appears_by_itself(home: Path) -> None:
-    later = home / "16_more"
+    later = home / "18_more"
     later.mkdir()
     cells = [
         {
             "cell_type": "markdown",
             "metadata": {},
-            "source": ["# 16 · More\n", "\n", "**Tier 4, Serve** · difficulty ●●●● · about 80 minutes\n"],
+            "source": ["# 18 · More\n", "\n", "**Tier 4, Serve** · difficulty ●●●● · about 80 minutes\n"],
         }
     ]
-    (later / "16_more.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    (later / "18_more.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
     text = str(course_map(home))
-    assert text.index("Tier 4, Serve") < text.index("15_bottleneck") < text.index("16_more") < text.index("17_olympics")
+    assert text.index("Tier 4, Serve") < text.index("16_production") < text.index("17_olympics") < text.index("18_more")
 
 
 def test_what_is_no_module_is_left_out(home: Path) -> None:

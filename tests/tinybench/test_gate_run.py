@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import pytest
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run, running, sessions
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
-from tinybench.shell.gate_run import LEAST, answer_so_far, judged, sessions_needed
+from tinybench.shell.gate_run import LEAST, Answer, answer_so_far, judged, sessions_needed
 from tinybench.shell.running import StatusLine, run_sessions, stopping_on_term
 from tinybench.shell.sessions import Measured, share_plan
 from tinybench.shell.targets import read_target, read_targets
@@ -108,6 +109,16 @@ def measured_ratios(*ratios: float) -> Measured:
 def git(*arguments: str) -> str:
     who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     return subprocess.run(["git", *who, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def test_a_command_takes_no_less_than_it_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    waits = iter(range(100))
+    monkeypatch.setattr(
+        ProcessorWait, "__call__", lambda _: 10.0 * next(waits)
+    )  # as if counted twice, on a busy machine
+    busy = [sys.executable, "-S", "-c", "for _ in range(100_000): pass"]
+    target = read_target(shlex.join(busy), folder)
+    assert sessions.run_command("new", target, time.monotonic() + 600) > (1e-3 if ProcessorWait().file >= 0 else -1000)
 
 
 @pytest.fixture
@@ -266,6 +277,22 @@ def test_two_commits_with_the_same_code_are_named(repository: Path, capsys: pyte
     assert "same bytes" in capsys.readouterr().out
     with read_targets("HEAD~1", "HEAD", "python -m task") as (targets, _):
         assert Path(targets["old"].environment["PYTHONPATH"].split(os.pathsep)[0]) == targets["old"].root
+
+
+def test_a_third_commit_beside_the_two(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git("stash")
+    for beside, names in (("HEAD~1", ["old", "new"]), ("HEAD~2", ["old", "new", "baseline"])):
+        if beside == "HEAD~2":
+            git("commit", "-qm", "words", "--allow-empty")
+        with read_targets("HEAD~1", "HEAD", "task:once", beside) as (targets, _):
+            assert list(targets) == names
+    assert targets["baseline"].commit == git("rev-parse", "HEAD~2").strip()
+    assert gate("HEAD~1", "HEAD", "--beside", "HEAD~2") == WRONG
+    assert "--beside names a commit, and so takes --call" in capsys.readouterr().err
+    answer = Answer("passes", "a|b", "c", 2.5, (2.0, 3.0), 0.05, 8, 1.0, None, {"old": 0.001, "new": 0.0025}, ("busy",))
+    assert "| a\\|b | 1 ms |" in answer.markdown()
+    assert "2.5 times as long (2 to 3)" in answer.markdown()
+    assert "Note: busy." in answer.markdown()
 
 
 def test_sessions_of_one_model(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,9 +36,13 @@ class Metrics:
     """Counts of requests to /predict, and of what the workers did."""
 
     def __init__(self, gauges: Mapping[str, Callable[[], int]], restarts: Callable[[], int]) -> None:
-        self.codes: Counter[int] = Counter()
+        self.codes = Counter(
+            {200: 0, 500: 0, 503: 0}
+        )  # what shows from the start is not missed when it begins to count
+        self.started = time.time()
         self.request, self.batch, self.model = Histogram(SECONDS), Histogram(SIZES), Histogram(SECONDS)
         self.gauges, self.restarts = gauges, restarts
+        self.more: list[Callable[[], Iterator[Any]]] = []  # what others have to say
 
     def on_batch(self, size: int, seconds: float) -> None:
         """Count a batch that a worker answered."""
@@ -65,7 +70,10 @@ class Metrics:
         for about, gauge in self.gauges.items():
             name, _, about = about.partition(": ")
             yield GaugeMetricFamily(f"tinybench_{name}", about, gauge())
+        yield GaugeMetricFamily("process_start_time_seconds", "When it began to count", self.started)
         yield CounterMetricFamily("tinybench_worker_restarts", "Workers that died", self.restarts())
+        for collect in self.more:
+            yield from collect()
 
     def text(self) -> bytes:
         """Return them as Prometheus reads them."""

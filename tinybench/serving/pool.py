@@ -116,8 +116,15 @@ class Pool:
     """
 
     def __init__(
-        self, model: str, count: int, threads: int, stall: tuple[float, float] | None = None, longest: float = 10.0
+        self,
+        model: str,
+        count: int,
+        threads: int,
+        stall: tuple[float, float] | None = None,
+        longest: float = 10.0,
+        fault: str = "",
     ) -> None:
+        self.fault = fault
         self.model, self.count, self.threads, self.stall, self.longest = model, count, threads, stall, longest
         self.workers: set[Worker] = set()
         self.idle: deque[Worker] = deque()
@@ -133,7 +140,8 @@ class Pool:
         return found[0]
 
     async def _start_one(self) -> Facts:
-        command = [sys.executable, "-P", "-m", "tinybench.serving.worker", self.model, str(self.threads)]
+        module = ["tinybench.serving.faults", self.fault] if self.fault else ["tinybench.serving.worker"]
+        command = [sys.executable, "-P", "-m", module[0], self.model, str(self.threads), *module[1:]]
         # it imports what this process would: neither what lies in the current folder, nor another tinybench
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         environment = {**os.environ, "PYTHONPATH": path}

@@ -17,6 +17,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from tinybench.drifting import Reference
+from tinybench.serving.drift import Drift, reference_for
 from tinybench.serving.front import Front, Submit, plain_queue
 from tinybench.serving.open_files import allow_files
 from tinybench.serving.pool import Pool
@@ -45,7 +47,9 @@ class Settings:
     timeout: float = 10.0
     max_body: int = 2**20
     stall: tuple[float, float] | None = None
+    fault: str = ""
     trace: Path | None = None
+    reference: Path | None = None
 
 
 class OneWrite:
@@ -136,7 +140,7 @@ class Connection(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """uvicorn, which here says when it is ready and finishes what it began before it closes connections."""
 
-    def __init__(self, app: Front, ready: str) -> None:
+    def __init__(self, app: Front, ready: str, drift: Drift | None) -> None:
         options: dict[str, Any] = {"lifespan": "off", "ws": "none", "log_config": None, "log_level": "error"}
         options |= {
             "access_log": False,
@@ -146,7 +150,7 @@ class Server(uvicorn.Server):
         }
         options |= {"limit_concurrency": allow_files(FILES) - RESERVED, "timeout_graceful_shutdown": 1}
         super().__init__(uvicorn.Config(app, http=Connection, **options))
-        self.app, self.ready = app, ready
+        self.app, self.ready, self.drift = app, ready, drift
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -154,6 +158,8 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:  # each second
+            if self.drift is not None:
+                self.drift.tick()
             now = time.perf_counter()
             for connection in list(self.server_state.connections):
                 connection.check_time(now, self.app.timeout)  # type: ignore[union-attr]
@@ -219,7 +225,7 @@ async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
 async def serve(settings: Settings) -> int:
     """Serve until a signal ends it; return the exit code."""
     name = Path(settings.model).name
-    pool = Pool(settings.model, settings.workers, settings.threads, settings.stall, settings.timeout)
+    pool = Pool(settings.model, settings.workers, settings.threads, settings.stall, settings.timeout, settings.fault)
     with listen(settings.host, settings.port) as listener, closing(Trace(settings.trace)) as trace:
         try:
             loop, starting = asyncio.get_running_loop(), asyncio.ensure_future(pool.start())
@@ -228,17 +234,31 @@ async def serve(settings: Settings) -> int:
                     facts = await starting
             except asyncio.CancelledError:
                 return 0
+            reference = await reference_for(settings.reference, pool, facts) if settings.reference else None
             if facts.alone and settings.max_batch > 1:
                 raise ValueError(f"{name}: {facts.alone}; serve it with --max-batch 1")
             async with submitting(pool, settings) as submit:
                 front = Front(Reader(facts), pool, submit, trace, name, settings.timeout, settings.max_body)
-                try:
-                    await Server(front, _ready(name, listener, settings)).serve([listener])
-                finally:
-                    await pool.stop()  # what a worker still does, nobody waits for
+                with watching(front, reference) as drift:
+                    try:
+                        await Server(front, _ready(name, listener, settings), drift).serve([listener])
+                    finally:
+                        await pool.stop()  # what a worker still does, nobody waits for
         finally:
             await pool.stop()
     return 3 if trace.failed else 0
+
+
+@contextmanager
+def watching(front: Front, reference: Reference | None) -> Iterator[Drift | None]:
+    """Have drift watched, if there is a reference."""
+    if reference is None:
+        yield None
+        return
+    with closing(Drift(reference)) as drift:
+        front.note = drift.note
+        front.metrics.more.append(drift.collect)
+        yield drift
 
 
 def _ready(name: str, listener: socket.socket, settings: Settings) -> str:

@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,8 +163,8 @@ def end_with(parent: int) -> None:
     os._exit(0)
 
 
-def main() -> None:
-    """Answer batches until stdin ends."""
+def main(make: Callable[[str, int], Model] = Model) -> None:
+    """Answer batches until stdin ends, by the model that `make` makes of a file and a number of threads."""
     for name in ("SIGINT", "SIGTERM"):  # Ctrl-C goes to all of a terminal's processes; the front finishes with us first
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=end_with, args=[os.getppid()], daemon=True).start()
@@ -172,7 +172,7 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints is no frame
     source = os.fdopen(os.dup(0), "rb")
     try:
-        model = Model(sys.argv[1], int(sys.argv[2]))
+        model = make(sys.argv[1], int(sys.argv[2]))
         said: dict[str, Any] = {"facts": model.facts}
     except Exception as error:
         said = {"error": str(error)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from tinybench.shell.history_command import history
 from tinybench.shell.machine_command import machine
 from tinybench.shell.options import (
     BATCH,
@@ -30,10 +30,10 @@ from tinybench.shell.options import (
     with_options,
 )
 from tinybench.shell.profile_command import profile
+from tinybench.shell.rollout_command import rollout
 from tinybench.shell.serve_command import serve
-
-if TYPE_CHECKING:
-    from tinybench.pareto import Requirements
+from tinybench.shell.study_command import requirements_of, study
+from tinybench.shell.watch_command import watch
 
 __all__ = ["main"]
 
@@ -165,14 +165,8 @@ def gate(
         fields = {"verdict": found.verdict, "slowdown": found.slowdown, "interval": found.interval}
         print(json.dumps(fields | {"needs": found.needs, "max_slowdown": found.max_slowdown}))
     else:
-        print(found)
+        print(f"**{found.verdict}**\n\n{found}" if form == "markdown" else found)
     return GATE_CODES.get(found.verdict, UNDECIDED)
-
-
-def _requirements(file: Path | None) -> Requirements | None:
-    from tinybench.pareto import Requirements
-
-    return Requirements.from_yaml(file if file.exists() else str(file)) if file else None  # or the text itself
 
 
 @commands.command()
@@ -200,7 +194,7 @@ def run(
     from tinybench.shell.files import load_labelled, load_models
     from tinybench.suite import BenchmarkSuite
 
-    requirements = _requirements(limits)
+    requirements = requirements_of(limits)
     inputs, rows, labels = load_labelled(data, batch)
     suite = BenchmarkSuite(load_models(models, threads), (rows, labels), out, inputs=inputs, measurement_runs=rounds)
     try:
@@ -213,58 +207,7 @@ def run(
     return OK
 
 
-@commands.command()
-@click.argument("model", required=False)
-@click.option("--data", type=FILE, metavar="FILE", help=".npz with X and y that the fit has not seen")
-@click.option("--out", type=FILE, default="hardware_study", metavar="FOLDER")
-@click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="rows per call")
-@click.option("--rounds", default=30, help="rounds for each batch size")
-@click.option("--threads", default=1, help="threads of every engine")
-@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="such as NumPy 'INT8*'; all")
-@REQUIREMENTS
-def study(
-    model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
-) -> int:
-    """Does INT8 pay for this classifier, on this machine.
-
-    One fitted scikit-learn classifier (by default the course's network on digits) as it is, in NumPy, in ONNX FP32 (at
-    each level of graph optimisation), FP16 and INT8 (dynamic, static, per channel), every gain with its interval.
-    Writes report.html, a page to hand to a colleague, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and
-    …_summary.json. What was measured before Ctrl-C or an error is kept.
-    """
-    from tinybench.course import case_study
-    from tinybench.shell.files import load_labelled, load_model
-    from tinybench.shell.study_page import write_page
-    from tinybench.study import tradeoff_study
-
-    requirements = _requirements(limits)
-    if model is None:
-        if data is not None:
-            raise ValueError("--data belongs to a model of yours; name it: tinybench study MODEL --data FILE")
-        case = case_study("small")
-        classifier, rows, labels = case.model, case.X, case.y
-    else:
-        if data is None:
-            raise ValueError(f"on which data? tinybench study {model} --data FILE, an .npz with X and y")
-        classifier = load_model(model)
-        _, rows, labels = load_labelled(data)
-    options = {"batch_sizes": batches, "requirements": requirements, "out": out, **how}
-    try:
-        found = tradeoff_study(classifier, rows, labels, progress=lambda line: print(line, file=sys.stderr), **options)
-    except BaseException as error:
-        if (broken_off := getattr(error, "study", None)) is not None:
-            print(broken_off)
-            print("tinybench:", *getattr(error, "__notes__", []), file=sys.stderr)
-            with suppress(OSError):  # the disk may be full
-                write_page(broken_off, out)
-        elif (
-            isinstance(error, OSError) and error.errno and error.filename is None
-        ):  # some libraries do not say where they write
-            raise OSError(f"cannot write below {out} ({error.strerror or error}); choose another --out") from error
-        raise
-    print(found)
-    print(f"the page is {write_page(found, out)}, the tables are beside it")
-    return OK
+commands.add_command(study)
 
 
 @commands.command()
@@ -298,3 +241,6 @@ def system() -> int:
 commands.add_command(machine)
 commands.add_command(serve)
 commands.add_command(profile)
+commands.add_command(history)
+commands.add_command(watch)
+commands.add_command(rollout)

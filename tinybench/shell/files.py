@@ -51,8 +51,8 @@ def load_model(spec: str, threads: int = 1) -> Any:
     return getattr(importlib.import_module(module), function)()
 
 
-def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return a batch, all rows, and the labels where there are any."""
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file, or the one of an .npy file, among them X."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     with path.open("rb") as file:
@@ -63,11 +63,17 @@ def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
             raise ValueError(f"{path} is no .npy or .npz file of numbers: {error}") from None
     if "X" not in arrays:
         raise ValueError(f"{path} holds {', '.join(arrays)}; name the rows X, as np.savez(file, X=rows, y=labels) does")
+    if len(arrays["X"]) == 0:
+        raise ValueError(f"{path} holds no rows")
+    return arrays
+
+
+def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return a batch, all rows, and the labels where there are any."""
+    arrays = load_arrays(path)
     rows = arrays["X"]
     if batch < 1:
         raise ValueError(f"--batch is {batch}; a call takes at least one row")
-    if len(rows) == 0:
-        raise ValueError(f"{path} holds no rows")
     return np.resize(rows, (batch, *rows.shape[1:])), rows, arrays.get("y")
 
 

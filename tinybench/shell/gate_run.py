@@ -61,17 +61,35 @@ class Answer:
             lines.append(f"medians: {times}; {self.sessions} sessions in fresh processes, {self.seconds:.1f} s")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
+    def markdown(self) -> str:
+        """Return the verdict, a table, and the notes, for a comment on a change."""
+        change = "nothing measured yet" if self.ratio is None else "{} ({})".format(*self._size(self.ratio))
+        rows = []
+        for side, label in (("old", self.old), ("new", self.new)):
+            factor, unit = scale_unit(self.medians[side], "s") if side in self.medians else (1.0, "")
+            took = f"{self.medians[side] / factor:.4g} {unit}" if unit else "–"
+            rows.append({"measured": label, "median": took, "change": change if side == "new" else ""})
+        head = f"**{self.verdict}** (limit {100 * self.limit:.3g} % slower)"
+        how = f"{self.sessions} sessions in fresh processes that took turns, {self.seconds:.1f} s."
+        return "\n\n".join([head, Table(rows).markdown(), how, *(f"Note: {note}." for note in self.notes)])
+
     def _change(self) -> str:
         if self.ratio is None:
             return f"{self.new} against {self.old}: nothing measured yet"
-        low, high = self.interval
+        size, within = self._size(self.ratio)
         if self.ratio >= 2:
-            times = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else "no interval yet"
-            return f"{self.new} takes {self.ratio:.3g} times as long as {self.old} ({times})"
-        change, ends = 100 * (self.ratio - 1), (100 * (low - 1), 100 * (high - 1))
-        interval = span(ends, "%") if math.isfinite(high) else "no interval yet"
-        sign = "+" if change > 0 else ""
-        return f"{self.new} against {self.old}: time {sign}{short_number(change, ends)} % ({interval})"
+            return f"{self.new} takes {size} as {self.old} ({within})"
+        return f"{self.new} against {self.old}: time {size} ({within})"
+
+    def _size(self, ratio: float) -> tuple[str, str]:
+        """Return the change and its interval, in percent or, if it is large, in times."""
+        low, high = self.interval
+        change, ends = 100 * (ratio - 1), (100 * (low - 1), 100 * (high - 1))
+        if ratio >= 2:
+            size, within = f"{ratio:.3g} times as long", f"{low:.3g} to {high:.3g}"
+        else:
+            size, within = f"{'+' if change > 0 else ''}{short_number(change, ends)} %", span(ends, "%")
+        return size, within if math.isfinite(high) else "no interval yet"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that is known as plain data for ``json.dumps``."""
@@ -160,6 +178,7 @@ def run_gate(
     limit: float,
     *,
     call: str | None = None,
+    beside: str | None = None,
     seconds: float = 60.0,
     seed: int | None = None,
     save: Path | None = None,
@@ -168,13 +187,16 @@ def run_gate(
 ) -> str:
     """Measure old and new until it is decided, print and save the answer, and return the verdict.
 
+    A commit `beside` them is measured in the same rounds, and has no part in the verdict.
+
     Whatever ends it early, an exception or Ctrl-C, comes after what was measured is printed and saved.
     """
     if save and not save.absolute().parent.is_dir():
         raise FileNotFoundError(f"--save {save}: there is no folder {save.absolute().parent}")
-    measured, began = Measured({"old": [], "new": []}), time.monotonic()
-    with stopping_on_term(), read_targets(old, new, call, **how) as (targets, notes):
-        interrupted = True
+    if beside and not call:
+        raise ValueError("--beside names a commit, and so takes --call, what to run in each")
+    with stopping_on_term(), read_targets(old, new, call, beside, **how) as (targets, notes):
+        measured, began, interrupted = Measured({name: [] for name in targets}), time.monotonic(), True
         try:
             run_sessions(targets, measured, seconds, seed=seed, decided=lambda: judged(log_ratios(measured), limit)[0])
             interrupted = False
@@ -197,10 +219,11 @@ def show_answer(answer: Answer, form: str) -> None:
     if form == "json":
         print(json.dumps(answer.to_dict() | {"system": system} | notes), flush=True)
     else:
+        text = answer.markdown() + "\n" if form == "markdown" else answer
         wait = "without" if can_tell_waits() else "with"
         where = f"on {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}"
         told = disturbed(notes.get("machine", {}).get("warnings", []))
-        print(f"{answer}\n{where}; {wait} the wait for a busy processor{told and f'; {told}'}", flush=True)
+        print(f"{text}\n{where}; {wait} the wait for a busy processor{told and f'; {told}'}", flush=True)
 
 
 def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:

@@ -17,11 +17,16 @@ examples:
   tinybench measure model.onnx --data digits.npz --save baseline.json
   tinybench gate baseline.json candidate.json --max-slowdown 5%
   tinybench gate --run v1.2 HEAD --call app.models:predict_once
+  tinybench gate --run v1.2 HEAD --call app.models:predict_once --beside v1.0 --save result.json
+  tinybench history add result.json
+  tinybench history changes
   tinybench run a.onnx b.onnx --data digits.npz --out study
   tinybench study app.models:classifier --data digits.npz --out hardware
   tinybench machine --roofs
   tinybench serve digits.onnx --port 8000 --workers 2 --max-wait 5ms
   tinybench load http://127.0.0.1:8000 --rate 200 --seconds 20 --bound 50ms
+  tinybench rollout old.onnx new.onnx --data digits.npz --bound 50ms
+  tinybench watch http://127.0.0.1:8000 --objective 99.9% --bound 50ms
 
 \b
 A model is an .onnx file, a .joblib file of scikit-learn (loading one runs code from it), or module:function where the
@@ -137,13 +142,14 @@ GATING = [
     click.option("--allow", multiple=True, metavar="NAME...", help="conditions that may differ"),
     click.option("--run", is_flag=True, help="measure now; OLD and NEW are commands, models, functions or commits"),
     click.option("--call", metavar="TARGET", help="what to run in two commits: function, model or command"),
+    click.option("--beside", metavar="COMMIT", help="with --call: a third to measure, the baseline of `history add`"),
     click.option("--data", type=FILE, metavar="FILE", help="input of models; a function then returns a model"),
     BATCH,
     THREADS,
     click.option("--seconds", default=60.0, help="time to measure at most"),
     click.option("--seed", type=int, help="seed of the order of the rounds"),
     click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
-    click.option("--format", "form", type=click.Choice(["table", "json"]), default="table"),
+    click.option("--format", "form", type=click.Choice(["table", "markdown", "json"]), default="table"),
 ]
 
 ROWS = "rows to send in turn, .npy or .npz with X; without it random ones, as the server's /health asks for"
@@ -167,7 +173,9 @@ def check_gating(run: bool) -> None:
     """Refuse options of `gate --run` without it, and options for files with it."""
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    wrong = given & ({"model", "allow"} if run else {"call", "data", "batch", "threads", "seconds", "seed", "save"})
+    wrong = given & (
+        {"model", "allow"} if run else {"call", "beside", "data", "batch", "threads", "seconds", "seed", "save"}
+    )
     if wrong:
         options = ", ".join(f"--{name}" for name in sorted(wrong))
         raise click.UsageError(f"{options}: only {'without' if run else 'with'} --run")

@@ -11,6 +11,21 @@ import click
 from tinybench.shell.options import FILE, THREADS, Command, duration, size, some_time, stalls, with_options
 
 POSITIVE = click.IntRange(min=1)
+FAULTS = "go wrong by order: slow:20ms, wrong:10%, crash:5% of the rows, drift:2000 (all wrong after so many answers)"
+
+
+def fault(text: str) -> str:
+    """Read a fault, and hand it on as it was written: the workers read it again."""
+    if text:
+        from tinybench.serving.faults import parse_fault
+
+        try:
+            parse_fault(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+    return text
+
+
 SERVING = [
     click.option("--host", default="127.0.0.1", help="0.0.0.0: others on the network may ask, too"),
     click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0: any that is free"),
@@ -24,6 +39,10 @@ SERVING = [
     click.option("--timeout", type=some_time, default="10s", help="time for a request, from first to last"),
     click.option("--max-body", type=size, default="1MB", help="bytes of a request"),
     click.option("--stall", type=stalls, metavar="TIME/EVERY", help="stand still by order, such as 1s/10s"),
+    click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=FAULTS),
+    click.option(
+        "--reference", type=FILE, metavar="FILE", help="rows the model was tested on: drift stands on /metrics"
+    ),
     click.option("--trace", type=FILE, metavar="FILE", help="CSV with the server's own times of each request"),
 ]
 

@@ -262,7 +262,7 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
         process = subprocess.Popen(words, **quiet, cwd=target.root, env=target.environment, start_new_session=True)
         try:
             with killing_at(kill_at, kill):
-                seconds = ended(process) - start
+                seconds = ended(process, start) - start
                 code = process.wait()
         finally:
             kill_group(process)
@@ -274,8 +274,11 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
     return seconds
 
 
-def ended(process: subprocess.Popen[Any]) -> float:
-    """Wait for a process and return when it ended, less what it, and then this thread, waited for a processor."""
+def ended(process: subprocess.Popen[Any], start: float) -> float:
+    """Wait for a process and return when it ended, less what it, and then this thread, waited for a processor.
+
+    What both waited for at once is taken off twice, but never so much that it took less than it ran.
+    """
     if not hasattr(os, "waitid"):
         process.wait()
         return time.perf_counter()
@@ -283,7 +286,7 @@ def ended(process: subprocess.Popen[Any]) -> float:
     before = mine()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, it can still be asked
     now, its = time.perf_counter(), ProcessorWait(str(process.pid))
-    moment = now - its() - (mine() - before)
+    moment = max(start + its.ran(), now - its() - (mine() - before))
     its.close()
     mine.close()
     return moment

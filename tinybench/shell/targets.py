@@ -69,7 +69,8 @@ class Target:
     def notes(self) -> dict[str, Any]:
         """Return what a result says of it."""
         threads = {"threads": self.threads} if self.spec.endswith(".onnx") else {}
-        return {"target": self.label, "commit": self.commit, **threads}
+        data = {"data": hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]} if self.data else {}
+        return {"target": self.label, "commit": self.commit, **threads, **data}
 
     def digests(self) -> list[str]:
         """Return what the words of a command, or a model's file, are; files by their content."""
@@ -106,8 +107,13 @@ def read_target(text: str, root: Path, data: Path | None = None, batch: int = 1,
 
 
 @contextmanager
-def read_targets(old: str, new: str, call: str | None, **how: Any) -> Iterator[tuple[dict[str, Target], list[str]]]:
-    """Give both targets by ``"old"`` and ``"new"``, and what to know about them; commits are laid out meanwhile."""
+def read_targets(
+    old: str, new: str, call: str | None, beside: str | None = None, **how: Any
+) -> Iterator[tuple[dict[str, Target], list[str]]]:
+    """Give both targets by ``"old"`` and ``"new"``, and what to know about them; commits are laid out meanwhile.
+
+    A commit to measure beside them, for a history, is ``"baseline"``, unless it is one of the two.
+    """
     here = Path.cwd()
     if how.get("data"):
         how["data"] = here / how["data"]
@@ -119,9 +125,12 @@ def read_targets(old: str, new: str, call: str | None, **how: Any) -> Iterator[t
             raise ValueError(f"{old!r} and {new!r}: one is a command, a whole process, the other a call within one")
         yield targets, []
         return
-    with tempfile.TemporaryDirectory(prefix="tinybench-gate-") as folder, _trees(here, folder, old, new) as trees:
+    names = [old, new, *([beside] if beside else [])]
+    with tempfile.TemporaryDirectory(prefix="tinybench-gate-") as folder, _trees(here, folder, *names) as trees:
         notes, targets = [], {}
-        for side, (name, tree, commit) in zip(("old", "new"), trees, strict=True):
+        for side, (name, tree, commit) in zip(("old", "new", "baseline"), trees, strict=False):
+            if side == "baseline" and commit in (targets["old"].commit, targets["new"].commit):
+                continue
             try:
                 target = read_target(call, tree, **how)
             except FileNotFoundError:

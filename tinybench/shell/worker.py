@@ -44,7 +44,14 @@ class ProcessorWait:
 
     def __call__(self) -> float:
         """Return the wait so far."""
-        return 0.0 if self.file < 0 else int(os.pread(self.file, 64, 0).split()[1]) * 1e-9
+        return self._told(1)
+
+    def ran(self) -> float:
+        """Return how long the thread has run."""
+        return self._told(0)
+
+    def _told(self, field: int) -> float:
+        return 0.0 if self.file < 0 else int(os.pread(self.file, 64, 0).split()[field]) * 1e-9
 
     def close(self) -> None:
         """Forget the thread."""

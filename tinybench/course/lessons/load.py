@@ -37,12 +37,36 @@ class Run(NamedTuple):
 
 
 @contextmanager
-def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
-    """Run `tinybench serve` with a small model in a process of its own, and give its URL.
+def serving(model: Path, *options: str, seconds: float = 60.0) -> Iterator[str]:
+    """Run `tinybench serve` with an .onnx file in a process of its own, one row a call, and give its URL.
 
-    `stall`, such as ``"0.3s/3s"``, makes it stop for so long in every so long. RuntimeError with what the server says
-    if it is not ready within some seconds.
+    RuntimeError with what the server says if it is not ready within some seconds.
     """
+    command = [sys.executable, "-m", "tinybench", "serve", str(model), "--port", "0", "--max-batch", "1", *options]
+    where = str(Path(tinybench.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([where, os.environ.get("PYTHONPATH", "")])}
+    said = model.with_suffix(".said.txt")
+    with said.open("w") as errors, subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+    ) as server:  # fmt: skip
+        late = threading.Timer(seconds, server.kill)
+        late.start()
+        try:
+            assert server.stdout
+            ready = server.stdout.readline()
+            late.cancel()
+            if " on http://" not in ready:
+                server.wait(10)
+                raise RuntimeError(f"the server did not start: {(ready + said.read_text()).strip()[-500:]}")
+            yield ready.partition(" on ")[2].split()[0]
+        finally:
+            late.cancel()
+            server.terminate()
+
+
+@contextmanager
+def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
+    """Serve a small model, and give its URL; `stall`, such as ``"0.3s/3s"``, stops it so long in every so long."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -50,28 +74,10 @@ def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
     weights = numpy_helper.from_array(np.eye(4, 3, dtype=np.float32), "w")
     graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "small", [x], [y], [weights])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        path, said = Path(folder) / "small.onnx", Path(folder) / "said.txt"
+        path = Path(folder) / "small.onnx"
         onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
-        command = [sys.executable, "-m", "tinybench", "serve", str(path), "--port", "0", "--max-batch", "1"]
-        command += ["--stall", stall] if stall else []
-        where = str(Path(tinybench.__file__).parents[1])
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([where, os.environ.get("PYTHONPATH", "")])}
-        with said.open("w") as errors, subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        ) as server:  # fmt: skip
-            late = threading.Timer(seconds, server.kill)
-            late.start()
-            try:
-                assert server.stdout
-                ready = server.stdout.readline()
-                late.cancel()
-                if " on http://" not in ready:
-                    server.wait(10)
-                    raise RuntimeError(f"the server did not start: {(ready + said.read_text()).strip()[-500:]}")
-                yield ready.partition(" on ")[2].split()[0]
-            finally:
-                late.cancel()
-                server.terminate()
+        with serving(path, *(["--stall", stall] if stall else []), seconds=seconds) as url:
+            yield url
 
 
 class Client:

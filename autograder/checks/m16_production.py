@@ -1,0 +1,480 @@
+"""Hidden checks of module 16: exact fractions, SciPy's tests, a fake registry, and simulations with drawn inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from autograder.checks import (
+    FakeClock,
+    agrees,
+    draw,
+    expect,
+    flag,
+    holds,
+    items,
+    judges,
+    number,
+    numbers,
+    refuses,
+    same,
+    text,
+    words,
+)
+from tinybench.pareto import Requirements
+from tinybench.result import BenchmarkResult
+
+
+@judges("error_budget", "burn_rate")
+def budgets_burn(student: Any) -> None:
+    """Both by exact fractions, and nights without requests."""
+    rng = draw()
+    for _ in range(20):
+        objective, total = float(rng.integers(1, 1000)) / 1000, int(rng.integers(1, 9_000_000))
+        bad = int(rng.integers(0, total + 1))
+        allowed = (1 - Fraction(objective)) * total
+        agrees(student.error_budget, float(allowed), [(objective, total)], "(1 − objective) × requests", rel=1e-7)
+        agrees(student.burn_rate, float(bad / allowed), [(bad, total, objective)], "bad over the budget", rel=1e-7)
+    agrees(student.burn_rate, 0.0, [(0, 0, 0.99), (0, 500, 0.9)], "nothing is spent")
+
+
+def answer_budget(student: Any) -> None:
+    """720 h / 50, and 50 / 720."""
+    same(student.hours_until_gone(), 14.4, "the hours", "the budget burns 50 times as fast as allowed", rel=0.01)
+    same(student.percent_in_an_hour(), 100 * 50 / 720, "the percent", "50 hours' worth of 720", rel=0.03)
+
+
+@judges("increase")
+def counters_begin_anew(student: Any) -> None:
+    """Drawn growth, read from counters that are set back now and then."""
+    rng = draw()
+    for size in (1, 2, 5, 30, 30):
+        steps = rng.integers(0, 50, size - 1)
+        fresh = rng.random(size - 1) < 0.2
+        readings = [float(rng.integers(100, 900))]
+        for step, anew in zip(steps.tolist(), fresh.tolist(), strict=True):
+            readings.append(float(step) if anew and step < readings[-1] else readings[-1] + step)
+        agrees(student.increase, float(steps.sum()), [(readings,)], "a counter that falls began anew at 0")
+    agrees(student.increase, 0.0, [([],), ([7.0],), ([3.0, 3.0],)], "nothing has grown")
+
+
+@judges("burning")
+def both_windows_burn(student: Any) -> None:
+    """Drawn counters with restarts; growth added up step by step, in exact fractions."""
+    rng = draw()
+    for _ in range(60):
+        size = int(rng.integers(3, 40))
+        more = rng.integers(1, 40, size)
+        failed = rng.binomial(more, rng.uniform(0, 0.7, size) * (rng.random(size) < 0.6))
+        restart = int(rng.integers(1, size)) if rng.random() < 0.4 else size
+        bad, total = ([0.0] for _ in range(2))
+        for k in range(size):
+            for counter, step in ((bad, failed[k]), (total, more[k])):
+                before = 0.0 if k == restart and step < counter[-1] else counter[-1]
+                counter.append(float(before + step))
+        if any(counter[restart + 1] >= counter[restart] for counter in (bad, total) if restart < size):
+            continue  # one of the two would hide the restart
+        long, short = (int(rng.integers(1, size + 5)) for _ in range(2))
+        objective, factor = 0.75, float(rng.choice([0.25, 0.5, 1.0, 2.0]))
+        shares = [Fraction(int(failed[-w:].sum()), int(more[-w:].sum())) for w in (long, short)]
+        truth = all(share / Fraction(1, 4) >= Fraction(factor) for share in shares)
+        got = flag(student.burning(bad, total, objective, factor, long, short), "burning")
+        what = f"burning over {long} and {short} of {size} steps, factor {factor:g}"
+        told = ", ".join(f"{float(4 * share):.4g}" for share in shares)
+        expect(got == truth, f"{what}: expected {truth} (the budget burns at {told}), got {got}")
+
+
+@judges("decide")
+def intervals_decide(student: Any) -> None:
+    """Drawn results of known intervals: Wilson's by SciPy, the largest memory, constant throughputs."""
+    rng = draw()
+    seen = set()
+    for _ in range(60):
+        total = int(rng.integers(20, 900))
+        correct, needed = int(rng.integers(total // 2, total + 1)), round(float(rng.uniform(0.6, 1)), 3)
+        low, high = stats.binomtest(correct, total).proportion_ci(0.95, "wilson")
+        memory, most = int(rng.integers(1, 9)), int(rng.integers(1, 9))
+        speed, least = int(rng.integers(1, 9)), int(rng.integers(1, 9))
+        truth = {
+            "accuracy_min": "met" if low >= needed else "missed" if high < needed else "cannot tell",
+            "memory_max_mb": "met" if memory <= most else "missed",
+            "throughput_min_qps": "met" if speed >= least else "missed",
+        }
+        results = {
+            "accuracy_min": BenchmarkResult("accuracy", [correct / total], {"correct": correct, "total": total}),
+            "memory_max_mb": BenchmarkResult("memory", [memory * 0.5e6, memory * 1e6], unit="B"),
+            "throughput_min_qps": BenchmarkResult("throughput", [float(speed)] * 40),
+        }
+        limits = {"accuracy_min": needed, "memory_max_mb": most, "throughput_min_qps": least}
+        asked = [name for name in limits if rng.random() < 0.7]
+        absent = [name for name in asked if rng.random() < 0.1]
+        found = {name: "cannot tell" if name in absent else truth[name] for name in asked}
+        says = {"missed": "do not ship", "cannot tell": "cannot tell", "met": "ship"}
+        verdict = next((says[word] for word in says if word in found.values()), "ship")
+        known = {name: result for name, result in results.items() if name not in absent}
+        decision = student.decide(known, Requirements(**{name: limits[name] for name in asked}))
+        what = f"decide with the findings {found}"
+        same(text(decision.verdict, "the verdict"), verdict, what)
+        same(decision.findings, found, "its findings")
+        seen.add(verdict)
+    expect(len(seen) == 3, "the check has drawn all three verdicts")
+
+
+@judges("histogram_quantile")
+def quantiles_of_buckets(student: Any) -> None:
+    """Drawn buckets, some empty; ranks by exact fractions and a walk through the buckets."""
+    rng = draw()
+    for _ in range(80):
+        size = int(rng.integers(2, 12))
+        bounds = [*np.cumsum(rng.integers(1, 9, size) / 4).tolist(), math.inf]
+        each = rng.integers(0, 12, size + 1) * (rng.random(size + 1) < 0.7)
+        counts = np.cumsum(each).tolist()
+        q = float(rng.choice([0, 0.25, 0.5, 0.75, 0.875, 1, rng.uniform()]))
+        if counts[-1] == 0:
+            continue  # that is answered by what is given
+        rank, i = Fraction(q) * counts[-1], 0
+        while counts[i] < rank or counts[i] == 0:
+            i += 1
+        low, below = (bounds[i - 1], counts[i - 1]) if i else (0.0, 0)
+        line = low if math.isinf(bounds[i]) else low + (bounds[i] - low) * float((rank - below) / (counts[i] - below))
+        cause = "a straight line through the first bucket whose count reaches the rank"
+        agrees(student.histogram_quantile, line, [(q, bounds, counts)], cause, abs=1e-9)
+
+
+def answer_quantile(student: Any) -> None:
+    """100 + 150 · 40 / 50."""
+    same(student.shown_p99(), 220, "the p99 shown", "rank 990 is the 40th of 50 in the bucket", rel=0.01)
+
+
+class Meter:
+    """One metric that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[float] = []
+
+    def inc(self, amount: float = 1) -> None:
+        self.notes.append(float(number(amount, "inc")))
+
+    def dec(self, amount: float = 1) -> None:
+        self.notes.append(-float(number(amount, "dec")))
+
+    def observe(self, value: float) -> None:
+        self.notes.append(float(number(value, "observe")))
+
+
+class Meters:
+    """What `ServedMetrics` has."""
+
+    def __init__(self) -> None:
+        self.gauge, self.histogram, self.sizes = Meter(), Meter(), Meter()
+        self.ends: dict[str, Meter] = {}
+
+    @property
+    def in_flight(self) -> Meter:
+        return self.gauge
+
+    @property
+    def seconds(self) -> Meter:
+        return self.histogram
+
+    @property
+    def rows(self) -> Meter:
+        return self.sizes
+
+    @property
+    def requests(self) -> Meters:
+        return self
+
+    def labels(self, *values: Any, **named: Any) -> Meter:
+        (outcome,) = [text(value, "the outcome") for value in (*values, *named.values())]
+        return self.ends.setdefault(outcome, Meter())
+
+
+@judges("watched")
+def calls_are_watched(student: Any) -> None:
+    """Drawn calls that take the clock some time, some of which raise."""
+    rng = draw()
+    clock, metrics, going = FakeClock(float(rng.integers(9, 99))), Meters(), list[float]()
+
+    def model(rows: Any) -> list[float]:
+        size = len(rows)
+        going.append(sum(metrics.gauge.notes))
+        clock.now += size / 8
+        if size in raising:
+            raise ValueError(f"{size} rows are refused")
+        return [size * 3.0]
+
+    raising = set(rng.choice(np.arange(1, 12), 4, replace=False).tolist())
+    observed = student.watched(model, metrics, clock)
+    sizes = rng.permutation(np.arange(1, 12)).tolist()
+    for size in sizes:
+        rows = [float(k) for k in range(size)]
+        if size in raising:
+            refuses(observed, (rows,), mentions=f"{size} rows are refused", cause="the model's error goes on")
+        else:
+            same(observed(rows), [size * 3.0], "the answer", "as the model gives it")
+    fine = [size for size in sizes if size not in raising]
+    same(
+        going, [1.0] * len(sizes), "calls in flight while the model works", "inc() before, dec() after, also of errors"
+    )
+    same(sum(metrics.gauge.notes), 0, "calls in flight in the end", "dec() in `finally`")
+    same(metrics.sizes.notes, [float(size) for size in sizes], "rows", "rows.observe(len(rows)) of each call")
+    same(metrics.histogram.notes, [size / 8 for size in fine], "seconds", "by the clock, of answered calls only")
+    counts = {name: sum(meter.notes) for name, meter in metrics.ends.items() if sum(meter.notes)}
+    same(counts, {"ok": len(fine), "error": len(raising)}, "requests by outcome", "each call once")
+
+
+@judges("psi", "ks")
+def distances_are_measured(student: Any) -> None:
+    """PSI as the sum of two divergences by SciPy, KS by SciPy, with ties."""
+    rng = draw()
+    for _ in range(12):
+        bins = int(rng.integers(2, 15))
+        a, b = (rng.integers(0, 60, bins).tolist() for _ in range(2))
+        p, q = (np.array(counts) + 0.5 for counts in (a, b))
+        truth = float(stats.entropy(p, q) + stats.entropy(q, p))
+        agrees(student.psi, truth, [(a, b)], "Σ (p − q) ln (p / q), with half a value more in every bin of both")
+        x, y = rng.normal(size=int(rng.integers(1, 40))), rng.normal(0.5, 1, int(rng.integers(1, 40)))
+        for first, second in ((x, y), (x.round(), y.round())):
+            distance = float(stats.ks_2samp(first, second).statistic)
+            agrees(student.ks, distance, [(first.tolist(), second.tolist())], "the largest distance", abs=1e-12)
+
+
+@judges("permutation_p")
+def divisions_are_random(student: Any) -> None:
+    """Exact hypergeometric probabilities, and the seed."""
+    rng = draw()
+
+    def hits(a: Any, b: Any) -> float:
+        sizes.add((len(a), len(b)))
+        return float(np.sum(b))
+
+    for _ in range(4):
+        m, n, ones = int(rng.integers(8, 25)), int(rng.integers(5, 12)), int(rng.integers(4, 7))
+        there = int(rng.integers(1, min(ones, n)))
+        reference = [1.0] * (ones - there) + [0.0] * (m - ones + there)
+        window, sizes = [1.0] * there + [0.0] * (n - there), set[tuple[int, int]]()
+        truth = float(stats.hypergeom.sf(there - 1, m + n, ones, n))
+        permutations = 250
+        p = number(student.permutation_p(hits, reference, window, permutations, 3), "permutation_p")
+        expect(sizes == {(m, n)}, f"the statistic gets {m} and {n} values, as they were; it got {sorted(sizes)}")
+        reach = 5 * math.sqrt(truth * (1 - truth) / permutations) + 2 / permutations
+        what = f"permutation_p with {permutations} divisions, where the exact probability is {truth:.4f}"
+        expect(abs(p - truth) < reach, f"{what}: expected it within {reach:.3f}, got {p:.4f}; ties count (>=)")
+        whole = p * (permutations + 1)
+        expect(
+            abs(whole - round(whole)) < 1e-6 and p > 0, f"{what}: a share of {permutations} + 1, never 0; got {p:.6f}"
+        )
+        again = number(student.permutation_p(hits, reference, window, permutations, 3), "permutation_p")
+        expect(again == p, "the same seed gives the same p value")
+
+
+def answer_equal(student: Any) -> None:
+    """The first n with 9 (1/n + 1/10,000) below 0.1."""
+    same(student.values_needed(), 91, "n", "1/n is below 0.1/9 − 1/10,000")
+
+
+@judges("DriftAlarm.update")
+def capital_is_staked(student: Any) -> None:
+    """Drawn factors, in exact fractions; then the alarm as a whole, on equal and on shifted streams."""
+    rng = draw()
+    for _ in range(5):
+        alarm, kept, stakes = student.DriftAlarm([1.0, 2.0, 3.0]), Fraction(1), [Fraction(0)] * 4
+        for n in range(1, int(rng.integers(2, 9))):
+            factors = (rng.integers(0, 9, 4) / 4).tolist()
+            alarm.n = n
+            alarm.update(factors)
+            new = kept / (n + 1)
+            kept -= new
+            stakes = [(stake + new / 4) * Fraction(factor) for stake, factor in zip(stakes, factors, strict=True)]
+        same(alarm.kept, float(kept), "kept", "the share 1 / (n + 1) of it is staked at the n-th value", abs=1e-12)
+        same(alarm.stakes, [float(stake) for stake in stakes], "stakes", "stake first, then multiply", abs=1e-12)
+    alarm = student.DriftAlarm(rng.normal(size=60).tolist())
+    rang = [flag(alarm.add(float(value)), "the alarm") for value in rng.normal(2, 1, 60)]
+    expect(rang[-1], "after 60 values shifted by two standard deviations the alarm rings")
+
+
+def answer_alarms(student: Any) -> None:
+    """0.01 / 40."""
+    same(student.level_for_each(), 0.00025, "the level", "1 % divided by 40", rel=0.01)
+
+
+# ---- A/B tests
+
+
+@judges("users_needed")
+def users_are_enough(student: Any) -> None:
+    """Against the power that so many users really give, by the normal distribution, and one user fewer."""
+    rng = draw()
+    for _ in range(25):
+        share, level, power = (
+            float(rng.uniform(0.01, 0.6)),
+            float(rng.uniform(0.005, 0.2)),
+            float(rng.uniform(0.55, 0.97)),
+        )
+        change = float(rng.choice([-1, 1]) * rng.uniform(0.1, 0.6) * share)
+        case = {"share": share, "change": change, "level": level, "power": power}
+        told = number(student.users_needed(**case), "users_needed")
+        what = f"users_needed({', '.join(f'{name}={value:.4g}' for name, value in case.items())})"
+        expect(told == int(told) >= 1, f"{what}: expected whole users, got {told}")
+
+        def reached(n: float, p: float = share, q: float = share + change, alpha: float = level) -> float:
+            error = math.sqrt((p * (1 - p) + q * (1 - q)) / n)
+            return NormalDist().cdf(abs(q - p) / error - NormalDist().inv_cdf(1 - alpha / 2))
+
+        near = 1e-9
+        expect(reached(told) >= power - near, f"{what}: {told:g} users give a power of {reached(told):.4f} only")
+        if told > 1:
+            expect(reached(told - 1) < power + near, f"{what}: {told - 1:g} users are enough; got {told:g}")
+
+
+@judges("share_e_value")
+def evidence_of_shares(student: Any) -> None:
+    """Against fractions, its mean of 1 over all that may happen, and huge counts."""
+    rng = draw()
+    for _ in range(30):
+        both, parts = int(rng.integers(0, 60)), int(rng.integers(1, 20))
+        new, share = int(rng.integers(0, both + 1)), Fraction(parts, 20)
+        old = both - new
+        beta = Fraction(math.factorial(new) * math.factorial(old), math.factorial(both + 1))
+        truth = float(beta / (share**new * (1 - share) ** old))
+        cause = "B(new + 1, both − new + 1) / (share^new (1 − share)^(both − new))"
+        agrees(student.share_e_value, truth, [(new, both, float(share))], cause, rel=1e-8)
+        if parts == 10:
+            agrees(student.share_e_value, truth, [(new, both)], f"{cause}, at one half by default", rel=1e-8)
+    n, s = int(rng.integers(3, 12)), float(rng.uniform(0.05, 0.95))
+    mean = sum(
+        math.comb(n, k) * s**k * (1 - s) ** (n - k) * number(student.share_e_value(k, n, s), "an e value")
+        for k in range(n + 1)
+    )
+    same(mean, 1.0, f"the mean of share_e_value over all {n} events at a share of {s:.3g}", "a fair bet", rel=1e-8)
+    for case in ((50_000, 50_000, 0.05), (0, 50_000, 0.9)):
+        told = number(student.share_e_value(*case), "share_e_value")
+        expect(1e250 < told < math.inf, f"share_e_value{case}: expected a huge number, e⁷⁰⁰ at most, got {told}")
+
+
+def answer_failures(student: Any) -> None:
+    """20^k / (k + 1) and 2^k / (k + 1), tried out."""
+    for function, rate in ((student.failures_at_5_percent, 20), (student.failures_at_50_percent, 2)):
+        first = next(k for k in range(1, 99) if Fraction(rate**k, k + 1) >= 100)
+        same(function(), first, "the number of failures", f"{rate}^k / (k + 1) ≥ 100")
+
+
+def answer_unit(student: Any) -> None:
+    """The two tails beyond 1.96 / √16."""
+    truth = math.erfc(1.959964 / 4 / math.sqrt(2))
+    same(student.false_alarms_per_request(), truth, "the share of false alarms", "both tails beyond 1.96 / 4", rel=0.03)
+
+
+@judges("in_canary")
+def users_stay_where_they_are(student: Any) -> None:
+    """Drawn users and salts, just below and just above their place."""
+    rng = draw()
+    for user in [*words(rng, 8), "", "Zoë", "用户 7"]:
+        salt = str(rng.choice(["", "v2 ", "ü-"]))
+        digest = hashlib.new("sha256", f"{salt}{user}".encode()).hexdigest()
+        place = int(digest[:16], 16) / 16**16
+        for share in (max(0.0, place - 1e-6), min(1.0, place + 1e-6), float(rng.uniform()), 0.0, 1.0):
+            given = (user, share, salt) if salt else (user, share)
+            told = flag(student.in_canary(*given), "in_canary")
+            cause = "the first 8 bytes of SHA-256 of salt + user, by 2⁶⁴"
+            same(told, place < share, f"in_canary{given}", f"{cause}: {place:.6g}")
+
+
+@judges("advance")
+def a_rollout_goes_its_way(student: Any) -> None:
+    """Drawn looks at every kind of state, each judged by a table."""
+    rng = draw()
+    statuses = ["running", "running", "running", "promoted", "rolled back"]
+    for _ in range(120):
+        status, stage, blind = str(rng.choice(statuses)), int(rng.integers(4)), int(rng.integers(4))
+        why = "slow" if status == "rolled back" else ""
+        stop_at, patience = float(rng.choice([20.0, 100.0, 1000.0])), int(rng.choice([1, 3, 5]))
+        names = words(rng, int(rng.integers(0, 4)))
+        evidence = {name: float(stop_at * rng.choice([0.01, 0.6, 0.99]) * rng.uniform(0.9, 1)) for name in names}
+        worst = ""
+        if names and rng.random() < 0.4:
+            worst = names[int(rng.integers(len(names)))]
+            evidence[worst] = stop_at * float(rng.choice([1.0, 1.5, 1e6]))
+        fresh, enough = bool(rng.random() < 0.7), bool(rng.random() < 0.5)
+        if status != "running":
+            truth: tuple[Any, ...] = (stage, status, blind, why)
+        elif not fresh:
+            back = blind + 1 >= patience
+            truth = (stage, "rolled back" if back else "running", blind + 1, "blind" if back else "")
+        elif worst:
+            truth = (stage, "rolled back", 0, worst)
+        elif not enough:
+            truth = (stage, "running", 0, "")
+        else:
+            truth = (3, "promoted", 0, "") if stage == 3 else (stage + 1, "running", 0, "")
+        state = student.RolloutState(stage, status, blind, why)
+        seen = student.Seen(fresh, evidence, enough)
+        given = {} if (stop_at, patience) == (100.0, 3) else {"stop_at": stop_at, "patience": patience}
+        found = student.advance(state, seen, **given)
+        what = f"stage {stage}, {status}, blind {blind}, after fresh {fresh}, evidence {evidence}, enough {enough}"
+        holds(found, dict(zip(("stage", "status", "blind", "why"), truth, strict=True)), what)
+
+
+# ---- history
+@judges("best_split")
+def series_divide_best(student: Any) -> None:
+    """Against the rank-sum statistic computed place by place, with and without ties."""
+    rng = draw()
+    for n in (2, 3, 8, 31):
+        for series in (rng.normal(size=n), rng.integers(0, 4, n).astype(float), np.sort(rng.exponential(size=n))):
+            ranks = [float(np.sum(series < x) + (np.sum(series == x) + 1) / 2) for x in series]
+            scores = []
+            for k in range(1, n):
+                expected = k * (n + 1) / 2
+                scores.append(abs(sum(ranks[:k]) - expected) / math.sqrt(k * (n - k) * (n + 1) / 12))
+            what = f"best_split of {n} values"
+            place, score = items(student.best_split(series.tolist()), what, 2)
+            same(score, max(scores), f"{what}, the score", "the largest of all k from 1 to n − 1", abs=1e-9)
+            best = [k for k, one in enumerate(scores, 1) if one > max(scores) - 1e-9]
+            expect(number(place, what) in best, f"{what}: expected the place {best[0]}, got {place}")
+
+
+@judges("change_points")
+def changes_are_found(student: Any) -> None:
+    """Clear steps at drawn places, none, an exact p value, and how a part is judged."""
+    rng = draw()
+    for places in ((30,), (20, 45), (15, 32, 50)):
+        shift = np.sum([np.arange(65) >= place for place in places], axis=0)
+        sign, size = float(rng.choice([-1, 1])), float(rng.uniform(1, 9))
+        series = sign * size * shift + np.resize([0.1, 0.2, 0.0, 0.3], 65)  # between the steps nothing rises or falls
+        told = numbers(student.change_points(series.tolist(), permutations=199), "change_points")
+        same(told, list(places), f"change_points of steps at {places}", "each part is asked again; indices in order")
+    flat = (np.arange(65) % 2 + rng.normal()).tolist()
+    same(student.change_points(flat, permutations=199), [], "change_points of what changes each time", "no step")
+    low, high = sorted(rng.normal(size=3).tolist()), sorted((10 + rng.normal(size=3)).tolist())
+    six, how = [*low, *high], "10 % of the orders of six values divide as well"
+    same(student.change_points(six, 0.25, 3, 499), [3], "change_points of six values at 25 %", how)
+    same(student.change_points(six, 0.03, 3, 499), [], "change_points of six values at 3 %", how)
+    same(student.change_points(six, 0.25, 4, 499), [], "change_points of six values with fewest=4", "too short")
+    mixed = (rng.permutation(5) - 30.0).tolist()
+    found = student.change_points([*mixed, *six], 0.14, 3, 999)
+    same(found, [5], "change_points at 14 % of five values, then three and three", f"half the level; {how}")
+    found = student.change_points([*mixed, *six], 0.5, 3, 499)
+    same(
+        found, [5, 8], "change_points at 50 % of five values, then three and three", "parts may be as short as `fewest`"
+    )
+    same(
+        student.change_points([1.5] * 12, 0.05, 5, 99), [], "change_points of what never moves", "all orders are alike"
+    )
+    step = [*rng.uniform(0, 1, 20).tolist(), *rng.uniform(9, 10, 20).tolist()]
+    same(student.change_points(step, 0.01, 15, 49), [], "change_points with 49 permutations", "p is at least 1/50")
+    same(student.change_points(step, 0.02, 15, 49), [20], "change_points with 49 permutations at 2 %", "p is 1/50")
+
+
+def answer_production(student: Any) -> None:
+    """2,000 · 5 % and 2,000 · 20 %, of which 10 %; and what slows both cancels."""
+    same(student.users_who_met_it(), 50, "the users", "(100 + 400) · 0.1", rel=0.01)
+    truth = 0.97 * 1.05 / 1.05
+    same(student.ratio_changes_by(), truth, "the factor", "the machine slows both", rel=1e-3)

@@ -1,0 +1,380 @@
+"""Drift: references, windows, sequential alarms, parity and late labels, against SciPy, students' functions and truth."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from tinybench.drifting import Capital, DriftWatch, Labels, Parity, RateAlarm, Reference, judge
+from tinybench.drifting.rates import ODDS, disagreements
+from tinybench.drifting.reference import OTHER, labels_of
+from tinybench.drifting.watch import BETS, Ranks, bets
+from tinybench.drifting.windows import chi2_of, ks_of, psi_of
+from tinybench.production import DriftAlarm, conformal_p, ks, psi
+
+COUNTS = arrays(int, st.just(7), elements=st.integers(0, 50)).filter(lambda counts: counts.sum() > 0)
+
+
+def normal(n: int, columns: int = 1, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, columns))
+
+
+@given(COUNTS, COUNTS)
+@settings(max_examples=40)
+def test_statistics_of_counts_are_those_of_values(a: np.ndarray, b: np.ndarray) -> None:
+    values = [np.repeat(np.arange(7), counts) for counts in (a, b)]
+    assert psi_of(a, b) == pytest.approx(psi(a, b))
+    assert ks_of(a, b) == pytest.approx(ks(*values))
+    assert ks_of(a, b) == pytest.approx(stats.ks_2samp(*values, method="asymp").statistic)
+    table = np.array([a, b])[:, a + b > 0]
+    truth = stats.chi2_contingency(table, correction=False).statistic if table.shape[1] > 1 else 0.0
+    assert chi2_of(a, b) == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.parametrize("statistic", ["psi", "ks", "chi2"])
+def test_a_window_is_judged(statistic: str) -> None:
+    reference = Reference.of(normal(2000, 3), names=["age", "income", "height"])
+    window = normal(300, 3, seed=1)
+    assert judge(reference, window, statistic, level=0.01).changed == []
+    window[:, 1] += 0.5
+    found = judge(reference, window, statistic, level=0.01)
+    assert found.changed == ["income"]
+    assert found.values["income"] > found.thresholds["income"]
+    assert found.values["age"] < found.thresholds["age"]
+
+
+def test_a_threshold_is_the_tables_of_scipy() -> None:
+    """χ² of ten groups by chance is that of nine degrees of freedom, where there are many values."""
+    reference = Reference.of(normal(20_000))
+    groups = len(np.unique(reference.inputs[0].groups))
+    found = judge(reference, normal(5000, seed=2), "chi2", permutations=4000)
+    assert found.thresholds["x0"] == pytest.approx(stats.chi2.ppf(0.95, groups - 1), rel=0.08)
+
+
+def test_p_values_by_permutation_are_uniform_where_nothing_changed() -> None:
+    """The share of false alarms at 5 % lies where a binomial of 200 does, with a probability above 1 − 1e-6."""
+    rang = 0
+    for seed in range(200):
+        values = np.random.default_rng(seed).poisson(2, size=(1060, 1))
+        rang += bool(
+            judge(Reference.of(values[60:], seed=seed), values[:60], "psi", permutations=99, seed=seed).changed
+        )
+    assert rang <= stats.binom.ppf(1 - 1e-6, 200, 0.05)
+
+
+def test_what_cannot_be_judged_is_said() -> None:
+    reference = Reference.of(normal(100))
+    with pytest.raises(ValueError, match="the window is empty: nothing came"):
+        judge(reference, np.empty((0, 1)))
+    with pytest.raises(ValueError, match="rows of 2 numbers; the reference has 1"):
+        judge(reference, normal(10, 2))
+    with pytest.raises(ValueError, match="there are psi, ks, chi2"):
+        judge(reference, normal(10), "psy")
+    with pytest.raises(ValueError, match="a reference of 19 rows says too little"):
+        Reference.of(normal(19))
+    with pytest.raises(ValueError, match="numbers, one row after the other"):
+        Reference.of(["a"] * 50)
+    with pytest.raises(ValueError, match="3 outputs for 50 rows"):
+        Reference.of(normal(50), [1, 2, 3])
+
+
+def test_a_reference_is_kept_as_json(tmp_path: Path) -> None:
+    rows = normal(200, 2)
+    rows[:5, 0], rows[5:9, 1] = np.nan, np.inf
+    reference = Reference.of(rows, np.arange(200) % 3)
+    reference.save(tmp_path / "kept.json")
+    json.loads((tmp_path / "kept.json").read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    again = Reference.load(tmp_path / "kept.json")
+    assert again.labels == reference.labels
+    for a, b in zip(again.inputs, reference.inputs, strict=True):
+        assert a.name == b.name
+        assert all(np.array_equal(getattr(a, what), getattr(b, what)) for what in ("edges", "groups", "counts"))
+    np.savez(tmp_path / "rows.npz", X=rows, outputs=np.arange(200) % 3)
+    assert Reference.load(tmp_path / "rows.npz").labels == reference.labels
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"inputs": []}', '{"inputs": [], "labels": {}}', "\x00\xff"])
+def test_what_is_no_reference_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kept.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"kept\.json is no reference: "):
+        Reference.load(tmp_path / "kept.json")
+
+
+def test_a_file_that_is_missing_is_said(tmp_path: Path) -> None:
+    for name in ("kept.json", "rows.npz"):
+        with pytest.raises(FileNotFoundError, match=f"{name}: no such file"):
+            Reference.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("rows", [20, 100, 500, 5000])
+def test_groups_of_numbers_that_never_repeat_are_filled(rows: int) -> None:
+    [feature] = Reference.of(normal(rows, seed=rows)).inputs
+    counts = feature.grouped(feature.counts)
+    assert counts.sum() == rows - rows // 5
+    assert np.count_nonzero(counts[1:]) >= min(10, rows // 50)
+    assert counts[0] < rows / 2
+
+
+def test_every_value_has_a_bin() -> None:
+    [feature] = Reference.of(normal(500)).inputs
+    odd = np.array([-np.inf, -1e300, np.nan, 1e300, np.inf, 0.0])
+    assert len(set(feature.bins(odd)[[0, 2, 3]])) == 3
+    assert feature.histogram(odd).sum() == len(odd)
+    assert feature.grouped(feature.counts)[1:-1].min() > 10
+
+
+def test_a_feature_that_never_moves_is_said_and_its_first_movement_seen() -> None:
+    rows = np.hstack([normal(500), np.full((500, 1), 3.0)])
+    reference = Reference.of(rows)
+    assert reference.constants == ["x1"]
+    watch = DriftWatch(reference)
+    assert not watch.add(np.hstack([normal(200, seed=1), np.full((200, 1), 3.0)]))
+    assert watch.add(np.hstack([normal(20, seed=2), np.full((20, 1), 3.1)]))
+    assert watch.worst(1)[0][0] == "x1"
+    assert judge(reference, np.full((30, 2), [0.0, 3.1]), "psi").changed[-1] == "x1"
+
+
+def test_nan_that_was_rare_and_becomes_frequent_is_drift() -> None:
+    rows, rng = normal(1000), np.random.default_rng(1)
+    rows[rng.random(1000) < 0.05] = np.nan
+    reference, now = Reference.of(rows), normal(300, seed=2)
+    now[rng.random(300) < 0.05] = np.nan
+    assert not DriftWatch(reference).add(now)
+    now[rng.random(300) < 0.4] = np.nan
+    assert DriftWatch(reference).add(now)
+    assert judge(reference, now).changed == ["x0"]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
+@settings(max_examples=30)
+def test_p_values_in_blocks_are_those_of_students_one_by_one(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    seen, new = rng.integers(0, 5, 30), rng.integers(0, 5, n)
+
+    class Half(random.Random):
+        def random(self) -> float:
+            return 0.5
+
+    class Halves:
+        def random(self, shape: tuple[int, ...]) -> np.ndarray:
+            return np.full(shape, 0.5)
+
+    ranks = Ranks([np.bincount(seen, minlength=5)], Halves())  # type: ignore[arg-type]
+    sofar = sorted(map(float, seen))
+    truth = []
+    for value in new.tolist():
+        truth.append(conformal_p(sofar, value, Half()))
+        sofar = sorted([*sofar, float(value)])
+    assert ranks.p_values(new[:, None])[:, 0] == pytest.approx(truth)
+    assert ranks.counts[0].tolist() == np.bincount(np.concatenate([seen, new]), minlength=5).tolist()
+
+
+def test_bets_are_fair() -> None:
+    """The mean of each over all p is 1 and never more; powers are a little less, for p is cut at 1e-9."""
+    ends = np.concatenate([[0], np.geomspace(1e-9, 0.5, 20_000)])
+    ends = np.concatenate([ends, 1 - ends[-2::-1]])
+    means = np.diff(ends) @ bets((ends[1:] + ends[:-1]) / 2)
+    assert means.max() < 1 + 1e-6
+    assert means == pytest.approx(np.ones(BETS), abs=0.02)
+    slopes = [0, 1, 2, 3, 8, 9]
+    assert means[slopes] == pytest.approx(np.ones(len(slopes)), abs=1e-6)
+    assert bets(np.array([0.0, 1.0])).min() > 0
+
+
+@given(arrays(float, st.tuples(st.integers(0, 80), st.just(2), st.just(3)), elements=st.floats(0.1, 50)))
+@settings(max_examples=50)
+def test_capital_in_blocks_is_capital_one_by_one(factors: np.ndarray) -> None:
+    capital, stakes, truth = Capital(2, 3), np.zeros((2, 3)), []
+    for n, factor in enumerate(factors, 1):
+        fresh = 1 / (1 + math.log(n)) - 1 / (1 + math.log(n + 1))
+        stakes = np.minimum((stakes + fresh / 3) * factor, 1e100)
+        truth.append(1 / (1 + math.log(n + 1)) + stakes.sum(axis=1))
+    path = capital.add(factors)
+    assert path.shape == (len(factors), 2)
+    if factors.size and path.max() < 1e90:
+        assert path == pytest.approx(np.array(truth))
+        assert capital.evidence == pytest.approx(truth[-1])
+
+
+def test_capital_never_leaves_the_range_of_numbers() -> None:
+    capital = Capital(1, 1)
+    assert np.isfinite(capital.add(np.full((500, 1, 1), np.inf))).all()
+    assert np.isfinite(capital.add(np.full((500, 1, 1), 1e-3))).all()
+    assert capital.evidence[0] >= capital.kept
+
+
+def test_the_watch_is_quiet_where_nothing_changes_and_rings_where_something_does() -> None:
+    """Of 20 equal streams of 2,000 rows few ring: more than 8 would have a probability below 1e-6 at 5 %."""
+    rang = 0
+    for seed in range(20):
+        rows = normal(3000, 2, seed=seed)
+        rang += DriftWatch(Reference.of(rows[:1000], seed=seed), seed=seed).add(rows[1000:])
+    assert rang <= 8
+    reference = Reference.of(normal(2000))
+    for changed in (normal(300, seed=3) + 1, 3 * normal(300, seed=4), 0.3 * normal(300, seed=5), np.zeros((300, 1))):
+        watch = DriftWatch(reference)
+        watch.add(normal(500, seed=6))
+        assert watch.streams["inputs"].first is None
+        assert watch.add(changed)
+        assert 500 < (watch.streams["inputs"].first or 0) <= 800
+
+
+def test_the_watch_is_not_slower_to_see_a_late_change_than_students() -> None:
+    values = normal(8000, seed=15)
+    values[4000:] += 0.7
+    watch, alarm = DriftWatch(Reference.of(values[:3000])), DriftAlarm(values[:3000, 0].tolist())
+    watch.add(values[3000:])
+    first = next(n for n, value in enumerate(values[3000:, 0].tolist(), 1) if alarm.add(value))
+    assert 1000 < (watch.streams["inputs"].first or 0) < first + 20
+
+
+def test_predictions_are_watched_by_their_labels() -> None:
+    rng = np.random.default_rng(8)
+    reference = Reference.of(normal(1000), rng.integers(0, 4, 1000))
+    assert sum(reference.labels.values()) == 800
+    watch = DriftWatch(reference)
+    assert not watch.add(normal(300, seed=9), rng.integers(0, 4, 300))
+    assert watch.add(normal(100, seed=10), np.zeros(100, dtype=int))
+    assert not watch.streams["inputs"].alarm
+    assert watch.streams["predictions"].alarm
+    unheard = DriftWatch(reference)
+    assert unheard.add(normal(20, seed=11), ["cat"] * 20)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "labels"),
+    [
+        ([[0.1, 0.9], [0.8, 0.2]], ["1", "0"]),
+        ([3, 4], ["3", "4"]),
+        ([3.0, math.nan, 0.5, math.inf], ["3", OTHER, OTHER, OTHER]),
+        ([["cat"], ["dog"]], ["cat", "dog"]),
+        ([[2], [7]], ["2", "7"]),
+        ([True, False], ["True", "False"]),
+    ],
+)
+def test_labels_of_outputs(outputs: list[object], labels: list[str]) -> None:
+    assert labels_of(outputs) == labels
+
+
+def test_a_reference_of_numbers_has_no_labels() -> None:
+    assert Reference.of(normal(100), normal(100)[:, 0]).labels == {}
+
+
+@given(st.floats(0.001, 0.9), st.integers(0, len(ODDS) - 1), st.floats(0, 1))
+def test_bets_on_a_share_are_fair_up_to_the_allowed_one(allowed: float, bet: int, below: float) -> None:
+    good, bad = RateAlarm(allowed)._factors[:, bet]
+    share = allowed * below
+    assert share * bad + (1 - share) * good <= 1 + 1e-12
+    assert allowed * bad + (1 - allowed) * good == pytest.approx(1)
+
+
+def test_a_share_above_the_allowed_one_rings_and_an_allowed_one_does_not() -> None:
+    """At most 5 % of streams of just the allowed share ring: more than 26 of 100 would be below 1e-9."""
+    rng = np.random.default_rng(12)
+    assert sum(RateAlarm(0.05).add(rng.random(3000) < 0.05) for _ in range(100)) <= 16
+    assert all(RateAlarm(0.05).add(rng.random(1000) < 0.15) for _ in range(20))
+    late = RateAlarm(0.05)
+    assert not late.add(rng.random(2000) < 0.02)
+    assert late.add(rng.random(500) < 0.3)
+    assert (late.total, late.bad) == (2500, late.bad)
+    for wrong in (0.0, 1.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="allowed is"):
+            RateAlarm(wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differ"),
+    [
+        ([1, 2, 3], [1, 2, 4], [False, False, True]),
+        ([0.5, 0.5], [0.5004, 0.51], [False, True]),
+        ([[0.2, 0.8], [0.6, 0.4]], [[0.4, 0.6], [0.4, 0.6]], [False, True]),
+        ([[0.2, 0.8]], [[math.nan, 0.8]], [True]),
+        ([math.nan], [math.nan], [True]),
+        (["a", "b"], ["a", "c"], [False, True]),
+        (["1"], [1], [True]),
+        ([1, 2], [1], [True, True]),
+        ([[1, 2]], [[1, 2, 3]], [True]),
+        ([[1, 2], [3]], [[1, 2], [3]], [True, True]),
+        ([None], [None], [True]),
+    ],
+)
+def test_disagreements(old: list[object], new: list[object], differ: list[bool]) -> None:
+    assert disagreements(old, new).tolist() == differ
+
+
+def test_parity_in_shadow() -> None:
+    rng = np.random.default_rng(13)
+    old = rng.random((2000, 3))
+    parity, wrong = Parity(0.01), Parity(0.01)
+    assert not parity.compare(old, old + 1e-9)
+    assert (parity.total, parity.bad, parity.evidence < 1) == (2000, 0, True)
+    new = np.where(rng.random((2000, 1)) < 0.1, old[:, ::-1], old)
+    assert wrong.compare(old, new)
+    assert wrong.bad == int((old.argmax(axis=1) != new.argmax(axis=1)).sum())
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_labels_come_late_in_any_order_twice_or_never() -> None:
+    clock = Clock()
+    labels = Labels(0.9, patience=60, clock=clock)
+    assert labels.seen()[:4] == (0, 0, 0, 0)
+    assert labels.seen()[4:6] == (0.0, 1.0)
+    assert labels.seen().verdict == "no labels yet"
+    for key in range(10):
+        labels.predicted(key, "cat")
+        clock.now += 1
+    with pytest.raises(ValueError, match="request 3 was answered before"):
+        labels.predicted(3, "dog")
+    labels.came(7, "cat")
+    labels.came(2, "dog")
+    labels.came(2, "cat")
+    labels.came("unheard of", "cat")
+    seen = labels.seen()
+    assert (seen.labelled, seen.right, seen.waiting, seen.overdue) == (2, 1, 8, 0)
+    assert (seen.lowest, seen.highest) == (0.1, 0.9)
+    assert labels.unknown == 2
+    assert seen.verdict == "no alarm"
+    clock.now = 64.5
+    assert (labels.seen().overdue, labels.seen().verdict) == (4, "labels are missing")
+    clock.now = 1e9
+    assert labels.seen().overdue == 8
+
+
+def test_missing_labels_are_neither_right_nor_wrong() -> None:
+    labels = Labels(0.9, patience=1, clock=(clock := Clock()))
+    for key in range(1000):
+        labels.predicted(key, 1)
+    clock.now = 10.0
+    assert labels.seen().evidence == 1
+    assert not labels.seen().alarm
+    assert (labels.seen().lowest, labels.seen().highest) == (0, 1)
+    for key in range(40):
+        labels.came(key, key % 2)
+    seen = labels.seen()
+    assert seen.alarm
+    assert seen.verdict == "wrong too often"
+    assert (seen.lowest, seen.highest) == (0.02, 0.98)
+
+
+def test_labels_that_nobody_waits_for_any_more_count_as_overdue() -> None:
+    labels = Labels(0.9, patience=1e9, clock=Clock(), most=3)
+    for key in range(5):
+        labels.predicted(key, 1)
+    labels.came(0, 1)
+    assert labels.unknown == 1
+    assert labels.seen()[2:4] == (5, 2)

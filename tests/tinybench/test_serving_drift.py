@@ -1,0 +1,125 @@
+"""`tinybench serve --reference`: what stands on /metrics, what it refuses, and that requests go on without it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from tests.benchmarks.drift_digits import gauges
+from tests.tinybench.servers import WIDTH, Served, double, served
+from tinybench.drifting import Reference
+from tinybench.serving.drift import BACKLOG, LABELS, Drift, Looker, reference_for
+from tinybench.serving.worker import Facts
+from tinybench.shell.cli import WRONG, main
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(500, WIDTH)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("drift")
+    np.savez(folder / "reference.npz", X=ROWS)
+    with served(double(folder / "double.onnx"), "--reference", str(folder / "reference.npz")) as server:
+        yield server
+
+
+def test_drift_stands_on_the_metrics(server: Served) -> None:
+    """Labels of this model are the place of the largest number; the reference got its own from the model."""
+    calm = RNG.normal(size=(80, WIDTH))
+    for rows in np.split(calm, 20):
+        assert server.predict(rows.tolist())[0] == 200
+    found = gauges(server, 80)
+    text = server.ask("GET", "/metrics")[2]
+    for label, count in zip(*np.unique(calm.argmax(axis=1), return_counts=True), strict=True):
+        assert f'tinybench_predictions_total{{label="{label}"}} {float(count)}' in text
+    assert found["tinybench_drift_rows_total"] == 80
+    assert found["tinybench_drift_alarminputs"] == found["tinybench_drift_alarmpredictions"] == 0
+    assert 0 < found["tinybench_drift_evidenceinputs"] < 100
+    assert found["tinybench_drift_psiinputs"] > 0
+    assert server.predict((calm + np.array([0, 0, 0, 9])).tolist())[0] == 200
+    found = gauges(server, 160)
+    assert found["tinybench_drift_alarminputs"] == found["tinybench_drift_alarmpredictions"] == 1
+    assert found["tinybench_drift_skipped_total"] == 0
+
+
+def test_refused_requests_are_not_watched(server: Served) -> None:
+    before = gauges(server, 0)["tinybench_drift_rows_total"]
+    assert server.predict([[1, 2]])[0] == 422
+    assert server.predict([[1, 2, 3, 4]])[0] == 200
+    assert gauges(server, int(before) + 1)["tinybench_drift_rows_total"] == before + 1
+
+
+def test_requests_go_on_when_the_process_that_looks_is_killed(tmp_path: Path) -> None:
+    Reference.of(ROWS).save(tmp_path / "kept.json")
+    with served(double(tmp_path / "double.onnx"), "--reference", str(tmp_path / "kept.json")) as server:
+        assert server.predict(ROWS[:3].tolist())[0] == 200
+        gauges(server, 3)
+        [looking] = [p for p in server.workers() if "spawn_main" in " ".join(p.cmdline())]
+        looking.kill()
+        psutil.wait_procs([looking])
+        while "\ntinybench_drift_watching 1.0" in server.ask("GET", "/metrics")[2]:
+            assert server.predict(ROWS[:3].tolist())[0] == 200
+            time.sleep(0.05)
+        assert server.predict(ROWS[:3].tolist())[0] == 200
+        children = server.workers()
+    assert not psutil.wait_procs(children, timeout=60)[1]
+
+
+def test_what_does_not_fit_the_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(double(tmp_path / "double.onnx"))
+    np.savez(tmp_path / "narrow.npz", X=ROWS[:, :3])
+    for name, why in (("narrow.npz", "the model cannot answer the rows of"), ("missing.npz", "no such file")):
+        assert main(["serve", model, "--port", "0", "--reference", str(tmp_path / name)]) == WRONG
+        assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("narrow.json", "has 3 numbers a row, and the model takes 4"),
+        ("other.npz", "name the rows X"),
+        ("no.json", "is no reference"),
+    ],
+)
+def test_what_is_no_reference_for_the_model_is_said(tmp_path: Path, name: str, why: str) -> None:
+    Reference.of(ROWS[:, :3]).save(tmp_path / "narrow.json")
+    np.savez(tmp_path / "other.npz", rows=ROWS)
+    (tmp_path / "no.json").write_text("{}")
+    facts = Facts("float32", (WIDTH,), "")
+    with pytest.raises(ValueError, match=why):
+        asyncio.run(reference_for(tmp_path / name, None, facts))  # type: ignore[arg-type]  # the model is not asked
+
+
+def bodies(labels: list[int]) -> list[bytes]:
+    return [json.dumps({"outputs": [label]}).encode() for label in labels]
+
+
+def test_labels_without_end_are_counted_as_others() -> None:
+    looker = Looker(Reference.of(ROWS))
+    found = looker.look(None, bodies(list(range(LABELS + 50))))
+    assert (len(found.labels), found.labels["other"], found.rows) == (LABELS + 1, 50, 0)
+    assert sum(found.labels.values()) == LABELS + 50
+    assert looker.look(ROWS[:2], [b'{"outputs": [[1, 2], [3]]}']).labels["1"] == 2
+
+
+def test_rows_that_come_too_fast_are_left_out_and_their_answers_counted() -> None:
+    drift = Drift(Reference.of(ROWS))
+    try:
+        for _ in range(BACKLOG // 100 + 1):
+            drift.note(np.tile(ROWS[:100], (1, 1)), json.dumps({"outputs": [1] * 100}).encode())
+        while drift.noted or drift.looking:
+            drift.tick()
+            time.sleep(0.01)
+        assert drift.found.labels == {"1": BACKLOG + 100}
+        assert drift.skipped + drift.found.rows == BACKLOG + 100
+        assert drift.skipped >= BACKLOG // 2
+    finally:
+        drift.close()

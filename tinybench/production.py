@@ -1,0 +1,423 @@
+# Written by "autograder export" from modules/16_production/16_production.ipynb: edit the notebook, not this file.
+
+"""Will it stay fast, and right? Objectives, monitoring, drift, A/B tests, gradual rollout, and history."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinybench.objectives import interval_of
+from tinybench.pareto import Requirements
+from tinybench.result import BenchmarkResult
+
+
+def error_budget(objective: float, requests: float) -> float:
+    """Return how many of so many requests may fail: an objective of 0.999 allows one in a thousand."""
+    return (1 - objective) * requests
+
+
+def burn_rate(bad: float, total: float, objective: float) -> float:
+    """Return how many times as fast as allowed the budget is spent; 0 without requests."""
+    return bad / error_budget(objective, total) if total else 0.0
+
+
+def increase(counter: Sequence[float]) -> float:
+    """Return by how much a counter grew from the first reading to the last.
+
+    A counter only grows. Where a reading is smaller than the one before, the process was started anew and counts from
+    0: what it shows is what came since.
+    """
+    return float(sum(b - a if b >= a else b for a, b in pairwise(counter)))
+
+
+def burning(
+    bad: Sequence[float], total: Sequence[float], objective: float, factor: float, long: int, short: int
+) -> bool:
+    """Return whether to wake somebody: the budget burns at `factor` or faster over the long and over the short window.
+
+    Parameters
+    ----------
+    bad, total
+        Readings of two counters at the same regular moments up to now.
+    long, short
+        Length of the windows, in steps between readings; a window longer than the readings takes them all.
+    """
+    return all(
+        burn_rate(increase(bad[-window - 1 :]), increase(total[-window - 1 :]), objective) >= factor
+        for window in (long, short)
+    )
+
+
+class Decision(NamedTuple):
+    """A verdict, and what was found for each requirement.
+
+    The verdict is ``"ship"``, ``"do not ship"`` or ``"cannot tell"``; a requirement is ``"met"``, ``"missed"``, or one
+    ``"cannot tell"``.
+    """
+
+    verdict: str
+    findings: dict[str, str]
+
+
+def decide(results: Mapping[str, BenchmarkResult], requirements: Requirements) -> Decision:
+    """Decide by intervals whether a model may be shipped: one requirement missed forbids it, one not told, too.
+
+    Parameters
+    ----------
+    results
+        By the name of the requirement, such as ``"latency_p95_ms"``, what was measured; what is missing cannot be told.
+    requirements
+        Its ``limits()`` are largest values, those with ``_min`` in their name smallest ones. The interval of a result,
+        in the unit of the requirement, is ``interval_of(name, result)``.
+    """
+    findings: dict[str, str] = {}
+    for name, limit in requirements.limits().items():
+        low, high = interval_of(name, results[name]) if name in results else (-math.inf, math.inf)
+        met, missed = (low >= limit, high < limit) if "_min" in name else (high <= limit, low > limit)
+        findings[name] = "met" if met else "missed" if missed else "cannot tell"
+    for verdict, found in (("do not ship", "missed"), ("cannot tell", "cannot tell")):
+        if found in findings.values():
+            return Decision(verdict, findings)
+    return Decision("ship", findings)
+
+
+def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float]) -> float:
+    """Return the q-quantile as Prometheus estimates it: by a straight line through the bucket it falls in.
+
+    Parameters
+    ----------
+    q
+        Between 0 and 1.
+    bounds
+        Upper ends of the buckets, all above 0, the last one infinite. The first bucket begins at 0.
+    counts
+        How many values lie at or below each bound (so the last count is that of all); NaN is returned if that is 0.
+
+    In the last bucket, which has no end, the answer is the largest finite bound.
+    """
+    if counts[-1] == 0:
+        return math.nan
+    rank = q * counts[-1]
+    i = next(i for i, count in enumerate(counts) if count >= rank and count > 0)
+    if math.isinf(bounds[i]):
+        return float(bounds[i - 1])
+    low, below = (bounds[i - 1], counts[i - 1]) if i else (0.0, 0.0)
+    return float(low + (bounds[i] - low) * (rank - below) / (counts[i] - below))
+
+
+def quantile_bounds(q: float, bounds: Sequence[float], counts: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the bucket in which the q-quantile lies: the truth may be anywhere between them."""
+    i = next(i for i, count in enumerate(counts) if count >= q * counts[-1] and count > 0)
+    return (float(bounds[i - 1]) if i else 0.0), float(bounds[i])
+
+
+class ServedMetrics:
+    """Metrics in a registry of `prometheus_client`: ``requests``, ``seconds``, ``rows`` and ``in_flight``."""
+
+    def __init__(
+        self, registry: Any, bounds: Sequence[float] = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+    ) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        self.requests = Counter("model_requests", "Calls by outcome", ["outcome"], registry=registry)
+        self.seconds = Histogram(
+            "model_seconds", "Seconds of a call that was answered", registry=registry, buckets=bounds
+        )
+        self.rows = Histogram("model_rows", "Rows in a call", registry=registry, buckets=(1, 2, 4, 8, 16, 32, 64, 128))
+        self.in_flight = Gauge("model_in_flight", "Calls that have begun and not ended", registry=registry)
+
+
+def watched(
+    call: Callable[[Any], Any], metrics: Any, clock: Callable[[], float] = time.perf_counter
+) -> Callable[[Any], Any]:
+    """Return a function that calls the model as `call` does, and keeps its metrics.
+
+    Parameters
+    ----------
+    call
+        Takes rows and answers them, or raises.
+    metrics
+        A `ServedMetrics`. ``in_flight.dec()`` when the call has ended; ``requests.labels("ok").inc()``, or ``"error"``
+        where it raised, which goes on to the caller; ``seconds.observe(…)`` of calls that were answered.
+    """
+
+    def observed(rows: Any) -> Any:
+        metrics.in_flight.inc()
+        metrics.rows.observe(len(rows))
+        started = clock()
+        try:
+            answer = call(rows)
+        except BaseException:
+            metrics.requests.labels("error").inc()
+            raise
+        finally:
+            metrics.in_flight.dec()
+        metrics.seconds.observe(clock() - started)
+        metrics.requests.labels("ok").inc()
+        return answer
+
+    return observed
+
+
+def psi(reference: Sequence[float], window: Sequence[float]) -> float:
+    """Return the population stability index of two histograms with the same bins: Σ (p − q) ln (p / q).
+
+    Parameters
+    ----------
+    reference, window
+        How many values fell into each bin. Half a value is added to every bin of both, so that none is empty.
+    """
+    p, q = (np.asarray(counts, dtype=float) + 0.5 for counts in (reference, window))
+    p, q = p / p.sum(), q / q.sum()
+    return float(np.sum((p - q) * np.log(p / q)))
+
+
+def ks(reference: Sequence[float], window: Sequence[float]) -> float:
+    """Return the Kolmogorov–Smirnov statistic: the largest distance between the two shares of values at or below x."""
+    a, b = np.sort(reference), np.sort(window)
+    x = np.concatenate([a, b])
+    shares = (np.searchsorted(values, x, side="right") / len(values) for values in (a, b))
+    return float(np.max(np.abs(np.subtract(*shares))))
+
+
+def permutation_p(
+    statistic: Callable[[np.ndarray, np.ndarray], float],
+    reference: Sequence[float],
+    window: Sequence[float],
+    permutations: int = 199,
+    seed: int = 0,
+) -> float:
+    """Return the p value of "both come from the same source": how often a random division gives as much or more.
+
+    The observed division counts as one of them, so the smallest p value is ``1 / (permutations + 1)``.
+    """
+    rng = np.random.default_rng(seed)
+    pooled, m = np.concatenate([reference, window]), len(reference)
+    observed, as_much = statistic(pooled[:m], pooled[m:]), 1
+    for _ in range(permutations):
+        shuffled = rng.permutation(pooled)
+        as_much += statistic(shuffled[:m], shuffled[m:]) >= observed
+    return as_much / (permutations + 1)
+
+
+def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> float:
+    """Return the share of values that are larger than a new one, among those seen and itself; ties are drawn.
+
+    Parameters
+    ----------
+    seen
+        All values until now, sorted.
+    coin
+        ``coin.random()``, between 0 and 1, is the share of the ties (the new value is one) that count as larger.
+
+    If the new value comes from the same source as those seen, the result is uniform between 0 and 1.
+    """
+    larger = len(seen) - bisect.bisect_right(seen, value)
+    ties = len(seen) - larger - bisect.bisect_left(seen, value) + 1
+    return (larger + coin.random() * ties) / (len(seen) + 1)
+
+
+class DriftAlarm:
+    """A capital of 1 that bets on each value.
+
+    Where nothing has changed, the probability that it ever reaches 1/level is at most `level`.
+
+    Attributes
+    ----------
+    kept
+        What has not been put at stake yet, 1 at first.
+    stakes
+        What is at stake now, by bet.
+    """
+
+    slopes = (-1.8, -0.9, 0.9, 1.8)
+
+    def __init__(self, reference: Sequence[float], level: float = 0.05, seed: int = 0) -> None:
+        self.seen, self.level, self.coin = sorted(map(float, reference)), level, random.Random(seed)
+        self.kept, self.stakes, self.n = 1.0, [0.0] * len(self.slopes), 0
+
+    @property
+    def evidence(self) -> float:
+        """The capital, an e value."""
+        return self.kept + sum(self.stakes)
+
+    def add(self, value: float) -> bool:
+        """Take in the next value; return whether the alarm is on."""
+        p = conformal_p(self.seen, value, self.coin)
+        bisect.insort(self.seen, float(value))
+        self.n += 1
+        self.update([1 + slope * (p - 0.5) for slope in self.slopes])
+        return self.evidence >= 1 / self.level
+
+    def update(self, factors: Sequence[float]) -> None:
+        """Put some of what is kept at stake, then multiply each stake by its factor.
+
+        At the n-th value, ``self.n``, the share 1 / (n + 1) of ``self.kept`` is taken from it, and divided equally
+        among ``self.stakes``. So whenever a change begins, some of the capital has only just been staked.
+        """
+        new = self.kept / (self.n + 1)
+        self.kept -= new
+        self.stakes = [
+            (stake + new / len(factors)) * factor for stake, factor in zip(self.stakes, factors, strict=True)
+        ]
+
+
+def users_needed(share: float, change: float, level: float = 0.05, power: float = 0.8) -> int:
+    """Return how many users each version needs, so that a change of a share is found with the probability `power`.
+
+    Parameters
+    ----------
+    share, change
+        The share of users who, say, meet a failure, and by how much it may change: 0.02 and 0.01 for 2 % to 3 %.
+    level
+        The probability of a false alarm, two-sided.
+
+    (z₁₋ₗₑᵥₑₗ⁄₂ + z_power)² (p(1 − p) + q(1 − q)) / change², rounded up, where q = share + change.
+    """
+    p, q = share, share + change
+    z = NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(power)
+    return math.ceil(z**2 * (p * (1 - p) + q * (1 - q)) / change**2)
+
+
+def share_e_value(new: int, both: int, share: float = 0.5) -> float:
+    """Return the evidence that the new version has not just its part of the events, however often one looks.
+
+    Parameters
+    ----------
+    new, both
+        Users with the event, such as a failure: of the new version, and of both.
+    share
+        Part of all users who get the new version, between 0 and 1. Where both versions are alike, so many of the events
+        are its own.
+
+    B(new + 1, both − new + 1) / (shareⁿᵉʷ (1 − share)ᵒˡᵈ), by logarithms; 1 before the first event, capped at e⁷⁰⁰.
+    """
+    from scipy.special import betaln
+
+    old = both - new
+    log = float(betaln(new + 1, old + 1)) - new * math.log(share) - old * math.log1p(-share)
+    return math.exp(min(700.0, log))
+
+
+def in_canary(user: str, share: float, salt: str = "") -> bool:
+    """Return whether a user gets the new version: always the same answer, and whoever is in at 5 % is in at 20 %.
+
+    The first 8 bytes of ``hashlib.sha256((salt + user).encode()).digest()`` are a number below 2⁶⁴, and so a place
+    between 0 and 1; those below `share` are in.
+    """
+    number = int.from_bytes(hashlib.sha256((salt + user).encode()).digest()[:8], "big")
+    return number / 2**64 < share
+
+
+STAGES = (0.05, 0.2, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class RolloutState:
+    """Where a rollout stands.
+
+    Attributes
+    ----------
+    stage
+        Index of the share of users in `STAGES`.
+    status
+        ``"running"``, ``"promoted"`` or ``"rolled back"``; the last two are final.
+    blind
+        How many looks in a row showed nothing new.
+    why
+        What ended it.
+    """
+
+    stage: int = 0
+    status: str = "running"
+    blind: int = 0
+    why: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share of users who get the new version now."""
+        return {"running": STAGES[self.stage], "promoted": 1.0, "rolled back": 0.0}[self.status]
+
+
+class Seen(NamedTuple):
+    """What a look at the metrics showed.
+
+    ``fresh``: there were new readings; ``evidence``: e values of harm by metric; ``enough``: the stage has seen all
+    the users that it needs.
+    """
+
+    fresh: bool
+    evidence: dict[str, float]
+    enough: bool
+
+
+def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: int = 3) -> RolloutState:
+    """Return where a rollout goes after a look.
+
+    - What is final stays as it is.
+    - Without fresh readings nobody knows: the stage is held, and after `patience` such looks in a row rolled back,
+      with ``why="blind"``.
+    - Harm, by any metric with an e value of `stop_at` or more, rolls back; ``why`` is the one with the most evidence.
+    - Otherwise, when the stage has seen enough: on to the next stage; after the last one, promoted.
+    """
+    if state.status != "running":
+        return state
+    if not seen.fresh:
+        blind = state.blind + 1
+        if blind >= patience:
+            return replace(state, status="rolled back", blind=blind, why="blind")
+        return replace(state, blind=blind)
+    state = replace(state, blind=0)
+    worst = max(seen.evidence, key=lambda name: seen.evidence[name], default="")
+    if worst and seen.evidence[worst] >= stop_at:
+        return replace(state, status="rolled back", why=worst)
+    if not seen.enough:
+        return state
+    if state.stage == len(STAGES) - 1:
+        return replace(state, status="promoted")
+    return replace(state, stage=state.stage + 1)
+
+
+def best_split(values: Sequence[float]) -> tuple[int, float]:
+    """Return where a series divides best by ranks: the index of the first value after the step, and its score.
+
+    For every k from 1 to n − 1: the sum of the ranks of the first k values (1 for the smallest, ties share their mean:
+    `scipy.stats.rankdata`), minus its mean k (n + 1) / 2, divided by its standard deviation √(k (n − k) (n + 1) / 12).
+    The score is the largest absolute value; the first of equals.
+    """
+    from scipy.stats import rankdata
+
+    n = len(values)
+    k = np.arange(1, n)
+    sums = np.cumsum(rankdata(values))[:-1]
+    scores = np.abs(sums - k * (n + 1) / 2) / np.sqrt(k * (n - k) * (n + 1) / 12)
+    return int(np.argmax(scores)) + 1, float(scores.max())
+
+
+def change_points(values: Sequence[float], level: float = 0.01, fewest: int = 5, permutations: int = 999) -> list[int]:
+    """Return the indices at which a series changes its level, in order.
+
+    A series is divided at its `best_split` if at most the share `level` of random orders have one as good (the order as
+    it is counts as one of them; ``np.random.default_rng(0)`` shuffles), then either part in the same way, by half the
+    level. Parts shorter than twice `fewest` stay whole.
+    """
+    if len(values) < 2 * fewest:
+        return []
+    k, score = best_split(values)
+    rng = np.random.default_rng(0)
+    as_good = 1 + sum(best_split(rng.permutation(values).tolist())[1] >= score for _ in range(permutations))
+    if as_good / (permutations + 1) > level:
+        return []
+    before, after = (change_points(part, level / 2, fewest, permutations) for part in (values[:k], values[k:]))
+    return [*before, k, *(k + i for i in after)]

@@ -1,0 +1,287 @@
+"""`tinybench history`: results by commit, what changed and when to measure again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinybench.shell.options import FILE, Group, with_options
+
+FINE, WORSE, UNDECIDED = 0, 1, 2
+LEAST = 10  # commits from which on a change can be told
+
+STORE = click.option(
+    "--file", "store", type=FILE, default="tinybench-history.db", envvar="TINYBENCH_HISTORY", metavar="FILE",
+    help="the history, SQLite",
+)  # fmt: skip
+WHICH = [
+    STORE,
+    click.option("--benchmark", default="", metavar="NAME", help="only this one"),
+    click.option("--machine", default="", metavar="NAME", help="only this one"),
+]
+ADDING = [
+    STORE,
+    click.option("--baseline", type=FILE, metavar="FILE", help="the baseline, where it has a file of its own"),
+    click.option("--model", help="which model, where the file holds several; of `gate --run`: new"),
+    click.option("--against", metavar="MODEL", help="which model is the baseline; of `gate --run`: baseline or old"),
+    click.option("--commit", default="", help="by default what the result says"),
+    click.option("--committed", metavar="TIME", help="time of the commit; by default what git says"),
+    click.option("--benchmark", default="", metavar="NAME", help="by default metric and target of the result"),
+    click.option("--machine", default="", metavar="NAME", help="by default processor and cores"),
+    click.option("--lines", type=FILE, metavar="FILE", help="write what was added there, too, as export does"),
+    click.option("--condition", "conditions", multiple=True, metavar="NAME=VALUE...", help="such as traffic=200/s"),
+]  # fmt: skip
+SHOWING = [
+    *WHICH,
+    click.option("--last", default=0, metavar="N", help="only so many commits in the table"),
+    click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
+    click.option("--json", "as_json", is_flag=True, help="the same as --format json"),
+    click.option("--figure", type=FILE, metavar="FILE", help="draw it, .svg or .png"),
+    click.option("--page", type=FILE, metavar="FILE", help="everything on one page, .html"),
+]
+
+
+@click.group(cls=Group, no_args_is_help=True)
+def history() -> None:
+    """Results by commit: what changed, and when.
+
+    One SQLite file keeps what was measured of each commit as a ratio to a baseline that was measured in the same
+    rounds; a faster or busier machine does not change it. Any number of processes may write to it at once.
+    """
+
+
+@history.command()
+@click.argument("result", type=FILE)
+@with_options(ADDING)
+def add(result: Path, store: Path, lines: Path | None, conditions: Sequence[str], **named: Any) -> int:
+    """Keep a result.
+
+    RESULT is what `tinybench gate --run … --save RESULT` writes, which also holds the baseline, or any file of --save.
+    Adding the same measurement again changes nothing.
+    """
+    from tinybench.history.store import History
+
+    entry = read_entry(result, conditions=conditions, **named)
+    with History(store) as kept:
+        new = kept.add_all([entry])
+        count = len(kept.entries(entry.benchmark, entry.machine))
+    if lines:
+        write_lines(lines, [entry])
+    said = "added" if new else "is there already"
+    print(f"{entry.commit[:10]} {said}: {entry.benchmark} on {entry.machine}, {count} measurements in {store}")
+    return FINE
+
+
+@history.command()
+@with_options(SHOWING)
+def show(
+    store: Path,
+    benchmark: str,
+    machine: str,
+    last: int,
+    form: str,
+    as_json: bool,
+    figure: Path | None,
+    page: Path | None,
+) -> int:
+    """Every commit, as a table, a figure or a page."""
+    from tinybench.benchmark import system_info
+    from tinybench.history.again import changed_since, condition_changes
+    from tinybench.history.changes import changes_of
+    from tinybench.history.page import cautions, commits_table, page_of, sentence
+    from tinybench.history.pictures import draw
+
+    found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
+    if figure and len(found) > 1:
+        raise ValueError(f"--figure draws one series and there are {len(found)}; choose with --benchmark and --machine")
+    if as_json or form == "json":
+        print(json.dumps([as_data(*each) for each in found]))
+    for series, changes in [] if as_json or form == "json" else found:
+        table = commits_table(series, changes, last)
+        print({"markdown": table.markdown, "csv": table.csv, "table": table.__str__}[form](), end="\n\n")
+        again = [f"measure again, {each}" for each in changed_since(series.points[-1], system_info())]
+        notes = [sentence(series, changes), *cautions(series), *map(str, condition_changes(series.points)), *again]
+        for note in notes:
+            print(note, file=sys.stderr if form == "csv" else sys.stdout)
+    if figure:
+        draw(*found[0]).savefig(figure, dpi=130)
+    if page:
+        from tinybench.suite import write_text
+
+        write_text(page, page_of(found).html())
+    for file in filter(None, [figure, page]):
+        print(f"tinybench: wrote {file}", file=sys.stderr)
+    return FINE
+
+
+@history.command()
+@with_options([*WHICH, click.option("--json", "as_json", is_flag=True, help="for programs")])
+def changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
+    """What changed, by how much, from which commit on.
+
+    Exit code 0: nothing became worse by its last change; 1: something did; 2: too few commits to tell.
+    """
+    from tinybench.history.changes import changes_of
+    from tinybench.history.page import changes_table, sentence
+
+    found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
+    if as_json:
+        print(json.dumps([change.to_dict(series) for series, changes in found for change in changes]))
+    else:
+        for series, changes in found:
+            print(
+                sentence(series, changes),
+                *([f"\n{changes_table(series, changes).text()}\n"] if changes else []),
+                sep="\n",
+            )
+    if any(changes and changes[-1].worse for _, changes in found):
+        return WORSE
+    return UNDECIDED if all(len(series.points) < LEAST for series, _ in found) else FINE
+
+
+@history.command()
+@click.argument("out", type=FILE, required=False)
+@with_options(WHICH)
+def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
+    """Write all measurements as lines of JSON, to OUT or the screen.
+
+    Lines keep their order, so that git shows what was added; `import` reads them.
+    """
+    from tinybench.history.store import History
+
+    with History(store, create=False) as kept:
+        entries = kept.entries(benchmark, machine)
+    if write_lines(out, entries):
+        print(f"tinybench: wrote {len(entries)} measurements to {out}", file=sys.stderr)
+    return FINE
+
+
+@history.command(name="import")
+@click.argument("files", type=FILE, nargs=-1, required=True)
+@STORE
+def take_in(files: Sequence[Path], store: Path) -> int:
+    """Take in what `export` wrote, all of it or nothing; what is there already stays once."""
+    from tinybench.history.store import History
+
+    entries = [entry for file in files for entry in read_lines(file)]
+    with History(store) as kept:
+        new = kept.add_all(entries)
+    print(f"{new} of {len(entries)} measurements are new in {store}")
+    return FINE
+
+
+def write_lines(file: Path | None, entries: Sequence[Any]) -> bool:
+    """Write entries as lines of JSON, to a file or else to the screen; return whether it was a file."""
+    text = "".join(f"{json.dumps(entry.to_dict(), sort_keys=True)}\n" for entry in entries)
+    if file is None:
+        print(text, end="")
+        return False
+    from tinybench.suite import write_text
+
+    write_text(file, text)
+    return True
+
+
+def read_lines(file: Path) -> list[Any]:
+    """Return the entries of a file of JSON lines; a ValueError names the line that is none."""
+    from tinybench.history.entry import Entry
+
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{file}: no such file") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{file} is no text; `tinybench history export` writes lines of JSON") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(Entry.from_dict(json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{file}, line {number}: {error}; nothing was taken in") from None
+    return found
+
+
+def read_entry(
+    file: Path,
+    *,
+    baseline: Path | None,
+    model: str | None,
+    against: str | None,
+    commit: str,
+    committed: str | None,
+    conditions: Sequence[str],
+    **named: str,
+) -> Any:
+    """Return what a file of results holds as an entry."""
+    from tinybench.history.entry import entry_of
+    from tinybench.shell.files import load_result
+
+    names = model_names(file)
+    if {"old", "new"} <= set(names):  # written by `gate --run`
+        model, against = model or "new", against or ("baseline" if "baseline" in names else "old")
+    result = load_result(file, model)
+    beside = load_result(baseline or file, against) if baseline or against else None
+    for text in conditions:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise ValueError(f"--condition {text!r}: write NAME=VALUE, such as traffic=200/s")
+        result.metadata[name] = value
+    commit = commit or str(result.metadata.get("commit") or "")
+    if commit == "working tree":
+        raise ValueError(
+            "the working tree was measured, which is no commit; commit it and measure that, or give --commit"
+        )
+    commit, committed = look_up(commit, committed)
+    return entry_of(result, beside, commit=commit, committed=committed, **named)
+
+
+def model_names(file: Path) -> list[str]:
+    """Return the names of the results in a file; none if it is no such file, which `load_result` then says."""
+    try:
+        results = json.loads(file.read_text(encoding="utf-8"))["results"]
+        return list(results)
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
+    """Return the whole name of a commit and its time, where git knows it."""
+    if not commit:
+        return commit, committed
+    command = ["git", "show", "--no-patch", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):  # no git, no repository, or a name of another kind
+        return commit, committed
+    return told[0], committed or told[1]
+
+
+def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
+    """Return every series that the names choose."""
+    from tinybench.history.store import History
+
+    with History(store, create=False) as kept:
+        keys = [key for key in kept.names() if benchmark in ("", key[0]) and machine in ("", key[1])]
+        if not keys:
+            there = "; ".join(f"{name!r} on {where!r}" for name, where in kept.names())
+            raise ValueError(f"nothing of that name in {store}; there are {there or 'no results yet'}")
+        return [kept.series(*key) for key in keys]
+
+
+def as_data(series: Any, changes: Sequence[Any]) -> dict[str, Any]:
+    """Return a series with its changes as plain data for ``json.dumps``."""
+    from tinybench.history.again import condition_changes
+    from tinybench.wording import finite
+
+    points = tuple(
+        {**point._asdict(), "entries": len(point.entries)} for point in series.points
+    )  # as `finite` takes it
+    told = {"changes": [change.to_dict(series) for change in changes]}
+    again = {"conditions": [each._asdict() for each in condition_changes(series.points)]}
+    return finite({**series._asdict(), "points": points} | told | again)  # type: ignore[no-any-return]

@@ -1,0 +1,111 @@
+"""`tinybench rollout`: a new version beside the old one, 5 → 20 → 50 → 100 % of the users, or back."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tinybench.shell.options import DATA, FILE, Command, duration, share, some_time, with_options
+from tinybench.shell.serve_command import FAULTS, fault
+
+if TYPE_CHECKING:
+    from tinybench.rollout.plan import Look, Report
+
+PROMOTED, BACK, UNKNOWN = 0, 1, 2
+CANNOT_TELL = ("blind", "interrupted")
+ROLLING = [
+    DATA,
+    click.option("--rate", default=200.0, help="requests a second, of all users"),
+    click.option("--users", type=click.IntRange(min=100), default=20_000, help="how many there are"),
+    click.option("--bound", type=some_time, default="50ms", metavar="TIME", help="a fifth of it more is harm"),
+    click.option("--mirrored", type=share, default="40%", help="share of requests that go to both versions"),
+    click.option("--allowed", type=share, default="1%", help="share of answers that may differ from the old version's"),
+    click.option("--every", type=some_time, default="500ms", metavar="TIME", help="from look to look"),
+    click.option("--patience", type=click.IntRange(min=1), default=20, help="looks in a row without new readings"),
+    click.option("--longest", type=some_time, default="1min", metavar="TIME", help="a longer stage is blind"),
+    click.option("--label-delay", type=duration, default="1s", metavar="TIME", help="from an answer to its label"),
+    click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=f"have the new version {FAULTS}"),
+    click.option("--seed", default=0, help="seed of arrivals, users and who comes first"),
+    click.option("--prometheus/--no-prometheus", default=None, help="who reads the servers [default: if installed]"),
+    click.option("--journal", type=FILE, metavar="FILE", help="keep every look, a line of JSON each"),
+    click.option("--resume", is_flag=True, help="go on with the journal's unfinished rollout; else it is taken back"),
+    click.option("--json", "as_json", is_flag=True, help="everything as JSON at the end, and nothing before"),
+]
+
+
+@click.command(cls=Command)
+@click.argument("old")
+@click.argument("new")
+@with_options(ROLLING)
+def rollout(
+    old: str, new: str, data: Path, users: int, journal: Path | None, resume: bool, as_json: bool, **how: Any
+) -> int:
+    """Roll a new .onnx model out beside an old one.
+
+    Two servers are started here, and a Prometheus that reads both; users send requests, 5, 20, 50, then 100 % of them
+    to the new version, a part of all requests to both. Each look gives a line. Harm takes the rollout back, by evidence
+    that holds however often one looks: an equal version is taken back with a probability of at most 4 %.
+
+    Exit code 0: promoted; 1: rolled back for harm; 2: rolled back because nobody could tell; 3: wrong input.
+    """
+    for file in (old, new):
+        if not file.endswith(".onnx"):
+            raise ValueError(f"{file!r} is no .onnx file; rollout takes nothing else")
+        if not Path(file).is_file():
+            raise FileNotFoundError(f"{file}: no such file")
+    try:
+        from tinybench.rollout.engine import roll_out
+        from tinybench.rollout.plan import Plan
+    except ImportError as missing:  # in a student's package that has not come so far
+        raise ValueError(f"tinybench rollout uses what modules 14 and 16 build, and {missing}") from None
+    from tinybench.shell.files import load_data
+    from tinybench.shell.running import stopping_on_term
+
+    _, rows, labels = load_data(data, 1)
+    if labels is not None and len(labels) != len(rows):
+        raise ValueError(f"{data} holds {len(rows)} rows and {len(labels)} labels; each row has one")
+    show = (lambda look: None) if as_json else _Printer()
+    with stopping_on_term():
+        plan = Plan(population=users, **how)
+        report = roll_out(old, new, rows, labels, plan, journal=journal, resume=resume, on_look=show)
+    if as_json:
+        click.echo(json.dumps(report.to_dict()))
+    else:
+        _print_end(report)
+    if report.state.status == "promoted":
+        return PROMOTED
+    return UNKNOWN if report.state.why in CANNOT_TELL else BACK
+
+
+class _Printer:
+    """A line a look, below a heading for each stage."""
+
+    def __init__(self) -> None:
+        self.stage = -1.0
+
+    def __call__(self, look: Look) -> None:
+        if look.share != self.stage:
+            self.stage = look.share
+            click.echo(f"{100 * look.share:g} % of the users")
+        worst = max(look.evidence, key=lambda name: look.evidence[name])
+        parts = [f"{look.at:6.1f} s", f"{look.users} users", f"{look.pairs} pairs"]
+        if not math.isnan(look.latencies[0]):
+            parts.append("old {:.1f} ms, new {:.1f} ms".format(*(1e3 * seconds for seconds in look.latencies)))
+        for metric in ("slow", "failures", "crashes", "disagreements", "labels"):
+            new, both = look.events.get(metric, (0, 0))
+            if new:
+                parts.append(f"{metric} {new} of {both}")
+        parts.append(f"most evidence {look.evidence[worst]:.2g} ({worst})")
+        click.echo("  ".join(parts) + (f"  held: {look.problem}" if look.problem else ""))
+
+
+def _print_end(report: Report) -> None:
+    click.echo(report.sentence)
+    if report.looks:
+        click.echo(f"The servers were read by {report.watched_by}; a metric stops at an e value of {report.stop_at:g}.")
+    if report.labels_missing:
+        click.echo(f"{report.labels_missing} answers had no label yet; they count neither as right nor as wrong.")

@@ -1,0 +1,77 @@
+"""`tinybench study`: what compression, an engine and a level of optimisation bring for one classifier."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tinybench.shell.options import FILE, REQUIREMENTS, Command
+
+if TYPE_CHECKING:
+    from tinybench.pareto import Requirements
+
+
+def requirements_of(file: Path | None) -> Requirements | None:
+    """Read a file of limits; the text itself will do."""
+    from tinybench.pareto import Requirements
+
+    return Requirements.from_yaml(file if file.exists() else str(file)) if file else None  # or the text itself
+
+
+@click.command(cls=Command)
+@click.argument("model", required=False)
+@click.option("--data", type=FILE, metavar="FILE", help=".npz with X and y that the fit has not seen")
+@click.option("--out", type=FILE, default="hardware_study", metavar="FOLDER")
+@click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="rows per call")
+@click.option("--rounds", default=30, help="rounds for each batch size")
+@click.option("--threads", default=1, help="threads of every engine")
+@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="such as NumPy 'INT8*'; all")
+@REQUIREMENTS
+def study(
+    model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
+) -> int:
+    """Does INT8 pay for this classifier, on this machine.
+
+    One fitted scikit-learn classifier (by default the course's network on digits) as it is, in NumPy, in ONNX FP32 (at
+    each level of graph optimisation), FP16 and INT8 (dynamic, static, per channel), every gain with its interval.
+    Writes report.html, a page to hand to a colleague, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and
+    …_summary.json. What was measured before Ctrl-C or an error is kept.
+    """
+    from tinybench.course import case_study
+    from tinybench.shell.files import load_labelled, load_model
+    from tinybench.shell.study_page import write_page
+    from tinybench.study import tradeoff_study
+
+    requirements = requirements_of(limits)
+    if model is None:
+        if data is not None:
+            raise ValueError("--data belongs to a model of yours; name it: tinybench study MODEL --data FILE")
+        case = case_study("small")
+        classifier, rows, labels = case.model, case.X, case.y
+    else:
+        if data is None:
+            raise ValueError(f"on which data? tinybench study {model} --data FILE, an .npz with X and y")
+        classifier = load_model(model)
+        _, rows, labels = load_labelled(data)
+    options = {"batch_sizes": batches, "requirements": requirements, "out": out, **how}
+    try:
+        found = tradeoff_study(classifier, rows, labels, progress=lambda line: print(line, file=sys.stderr), **options)
+    except BaseException as error:
+        if (broken_off := getattr(error, "study", None)) is not None:
+            print(broken_off)
+            print("tinybench:", *getattr(error, "__notes__", []), file=sys.stderr)
+            with suppress(OSError):  # the disk may be full
+                write_page(broken_off, out)
+        elif (
+            isinstance(error, OSError) and error.errno and error.filename is None
+        ):  # some libraries do not say where they write
+            raise OSError(f"cannot write below {out} ({error.strerror or error}); choose another --out") from error
+        raise
+    print(found)
+    print(f"the page is {write_page(found, out)}, the tables are beside it")
+    return 0

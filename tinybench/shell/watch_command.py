@@ -1,0 +1,256 @@
+"""`tinybench watch`: do servers keep their objective, look by look."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tinybench.shell.options import FILE, Command, duration, share, some_time, with_options
+
+if TYPE_CHECKING:
+    from tinybench.watching.looks import Bucket, Look
+    from tinybench.watching.queries import Objective, Window
+
+MET, MISSED, UNKNOWN = 0, 1, 2
+UNKNOWN_YET = "Prometheus"  # which has not told yet what it watches
+CODES = {"met": MET, "missed": MISSED, "cannot tell": UNKNOWN}
+WATCHING = [
+    click.option("--objective", "promised", type=share, default="99.9%", help="share of requests answered in time"),
+    click.option("--bound", type=duration, default="50ms", metavar="TIME", help="what in time means"),
+    click.option("--every", type=some_time, default="5s", metavar="TIME", help="from look to look"),
+    click.option("--for", "lasting", type=some_time, metavar="TIME", help="how long to watch; else until Ctrl-C"),
+    click.option("--window", "long", type=some_time, default="1h", help="of the burn rate; the short one is a twelfth"),
+    click.option("--factor", type=click.FloatRange(min=0, min_open=True), default=14.4, help="burn rate that alarms"),
+    click.option("--prometheus", "asked", metavar="URL", help="ask a Prometheus that runs already"),
+    click.option("--start-prometheus", is_flag=True, help="start a Prometheus for the servers, and ask that"),
+    click.option("--json", "as_json", is_flag=True, help="a line of JSON for each look, and for the end"),
+    click.option("--figure", type=FILE, metavar="FILE", help="draw what was seen, .svg or .png"),
+    click.option("--rules", type=FILE, metavar="FILE", help="write alert rules for Prometheus, .yml"),
+    click.option("--dashboard", type=FILE, metavar="FILE", help="write a dashboard for Grafana, .json"),
+]
+
+
+@click.command(cls=Command)
+@click.argument("urls", nargs=-1, metavar="[URL...]")
+@with_options(WATCHING)
+def watch(
+    urls: Sequence[str], promised: float, bound: float, long: float, factor: float, as_json: bool, **how: Any
+) -> int:
+    """Do servers keep their objective.
+
+    URL is what `tinybench serve` prints; canary=URL names its version. Each look gives a line a server: requests, p50
+    and p99 with the ends of the histogram's bucket, the budget that is left, burn rates over the long and the short
+    window, and evidence of drift.
+
+    Exit code 0: the objective is met; 1: it is missed, or its budget burns; 2: what was seen cannot tell.
+    """
+    try:
+        from tinybench.production import burning  # noqa: F401
+    except ImportError as missing:  # in a student's package that has not come so far
+        raise ValueError(f"tinybench watch uses what module 16 builds, and {missing}") from None
+    from tinybench.watching.queries import Objective, Window
+
+    objective = Objective(promised, bound).checked()
+    _check(urls, long, **how)
+    written = _write(objective, how["rules"], how["dashboard"])
+    if not urls and not how["asked"]:
+        return MET if written else _nothing()
+    window = Window("Fast", factor, long, long / 12, "page")
+    show = _show_json if as_json else _show
+    with ExitStack() as stack:
+        look = _looker(stack, urls, objective, window, **how)
+        looks = _all_looks(look, how["every"], how["lasting"], lambda each: show(each, objective))
+    return _tell(looks, objective, window, how["figure"], as_json)
+
+
+def _nothing() -> int:
+    raise click.UsageError("watch what? Give the URL that `tinybench serve` prints, or --prometheus URL")
+
+
+def _check(
+    urls: Sequence[str],
+    long: float,
+    every: float,
+    lasting: float | None,
+    asked: str | None,
+    start_prometheus: bool,
+    **files: Path | None,
+) -> None:
+    """Refuse what cannot be watched before anything is."""
+    if asked and (urls or start_prometheus):
+        raise click.UsageError("--prometheus knows its servers: give no URL and no --start-prometheus beside it")
+    if start_prometheus and not urls:
+        raise click.UsageError("--start-prometheus: for which servers? Give their URLs")
+    if long < 12 * every:
+        raise ValueError(f"a window of {long:g} s has no short one of a twelfth with looks every {every:g} s; widen it")
+    if lasting is not None and lasting < every:
+        raise ValueError(f"--for {lasting:g} s is over before the second look, after {every:g} s; nothing can be told")
+    for name, file in files.items():
+        if file is not None and not file.parent.is_dir():
+            raise FileNotFoundError(f"--{name} {file}: there is no folder {file.parent}")
+
+
+def _write(objective: Objective, rules: Path | None, dashboard: Path | None) -> bool:
+    """Write what Prometheus and Grafana read; return whether there was something to write."""
+    from tinybench.watching.dashboard import dashboard_json
+    from tinybench.watching.rules import write_rules
+
+    if rules:
+        write_rules(rules, objective)
+    if dashboard:
+        dashboard.write_text(dashboard_json(objective), encoding="utf-8")
+    for file in filter(None, (rules, dashboard)):
+        print(f"tinybench: wrote {file}", file=sys.stderr)
+    return bool(rules or dashboard)
+
+
+Looker = Callable[[float, int], "list[Look]"]
+
+
+def _looker(
+    stack: ExitStack,
+    urls: Sequence[str],
+    objective: Objective,
+    window: Window,
+    *,
+    every: float,
+    asked: str | None,
+    start_prometheus: bool,
+    **_: Any,
+) -> Looker:
+    """Return the function that looks once at everything: by an own reader, or by a Prometheus."""
+    from tinybench.watching.looks import Look, Watched
+    from tinybench.watching.prometheus import AwayError, Prometheus, Target
+    from tinybench.watching.prometheus import start_prometheus as start
+    from tinybench.watching.rules import write_rules
+    from tinybench.watching.scrape import Readings
+
+    named = [url.partition("=") if "=" in url.partition("//")[0] else ("stable", "", url) for url in urls]
+    targets = [Target(url, version) for version, _, url in named]
+    if len({target.address for target in targets}) < len(targets):
+        raise ValueError(f"{' '.join(urls)}: a server is watched once; one stands here twice")
+    if not asked and not start_prometheus:
+        patience = min(2.0, every / (2 * len(targets)))
+        keep = max(10 * every, 60.0)
+        servers = [Watched(Readings(each, keep=keep, timeout=patience), objective, window, every) for each in targets]
+        return lambda at, missed: [server.look(at, missed) for server in servers]
+    from tinybench.watching.asked import looks_by_prometheus
+
+    if asked:
+        prometheus = Prometheus(asked, timeout=min(10.0, every))
+    else:
+        rules = Path(stack.enter_context(tempfile.TemporaryDirectory()), "rules.yml")
+        write_rules(rules, objective)
+        interval = max(0.1, min(every / 2, window.short / 5))
+        prometheus = stack.enter_context(start(targets, interval=interval, rules=rules, timeout=every))
+        print(f"tinybench: Prometheus runs at {prometheus.url}, with alert rules, until this ends", file=sys.stderr)
+        prometheus.wait_for("up")
+    known = [UNKNOWN_YET]
+
+    def look(at: float, _: int) -> list[Look]:
+        try:
+            found = looks_by_prometheus(prometheus, objective, window, every, at)
+        except AwayError as away:
+            return [Look(server, at, str(away), read=False) for server in known]
+        known[:] = [each.server for each in found] or known
+        return found or [Look(server, at, "it has no server of the job tinybench", read=False) for server in known]
+
+    return look
+
+
+def _all_looks(look: Looker, every: float, lasting: float | None, show: Callable[[Look], None]) -> list[Look]:
+    """Look every so often, until the time is over or somebody stops it; return all looks."""
+    from tinybench.shell.running import stopping_on_term
+
+    looks: list[Look] = []
+    began, number = time.monotonic(), 0
+    with stopping_on_term():
+        try:
+            while lasting is None or number * every <= lasting * (1 + 1e-9):
+                wait = began + number * every - time.monotonic()
+                time.sleep(max(0.0, wait))
+                missed = math.floor(max(0.0, -wait) / every)  # the machine slept, or was too busy
+                number += missed
+                if missed:
+                    print(f"tinybench: stood still for {-wait:.3g} s; nobody looked", file=sys.stderr)
+                for each in look(time.monotonic() - began, missed):
+                    looks.append(each)
+                    show(each)
+                number += 1
+        except KeyboardInterrupt:
+            if not looks or lasting is not None:
+                raise
+            print(file=sys.stderr)
+    return looks
+
+
+def _show(look: Look, objective: Objective) -> None:
+    print(f"{look.at:6.0f} s  {look.server}  {told(look, objective)}", flush=True)
+
+
+def _show_json(look: Look, objective: Objective) -> None:
+    from tinybench.wording import finite
+
+    print(json.dumps(finite(asdict(look) | {"left": look.left(objective)})), flush=True)
+
+
+def told(look: Look, objective: Objective) -> str:
+    """Return what a look showed, in one line."""
+    if look.problem:
+        return f"cannot tell: {look.problem}"
+    parts = [f"{look.rate:.3g}/s, {look.failed:.0f} failed", _quantile("p50", look.p50), _quantile("p99", look.p99)]
+    if look.total:
+        parts.append(f"budget left {100 * look.left(objective):.0f} %")
+    parts.append(f"burns {_times(look.long)} / {_times(look.short)}")
+    parts += [f"drift of {what} {value:.2g}" for what, value in look.drift.items()]
+    parts += ["BURNING"] * look.burning + [f"DRIFT of {what}" for what in look.alarm]
+    return " · ".join([*filter(None, parts), *look.notes])
+
+
+def _times(rate: float) -> str:
+    return "?" if math.isnan(rate) else f"{rate:.1f}"
+
+
+def _quantile(name: str, found: Bucket | None) -> str:
+    if found is None:
+        return ""
+    low, high = (f"{1e3 * end:g}" for end in (found.low, found.high))
+    estimate = 1e3 * found.estimate
+    return f"{name} {estimate:{'.0f' if estimate >= 10 else '.2g'}} ms ({low}–{high})"
+
+
+def _tell(looks: Sequence[Look], objective: Objective, window: Window, figure: Path | None, as_json: bool) -> int:
+    """Print what the whole watch says of each server, draw it, and return the exit code."""
+    from tinybench.watching.panels import panel_picture, panels_from_looks
+    from tinybench.watching.queries import promql_time
+
+    worst = MET
+    for server, verdict in _verdicts(looks, objective):
+        worst = min({worst, CODES[verdict.verdict]} - {MET}, default=MET)
+        if as_json:
+            print(json.dumps({"server": server, "objective": str(objective), **verdict._asdict()}))
+        else:
+            print(f"{server}: {objective}: {verdict.verdict} ({verdict.why})")
+    if figure:
+        curves = panels_from_looks(looks, objective, promql_time(window.long), promql_time(window.short))
+        panel_picture(curves).save(figure)
+        print(f"tinybench: wrote {figure}", file=sys.stderr)
+    return worst
+
+
+def _verdicts(looks: Sequence[Look], objective: Objective) -> Iterator[tuple[str, Any]]:
+    from tinybench.watching.looks import judge
+
+    servers = [*dict.fromkeys(look.server for look in looks)]
+    for server in [each for each in servers if each != UNKNOWN_YET] or servers:
+        yield server, judge([look for look in looks if look.server == server], objective)
