@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.drawn import Drawn
 from tinybench.labels import label_points
 from tinybench.roofline.operator_work import Placed
 from tinybench.roofline.roofs import Roofs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from tinybench.roofline.batches import Step
 
@@ -24,26 +23,12 @@ _DASHES = ("-", "--", ":", "-.")
 _FONT = 13  # at a width of 400 pixels still 7
 
 
-class RoofPicture(NamedTuple):
-    """A figure, and what `tinybench.course.show_figure` takes beside it, under the same names."""
-
-    figure: Figure
-    alt: str
-    caption: str
-    data: dict[str, list[Any]]
-
-    def save(self, path: str | Path) -> None:
-        """Write the figure in the format of the file's ending; ``.png`` and ``.svg`` also hold the alternative text."""
-        told = {"Description": self.alt} if Path(path).suffix in (".png", ".svg") else None
-        self.figure.savefig(path, dpi=130, metadata=told)
-
-
 def roof_picture(
     roofs: Roofs,
     placed: Mapping[str, Placed] | None = None,
     walks: Mapping[str, Sequence[Step]] | None = None,
     dtypes: Sequence[str] = ("float32", "uint8 × int8"),
-) -> RoofPicture:
+) -> Drawn:
     """Draw roofs by type and memory level on logarithmic axes, and operators and batch sizes under them.
 
     Parameters
@@ -85,7 +70,7 @@ def roof_picture(
     figure.legend(loc="outside upper center", ncols=2, fontsize=_FONT - 2, frameon=False)
     if places + ends:
         label_points(axes, np.array(places + ends), names + more, lines=lines, fontsize=_FONT - 2)
-    return RoofPicture(figure, _alt(roofs, drawn, placed, walks), _caption(placed, walks), _data(roofs, placed, walks))
+    return Drawn(figure, _alt(roofs, drawn, placed, walks), _caption(placed, walks), _data(roofs, placed, walks))
 
 
 def _draw_roofs(axes: Axes, roofs: Roofs, dtypes: Sequence[str], left: float, right: float) -> Any:

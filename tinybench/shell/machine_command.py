@@ -48,7 +48,7 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
         if figure:
             from tinybench.roofline.pictures import roof_picture
 
-            roof_picture(measured).save(figure)
+            roof_picture(measured).save(figure, dpi=130)
     if as_json:
         print(json.dumps(found))
     return 0

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.drawn import Drawn
 from tinybench.watching.looks import Look
 from tinybench.watching.prometheus import Labels, Point, Prometheus
 from tinybench.watching.queries import Objective, Panel, panels_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["Curves", "PanelPicture", "panel_picture", "panels_from_looks", "panels_from_prometheus"]
+__all__ = ["Curves", "panel_picture", "panels_from_looks", "panels_from_prometheus"]
 
 Curves = list[tuple[Panel, dict[str, list[Point]]]]
 COLOURS = {  # Okabe and Ito's, the darker ones for white paper
@@ -29,20 +28,6 @@ INKS = {False: ("#1a1a1a", "white", "#c8c8c8"), True: ("#e8e8e8", "#16181b", "#4
 DASHES, MARKERS = ("-", "--", ":", "-."), "os^Dv"
 FONT, MOST = 14, 8  # points: at a width of 400 pixels still 7; curves of one panel
 UNITS = {"s": 1e3, "share": 100.0}
-
-
-class PanelPicture(NamedTuple):
-    """A figure, and what `tinybench.course.show_figure` takes beside it, under the same names."""
-
-    figure: Figure
-    alt: str
-    caption: str
-    data: dict[str, list[Any]]
-
-    def save(self, path: str | Path) -> None:
-        """Write the figure in the format of the file's ending; ``.png`` and ``.svg`` also hold the alternative text."""
-        told = {"Description": self.alt} if Path(path).suffix in (".png", ".svg") else None
-        self.figure.savefig(path, dpi=100, metadata=told)
 
 
 def panels_from_prometheus(prometheus: Prometheus, panels: Sequence[Panel], seconds: float, step: float) -> Curves:
@@ -102,7 +87,7 @@ def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, sh
     return [(panel, found.get(panel.title, {})) for panel in panels_for(objective)]
 
 
-def panel_picture(curves: Curves, *, columns: int = 2, dark: bool = False) -> PanelPicture:
+def panel_picture(curves: Curves, *, columns: int = 2, dark: bool = False) -> Drawn:
     """Draw the panels that have data; name the others in the caption.
 
     Parameters
@@ -135,7 +120,7 @@ def panel_picture(curves: Curves, *, columns: int = 2, dark: bool = False) -> Pa
         keys = [_key(colour, MARKERS[i % len(MARKERS)], "-") for i, colour in enumerate(colours.values())]
         how: dict[str, Any] = {"ncols": min(len(keys), columns + 1), "frameon": False, "labelcolor": ink}
         figure.legend(keys, names, fontsize=FONT, loc="outside upper center", **how)
-    return PanelPicture(figure, _alt(drawn), _caption(drawn, curves), _data(drawn))
+    return Drawn(figure, _alt(drawn), _caption(drawn, curves), _data(drawn))
 
 
 def _version(name: str) -> str:
