@@ -34,7 +34,7 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
     if figure:
         from tinybench.roofline.pictures import roof_picture
 
-        roof_picture(roofs, {loaded.name: placed}).save(figure)
+        roof_picture(roofs, {loaded.name: placed}).save(figure, dpi=130)
     return 0
 
 
