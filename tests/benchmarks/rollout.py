@@ -41,6 +41,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
 from tests.benchmarks.report import RESULTS, command_line, on_this_machine
 from tinybench.rollout.engine import roll_out
@@ -121,10 +122,8 @@ def measure(keep: Path, numbers: Sequence[int]) -> list[Trial]:
 
 def interval(right: int, trials: int) -> tuple[float, float]:
     """Return the 95 % interval of a share by Clopper and Pearson."""
-    from scipy.stats import beta
-
-    low = float(beta.ppf(0.025, right, trials - right + 1)) if right else 0.0
-    return low, float(beta.ppf(0.975, right + 1, trials - right)) if right < trials else 1.0
+    found = binomtest(right, trials).proportion_ci(method="exact")
+    return float(found.low), float(found.high)
 
 
 def middle(values: Sequence[float], form: str = "{:.1f}") -> str:
