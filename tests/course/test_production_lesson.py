@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+import tinybench
 from tinybench import production
 from tinybench.course.lessons import production as lesson
 from tinybench.course.lessons import rollout as trial
@@ -153,6 +154,7 @@ def test_after_the_whole_loop_the_modules_of_before_are_back() -> None:
         trial.roll_out_here(functions, Path("none.onnx"), np.zeros((1, 64)), [0], fault="")
     assert sys.modules["tinybench.production"] is production
     assert sys.modules["tinybench.rollout.engine"] is engine
+    assert (tinybench.production, tinybench.rollout.engine) == (production, engine)  # an import sets attributes too
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,20 @@ import math
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import tinybench
+
 Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
 Z = 1.959964  # two-sided, 5 %
-ON_PRODUCTION = (
-    "tinybench.production",
-    "tinybench.rollout",
-)  # what is imported anew to run on the notebook's functions
+ON_PRODUCTION = ("production", "rollout")  # of tinybench: imported anew to run on the notebook's functions
 
 
 def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
@@ -199,11 +199,7 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
 
     Returns the `Report` of `tinybench.rollout`. Where a Prometheus is installed and does not answer, it goes without.
     """
-    taken = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ON_PRODUCTION)}
-    mine = types.ModuleType("tinybench.production")
-    vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
-    sys.modules[mine.__name__] = mine
-    try:
+    with standing_in(names):
         from tinybench.rollout.engine import roll_out
         from tinybench.rollout.plan import Plan
 
@@ -211,10 +207,27 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
             return roll_out(model, model, rows, labels, Plan(fault=fault, **plan))
         except OSError:
             return roll_out(model, model, rows, labels, Plan(fault=fault, **plan, prometheus=False))
+
+
+@contextmanager
+def standing_in(names: Names) -> Iterator[None]:
+    """Let these names be `tinybench.production` for what is imported meanwhile; afterwards all is as it was."""
+    prefixes = tuple(f"tinybench.{name}" for name in ON_PRODUCTION)
+    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
+    package = vars(tinybench)  # an import leaves its module there too
+    attributes = {name: package.pop(name) for name in ON_PRODUCTION if name in package}
+    mine = types.ModuleType("tinybench.production")
+    vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
+    sys.modules[mine.__name__] = mine
+    try:
+        yield
     finally:
-        for name in [name for name in sys.modules if name.startswith(ON_PRODUCTION)]:
+        for name in [name for name in sys.modules if name.startswith(prefixes)]:
             del sys.modules[name]
-        sys.modules.update(taken)
+        for name in ON_PRODUCTION:
+            package.pop(name, None)
+        sys.modules.update(modules)
+        package.update(attributes)
 
 
 # ---- history
