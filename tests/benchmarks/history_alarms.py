@@ -22,10 +22,10 @@ def alarms(values: Any) -> bool:
 
 def measured(short: bool) -> dict[str, Any]:
     """Return, by scatter and way, in how many of how many histories there was an alarm."""
-    ours, peers = (2, 1) if short else (400, 3)
+    ours, peers = (2, 1) if short else (1000, 3)
     found: dict[str, Any] = {}
     for kind in (*INDEPENDENT, *CORRELATED):
-        n = ours if short or (kind in INDEPENDENT and kind != "t, 2 df") else 40
+        n = ours if short or kind in INDEPENDENT else 40
         histories = [drawn(kind, 0.0, seed) for seed in range(n)]
         some, few = histories[:40], histories[:peers]
         divided = e_divisive([h.ratios for h in few] + [h.milliseconds for h in few])

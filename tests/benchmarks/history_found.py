@@ -51,7 +51,7 @@ def measured(short: bool) -> list[dict[str, Any]]:
     rows = []
     for step, kind in CASES[:1] if short else CASES:
         histories = [
-            drawn(kind, step, seed) for seed in range(1 if short else 40 if (step, kind) in CASES[:ASKED] else 8)
+            drawn(kind, step, seed) for seed in range(1 if short else 100 if (step, kind) in CASES[:ASKED] else 25)
         ]
         few, tell, place, size = histories[:peers], [], [], []
         for h in histories:

@@ -4,14 +4,14 @@ A step is where the values begin to lie on another level. `StepDetector` looks a
 look at a whole history as if it had grown commit by commit, and then places each step by all the values on either side.
 
 An alarm needs two things. First, evidence: the logarithm of how much better the last values are explained by another
-level than by the old one, where a value that many kinds of scatter would explain counts little, and none for more than
-about a third of what is asked. Second, as scatter may have tails that this does not foresee: few random orders of all
-values since the last step may have as much evidence. By how much and how few was set by simulation, as no formula gives
-it: of all histories without a step, in several kinds of independent scatter, at most `level` have an alarm; heavy tails
-may double that, and scatter unlike those may give more (``python -m tests.benchmarks.history --only alarms``,
-results in ``tests/benchmarks/results/history.md``). So do values of which each takes after the one before
-(autocorrelation): what the ranks clearly tell of that is taken away, which keeps such alarms few where it is moderate,
-not at the stated rate. Against a machine that drifts, hand over ratios to a baseline measured in the same rounds.
+level than by the old one, where a value that many kinds of scatter would explain counts little, and none says more for
+a far level than about a third of what is asked. Second, as scatter may have tails that this does not foresee: few
+random orders of all values since the last step may have as much evidence. By how much and how few was set by
+simulation, as no formula gives it: of all histories without a step, in several kinds of independent scatter, at most
+`level` have an alarm; scatter unlike those may give more (``python -m tests.benchmarks.history --only alarms``, results
+in ``tests/benchmarks/results/history.md``). So do values of which each takes after the one before (autocorrelation):
+what the ranks clearly tell of that is taken away, which keeps such alarms few where it is moderate, not at the stated
+rate. Against a machine that drifts, hand over ratios to a baseline measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FAR = 60.0  # what lies further off, in standard deviations, counts as lying th
 _LAST = 30  # a step is looked for among so many last values
 _FEWEST = 10  # from so many values on: fewer do not tell the scatter
 _NEWEST = 5  # so many last values do not tell the old level: they may be on the new one
-_MOST = 3.5  # no value alone says more: so three outliers in a row are no step
-_ASKED = 0.9  # evidence asked for, above the logarithm of horizon / level: 11.2 for 1 % in 300 (by simulation)
-_UNSURE = 300.0  # and by this over n² more, as few values tell the scatter badly: 3 for 10, 0.1 for 60 (by simulation)
-_ORDERS = 30  # and at most so many times level / horizon of the orders may have as much: 1 in 1000 (by simulation),
+_MOST = np.where(np.abs(_SHIFTS) > 6, 3.5, np.inf)  # said by one value at most: three far outliers are no step
+_ASKED = 0.3  # evidence asked for, above the logarithm of horizon / level: 10.6 for 1 % in 300 (by simulation)
+_UNSURE = 900.0  # and by this over n² more, as few values tell the scatter badly: 9 for 10, 0.25 for 60 (by simulation)
+_ORDERS = 8  # and at most so many times level / horizon of the orders may have as much: 1 in 3750 (by simulation),
 _LONG = 40  # but fewer by the square of n / 40 in a longer history, where new values mix less often into the last ones,
-_LEAST = 3  # down to so many times level / horizon: 1 in 10,000
+_LEAST = 0.8  # down to so many times level / horizon: 1 in 37,500
 _CHANCE = 1.0  # so many standard errors of an autocorrelation are no proof of one
 _ENOUGH = 4  # so many such orders, among four times as many as would have one, are too many
 _WINDOW = 500  # older values of a level are left aside, so that a look takes as long in a long history
@@ -73,8 +73,7 @@ class StepDetector:
     ----------
     level
         About this share of histories without a step, or less, has any alarm among the first `horizon` values, if values
-        do not depend on those before (simulated for 0.01 in 300; heavy tails may double it). A longer history has
-        `level` alarms per `horizon`.
+        do not depend on those before (simulated for 0.01 in 300). A longer history has `level` alarms per `horizon`.
     horizon
         See `level`.
     seed
