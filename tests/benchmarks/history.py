@@ -32,12 +32,11 @@ INTRO = (
     "once, when the history ends: it has only one chance of a false alarm where the others have 300.\n\n"
     "What the detector cannot do: where each value takes after the one before (autocorrelation), it tries to take that "
     "away, but its rate of false alarms holds no longer; the page shows by how much. It cannot tell a machine that "
-    "drifts from code that became slower, so it needs ratios. A change that lasts fewer than four commits is hardly "
+    "drifts from code that became slower, so it needs ratios. A change that lasts fewer than three commits is hardly "
     "told from chance at this rate of alarms, and with fewer than about 20 values on the old level a step takes longer "
-    "to find. Where one of the first five values on the new level is an outlier, the other four must all speak for the "
-    "step; where two are, it takes longer. With heavy tails (Student's t) some of the five lie far from either level, "
-    "and a step of 1 % is only twice the scatter: both take more than 5 commits. The size of a step is "
-    "biased upwards "
+    "to find. Where two of the first five values on the new level are outliers, it takes longer. With heavy tails "
+    "(Student's t) some of the five lie far from either level, and a step of 1 % is only twice the scatter: both take "
+    "more than 5 commits. The size of a step is biased upwards "
     "at its alarm (it was found because it looked large); `find_steps` estimates it again by all later values."
 )
 
