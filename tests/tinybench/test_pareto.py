@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.quick import within
 from tinybench import pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.plots import plot_pareto_frontier
@@ -70,14 +70,9 @@ def test_worked_examples_dominate_nobody() -> None:
 
 def test_hundred_thousand_points() -> None:
     random, curve = np.random.default_rng(0).random((100_000, 2)), np.linspace(0, 1, 100_000)
-    for points, size in ((random, None), (np.column_stack([curve, curve]), 100_000)):
-        start = time.process_time()
-        np.unique(points, axis=0)
-        sorting = time.process_time() - start  # on this machine; the processor's time, whatever else it does
-        frontier = pareto_frontier(points)
-        # about three times the sorting; all pairs would take a thousand times as long
-        assert time.process_time() - start < 20 * sorting + 1
-        assert size is None or len(frontier) == size
+    within(5, lambda: pareto_frontier(random))  # all pairs would take minutes
+    within(5, lambda: pareto_frontier(np.column_stack([curve, curve])))
+    assert len(pareto_frontier(np.column_stack([curve, curve]))) == 100_000
 
 
 def test_rows_keep_identity_order_and_duplicates() -> None:
@@ -310,9 +305,7 @@ def test_paired_rounds_take_the_drift_out() -> None:
 def test_many_rows_are_quick() -> None:
     bits = np.random.default_rng(3).uniform(size=(6, 100_000)) < 0.95
     rows = [{"latency": float(k), "accuracy": right(*each)} for k, each in enumerate(bits)]
-    began = time.process_time()
-    pareto.membership_probability(rows)
-    assert time.process_time() - began < 20
+    within(20, lambda: pareto.membership_probability(rows))
 
 
 def test_what_was_not_seen_is_on_no_frontier() -> None:

@@ -19,6 +19,7 @@ from autograder.leaderboard.referee.referee import Referee
 from autograder.leaderboard.settings import EntryLimits
 from tests.attacks.onnx.hostile import FILES, MEASURED
 from tests.leaderboard.boards import dense, small_olympics, trained
+from tests.quick import within
 
 
 def test_there_are_enough() -> None:
@@ -29,10 +30,12 @@ def test_there_are_enough() -> None:
 def test_refused_by_the_check(name: str) -> None:
     build, reason = FILES[name]
     data = build()
-    start = time.thread_time()
-    with pytest.raises(EntryRefused, match=reason):
-        check(data)
-    assert time.thread_time() - start < 1
+
+    def refused() -> None:
+        with pytest.raises(EntryRefused, match=reason):
+            check(data)
+
+    within(1, refused)
 
 
 def test_a_file_that_the_check_itself_fails_on(
@@ -64,11 +67,11 @@ def test_a_reader_that_hangs_or_breaks_costs_the_server_nothing(
     words = f"from tests.attacks.onnx import test_hostile as t; t.check_process.answer_questions(t.{reader.__name__})"
     monkeypatch.setattr(check_process, "COMMAND", [sys.executable, "-c", words])
     monkeypatch.setattr(check_process, "_idle", [])
-    mine, start = time.process_time(), time.monotonic()
+    mine, start = time.thread_time(), time.monotonic()
     with pytest.raises(EntryRefused, match="breaks the reader"):
         check_process.check_in_process(dense(), EntryLimits())
     assert time.monotonic() - start < pace.wall(30)
-    assert time.process_time() - mine < pace.cpu(1)
+    assert time.thread_time() - mine < pace.cpu(1)
     assert not check_process._idle
 
 
