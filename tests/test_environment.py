@@ -64,6 +64,11 @@ def pip_section() -> list[str]:
     return found
 
 
+def test_a_notebook_is_read_without_a_grammar_of_addresses() -> None:
+    """Some versions of jsonschema make one whenever they are imported, which every command would wait for."""
+    subprocess.run([sys.executable, "-c", "import sys, nbformat; assert 'lark' not in sys.modules"], check=True)
+
+
 def test_the_environment_has_the_bounds_of_the_project() -> None:
     library, course = (
         tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in ("", "autograder")

@@ -25,8 +25,8 @@ TITLE = "TinyBench"
 TOOLS = "__main__ cli course.student_commands course.build leaderboard.entering leaderboard.referee.measure"
 # what that and the notebooks need of the two distributions; all else is for instructors
 NEEDED = (
-    "click cloudpickle fastapi filelock httptools httpx ipykernel jupyterlab matplotlib numpy onnx onnxruntime "
-    "prometheus_client psutil pydantic pyyaml ruff scikit-learn scipy skl2onnx tqdm uvicorn"
+    "click cloudpickle fastapi filelock httptools httpx ipykernel jsonschema jupyterlab matplotlib numpy onnx "
+    "onnxruntime prometheus_client psutil pydantic pyyaml ruff scikit-learn scipy skl2onnx tqdm uvicorn"
 )
 
 
