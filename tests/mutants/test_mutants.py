@@ -40,8 +40,13 @@ def test_checks_kill_mutants(
     for mutant in wrong:
         notebook = copy.deepcopy(reference)
         check = mutant.apply(notebook)
-        if mutant.cell in cells:  # who else is blamed depends on the cell: once for each is enough
-            notebook.cells = [c.node for c in cells_of(notebook) if not c.is_check or c.id == check]
+        later = False  # who else is blamed depends on the cell: once for each is enough, and of the checks below it
+        kept = []
+        for cell in cells_of(notebook):
+            later = later or (cell.id == mutant.cell and mutant.cell not in cells)
+            if not cell.is_check or cell.id == check or later:
+                kept.append(cell.node)
+        notebook.cells = kept
         cells.add(mutant.cell)
         visibly, failed = verdicts(notebook)
         if check not in failed:
