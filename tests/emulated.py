@@ -10,8 +10,7 @@ from types import ModuleType
 
 from hypothesis import settings
 
-# scikit-learn and jsonschema take these where they are, and nothing here needs them: 25 s.
-UNUSED = {"pandas", "rfc3987_syntax"}
+UNUSED = {"pandas"}  # scikit-learn takes it where it is, and nothing here needs it
 
 
 class Without(MetaPathFinder):
