@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -67,6 +68,21 @@ def _module(item: pytest.Item) -> int:
     """Return the number of the module that one of those `ALONE` is about; the later ones do more."""
     found = re.search(r"\[m?(\d\d)_", item.nodeid) if item.nodeid.startswith(ALONE) else None
     return int(found[1]) if found else 0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def set_aside() -> None:
+    """Keep what was imported out of later collections of garbage: a worker holds a million objects, and each takes a second."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def set_aside_again(set_aside: None) -> None:
+    """Do so once more where a measurement of memory has put back what was set aside."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="module")  # not longer: while Playwright runs, no other test of the process can use asyncio
