@@ -70,7 +70,7 @@ def test_worked_examples_dominate_nobody() -> None:
 
 def test_hundred_thousand_points() -> None:
     random, curve = np.random.default_rng(0).random((100_000, 2)), np.linspace(0, 1, 100_000)
-    within(5, lambda: pareto_frontier(random))  # all pairs would take minutes
+    within(5, lambda: pareto_frontier(random))  # all pairs take minutes
     within(5, lambda: pareto_frontier(np.column_stack([curve, curve])))
     assert len(pareto_frontier(np.column_stack([curve, curve]))) == 100_000
 

@@ -305,8 +305,7 @@ def test_away_for_a_while_and_back() -> None:
         process.suspend()
         try:
             with pytest.raises(AwayError, match="timed out"):
-                for _ in range(100):  # it may answer until all its threads have stopped
-                    prometheus.query("up")
+                list(map(prometheus.query, ["up"] * 100))  # it may answer until all its threads have stopped
         finally:
             process.resume()
         assert Prometheus(prometheus.url, WAIT).query("1 + 1") == [({}, 2.0)]
