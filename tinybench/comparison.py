@@ -17,6 +17,7 @@ import numpy as np
 from tinybench.cautions import check_live, independent_values, judged, last_start
 from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.latency import ready
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.rounds import Record
 from tinybench.samples import (
@@ -158,6 +159,8 @@ class Comparison:
     measured: bool = True
     caution: str = ""
 
+    __repr__ = short_repr
+
     def __str__(self) -> str:
         """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``."""
         return sentence(self)
@@ -282,6 +285,8 @@ class Gate:
     needs: int | None
     comparison: Comparison
     differences: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         """Return the verdict with limit, comparison, and what else differs."""

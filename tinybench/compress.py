@@ -15,6 +15,7 @@ from tinybench.accuracy import difference_interval, mcnemar
 from tinybench.comparison import Comparison
 from tinybench.latency import check_runs
 from tinybench.layers import Layer, activations, check_layers
+from tinybench.reprs import short_repr
 from tinybench.table import Table
 
 
@@ -273,6 +274,8 @@ class AccuracyChange:
     intervals: tuple[tuple[float, float], ...]
     margin: float = 0.0
 
+    __repr__ = short_repr
+
     @property
     def verdict(self) -> str:
         """What all seeds say together."""
@@ -313,6 +316,8 @@ class Entry:
     measurements: tuple[str, ...]
     verdict: str
 
+    __repr__ = short_repr
+
 
 @dataclass
 class Journal:
@@ -331,6 +336,8 @@ class Journal:
     baseline: str
     settings: dict[str, Any]
     entries: list[Entry] = field(default_factory=list)
+
+    __repr__ = short_repr
 
     def check_words(self, name: str, hypothesis: str, verdict: str) -> None:
         """Raise ValueError where an entry has no hypothesis, no such verdict, or a name that is taken."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from tinybench.batching import Batching, in_virtual_time, rehearsal
 from tinybench.conditions.notes import machine_notes
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.traffic import (
     Numbers,
@@ -84,6 +85,8 @@ class LoadResult:
     ok: np.ndarray
     seconds: float
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         check_positive(seconds=self.seconds)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinybench.bottleneck import granted_cores, judge, stolen_share
 from tinybench.conditions.facts import read_facts
 from tinybench.conditions.rules import rules_for
+from tinybench.reprs import short_repr
 from tinybench.table import Table
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class MachineCheck:
     """What was found on a machine, warnings first."""
 
     findings: tuple[Finding, ...]
+
+    __repr__ = short_repr
 
     @property
     def warnings(self) -> list[Finding]:

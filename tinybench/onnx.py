@@ -20,6 +20,7 @@ import numpy as np
 from tinybench.accuracy import ParityResult, parity
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.table import facts
 
@@ -410,6 +411,8 @@ class OperatorProfile:
     batch_size: int
     runs: int
     trace: Path | None
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         """Return one line for each operator."""

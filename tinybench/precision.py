@@ -16,6 +16,7 @@ import numpy as np
 from tinybench.accuracy import output_kind, parity, wilson_interval
 from tinybench.latency import as_input, measure_latencies
 from tinybench.onnx import OnnxModel, both_answers
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.table import Table
 
@@ -66,6 +67,8 @@ class PrecisionStudy:
     latencies: dict[str, BenchmarkResult] = field(repr=False)
     batch: int
     confidence: float = 0.95
+
+    __repr__ = short_repr
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data for ``json.dumps``."""

@@ -20,6 +20,7 @@ import numpy as np
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.latency import as_input
 from tinybench.onnx import integer_products, load_session, operators, refuse_bad_weights, session_options, weights
+from tinybench.reprs import short_repr
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class QuantParams:
     zero_point: np.ndarray
     bits: int = 8
     signed: bool = False
+
+    __repr__ = short_repr
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.dependence import autocorrelation, batch_means, batch_medians, caution, effective_count, is_dependent
+from tinybench.reprs import short_repr
 from tinybench.table import facts
 
 
@@ -301,6 +302,8 @@ class BenchmarkResult:
     count: int = field(init=False)
     ci_lower: float = field(init=False)
     ci_upper: float = field(init=False)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         """Guard the input and compute the summary."""

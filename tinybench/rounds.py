@@ -24,6 +24,7 @@ from tinybench.calls import (
     used_up,
 )
 from tinybench.conditions.notes import machine_notes
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.timer import timer_overhead
 
@@ -70,6 +71,8 @@ class Subject:
     size: int | None = None
     first: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def make_ready(self, prepare: Callable[..., Any], warmup_runs: int, seconds: float, step: float = 0.0) -> None:
         """Warm up on a copy of the input, for `seconds` at most or by one call that takes longer, and calibrate.

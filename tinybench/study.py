@@ -34,6 +34,7 @@ from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, json_safe
 from tinybench.suite import write_text
 from tinybench.table import Table, csv_text
@@ -228,6 +229,8 @@ class TradeoffStudy:
     cautions: list[str] = field(default_factory=list)
     latencies: dict[int, dict[str, BenchmarkResult]] = field(default_factory=dict)
     accuracies: dict[str, BenchmarkResult] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     @property
     def sentence(self) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinybench.latency import as_callable
 from tinybench.onnx import check_parity, numpy_baseline
+from tinybench.reprs import short_repr
 
 
 def _sigmoid(a: np.ndarray) -> np.ndarray:
@@ -42,6 +43,8 @@ class NumpyTwin:
     layers: list[tuple[np.ndarray, np.ndarray]]
     arrays: list[np.ndarray]
     borrowed: list[str]
+
+    __repr__ = short_repr
 
     def __call__(self, X: Any) -> Any:
         """Return probabilities of a classifier, values of a regressor."""

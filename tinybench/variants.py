@@ -18,6 +18,7 @@ from tinybench.half import product_types, to_half
 from tinybench.latency import Call
 from tinybench.onnx import OnnxModel, check_parity, integer_products, to_onnx
 from tinybench.quantize import quantization_verdict, quantize_dynamic_int8, quantize_static_int8
+from tinybench.reprs import short_repr
 from tinybench.twins import dense_layers, numpy_twin
 
 SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"
@@ -39,6 +40,8 @@ class Variant:
     optimization: str = "all"
     weight_bytes: int | None = None  # that a call reads at least; None where that is not known
     row_bytes: int = 0  # of inputs, activations and outputs of one row
+
+    __repr__ = short_repr
 
     @property
     def fake(self) -> bool:

@@ -16,6 +16,7 @@ from tinybench.causal.stand_ins import Answers, Delay, Kind, StandIn, look_close
 from tinybench.causal.stand_ins import paces as measured_paces
 from tinybench.causal.trial import Trial, trial_run
 from tinybench.conditions.notes import machine_notes
+from tinybench.reprs import short_repr
 
 __all__ = [
     "Plan",
@@ -153,6 +154,8 @@ class Plan:
     trial: Trial
     metadata: dict[str, Any]
     stand_in: StandIn | None = None
+
+    __repr__ = short_repr
 
 
 def prepare(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tinybench.reprs import short_repr
 from tinybench.table import Table
 from tinybench.wording import times_text
 
@@ -90,6 +91,8 @@ class WhatIf:
     method: str
     seconds: Mapping[str, Sequence[float]]
     metadata: Mapping[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def share(self) -> float:

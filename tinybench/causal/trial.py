@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from tinybench.calls import same_content
+from tinybench.reprs import short_repr
 
 Stage = Callable[..., Any]
 MOST = 64 << 20  # bytes of recorded inputs and answers in one process
@@ -46,6 +47,8 @@ class Trial:
     workers: set[tuple[int, int]] = field(default_factory=set)
     pairs: dict[bytes, bytes] = field(default_factory=dict)
     unrecorded: str = ""
+
+    __repr__ = short_repr
 
     @property
     def overlaps(self) -> bool:

@@ -21,6 +21,7 @@ import psutil
 
 from tinybench.benchmark import thread_settings
 from tinybench.cores import usable_cores
+from tinybench.reprs import short_repr
 from tinybench.timer import clock_resolution
 
 SPINNING = {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "infinite", "GOMP_SPINCOUNT": "infinite"}
@@ -84,6 +85,8 @@ class Here:
     pause: Callable[[float], Any] = time.sleep
     busy: Callable[[], float] = busy_seconds
     spent: Callable[[], tuple[float, float] | None] = spent_seconds
+
+    __repr__ = short_repr
 
 
 def here() -> Here:

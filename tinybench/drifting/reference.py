@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.reprs import short_repr
+
 FINEST = 100  # bins of a feature, about
 COARSE = 10  # groups of bins, for PSI and χ²
 FEWEST_ROWS = 20
@@ -40,6 +42,8 @@ class Feature:
     edges: np.ndarray
     groups: np.ndarray
     counts: np.ndarray
+
+    __repr__ = short_repr
 
     @property
     def constant(self) -> bool:
@@ -91,6 +95,8 @@ class Reference:
 
     inputs: tuple[Feature, ...]
     labels: Mapping[str, int]
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, rows: Any, outputs: Any = None, names: Sequence[str] | None = None, seed: int = 0) -> Reference:

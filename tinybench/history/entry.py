@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 
 NAMES = ("benchmark", "machine", "commit", "baseline")
@@ -52,6 +53,8 @@ class Entry:
     unit: str
     result: dict[str, Any]
     baseline_result: dict[str, Any] | None = None
+
+    __repr__ = short_repr
 
     @property
     def id(self) -> str:

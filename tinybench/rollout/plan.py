@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tinybench.production import STAGES, RolloutState
+from tinybench.reprs import short_repr
 
 __all__ = ["Look", "Plan", "Report"]
 
@@ -56,6 +57,8 @@ class Plan:
     fault: str = ""
     seed: int = 0
     prometheus: bool | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         for name in ("rate", "bound", "every", "longest", "timeout", "population", "patience"):
@@ -114,6 +117,8 @@ class Look:
     pairs: int
     latencies: tuple[float, float]
 
+    __repr__ = short_repr
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         found = asdict(self)
@@ -154,6 +159,8 @@ class Report:
     watched_by: str = ""
     stop_at: float = 0.0
     fault: str = ""
+
+    __repr__ = short_repr
 
     @property
     def share_harmed(self) -> float:

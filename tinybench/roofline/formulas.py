@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tinybench.reprs import short_repr
+
 BITS = {
     "float": 32,
     "double": 64,
@@ -51,6 +53,8 @@ class Node:
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
     attributes: dict[str, Any]
+
+    __repr__ = short_repr
 
     def given(self, place: int) -> Tensor:
         """Return an input; KeyError if there is none."""

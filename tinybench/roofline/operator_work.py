@@ -14,6 +14,7 @@ from tinybench.conditions.notes import machine_notes
 from tinybench.graphs import load_graph
 from tinybench.latency import timed_calls
 from tinybench.onnx import OnnxModel
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.roofline.formulas import WHY_NOT, type_of, work_of
 from tinybench.roofline.roofs import Roofs
@@ -63,6 +64,7 @@ class Counted:
     working_set: float = 0.0
     checked: bool = False
     why: str = ""
+    __repr__ = short_repr
 
     @property
     def intensity(self) -> float:
@@ -139,6 +141,7 @@ class Place:
     bandwidth: float
     level: str
     wall: str
+    __repr__ = short_repr
 
     @property
     def rate(self) -> float:
@@ -165,6 +168,7 @@ class Placed:
     plain: BenchmarkResult
     traced: float
     left_out_seconds: float = 0.0
+    __repr__ = short_repr
 
     @property
     def sentences(self) -> list[str]:
@@ -278,12 +282,8 @@ def place_operators(
     traced = run_traced(model, X, runs, warmup_runs)
     feeds = as_feeds(model.session, X)
     timed_calls(lambda x: model.session.run(None, x), feeds, max(1, warmup_runs))
-    plain = BenchmarkResult(
-        "latency",
-        timed_calls(lambda x: model.session.run(None, x), feeds, runs),
-        {"model": model.name, **machine_notes()},
-        unit="s",
-    )
+    untraced = timed_calls(lambda x: model.session.run(None, x), feeds, runs)
+    plain = BenchmarkResult("latency", untraced, {"model": model.name, **machine_notes()}, unit="s")
     places, left_out, left_seconds, total = [], [], 0.0, 0.0
     for number, work in enumerate(counted(traced, load_graph(model.path))):
         times = [event["dur"] / 1e6 for event in traced.events.get(own_name(number), [])]

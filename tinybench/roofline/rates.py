@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tinybench.reprs import short_repr
+
 Clock = Callable[[], float]
 ROUNDS = 8
 BEST_OF = 2  # at least
@@ -21,6 +23,8 @@ class Probe:
     amount: float
     metadata: dict[str, Any] = field(default_factory=dict)
     loops: int = 1
+
+    __repr__ = short_repr
 
     def rate(self, clock: Clock, seconds: float = 0.0) -> float:
         """Return the amount per second, in 10⁹: the best of some measurements in a row, as many as `seconds` allow."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.conditions.notes import machine_notes
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, format_interval
 from tinybench.roofline.movers import HOW, find_movers, largest_set, working_sets
 from tinybench.roofline.products import TYPES, find_products
@@ -45,6 +46,8 @@ class Roofs:
     specification: dict[str, Specification] = field(default_factory=dict)
     threads: int = 1
     notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def peaks(self) -> dict[str, BenchmarkResult]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tinybench.conditions.reading import read_text
 from tinybench.conditions.this_machine import ask
+from tinybench.reprs import short_repr
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 # operations per cycle of one core: a multiply-add is two, and two units can each begin one in every cycle
@@ -46,6 +47,8 @@ class Processor:
     flags: frozenset[str] = frozenset()
     clock: float | None = None
     clock_from: str = ""
+
+    __repr__ = short_repr
 
 
 def _sysctl(name: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from tinybench.calls import ONNX_DTYPES
 from tinybench.graphs import load_graph, save_graph
 from tinybench.onnx import OnnxModel, load_session, session_options
+from tinybench.reprs import short_repr
 from tinybench.roofline.formulas import Node, Tensor
 
 
@@ -25,6 +26,8 @@ class Traced:
     titles: list[str]
     inputs: dict[str, Tensor]
     events: dict[str, list[Mapping[str, Any]]]
+
+    __repr__ = short_repr
 
 
 def as_feeds(session: Any, X: Any) -> dict[str, np.ndarray]:

@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinybench.reprs import short_repr
+
 if TYPE_CHECKING:
     from tinybench.sampling.stacks import Profile
 
@@ -34,6 +36,8 @@ class Box:
     seconds: float = 0.0
     own: float = 0.0
     calls: dict[str, Box] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 def tree(profile: Profile) -> Box:

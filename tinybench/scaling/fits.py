@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.reprs import short_repr
 from tinybench.table import Table
 from tinybench.wording import finite
 
@@ -183,6 +184,8 @@ class Laws:
     best_measured: Estimate
     misses: dict[str, float]
     largest: int
+
+    __repr__ = short_repr
 
     @property
     def notes(self) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from tinybench.conditions.control_groups import tightest_quota
 from tinybench.conditions.notes import machine_notes
 from tinybench.latency import check_runs
+from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, json_safe
 from tinybench.samples import median_interval
 from tinybench.scaling.turns import can_pin, own_cores
@@ -37,6 +38,8 @@ class Scaling:
 
     results: dict[str, dict[int, BenchmarkResult]]
     notes: list[str] = field(default_factory=list)
+
+    __repr__ = short_repr
 
     def seconds(self, way: str | None = None) -> dict[int, list[float]]:
         """Return the seconds of all rounds by n; the way need not be named where there is one."""

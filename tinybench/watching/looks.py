@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tinybench.reprs import short_repr
 from tinybench.watching.queries import COUNTED, Objective, Window
 from tinybench.watching.scrape import Readings
 
@@ -72,6 +73,8 @@ class Look:
     open: float = math.nan
     notes: Sequence[str] = ()
     read: bool = True
+
+    __repr__ = short_repr
 
     def left(self, objective: Objective) -> float:
         """Return the share of the budget of all requests so far that is left; below 0 more failed than may."""

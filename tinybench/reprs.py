@@ -1,0 +1,43 @@
+"""One line for an object that holds many measurements, for lists, dictionaries and error messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import fields
+from reprlib import Repr
+from typing import Any
+
+__all__ = ["short_repr"]
+
+MOST = 200  # characters
+_SCALARS = Repr()
+_SCALARS.maxstring = _SCALARS.maxother = 40
+
+
+def short_repr(self: Any) -> str:
+    """Return ``<BenchmarkResult latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30>``, at most `MOST` characters.
+
+    Assign it in a dataclass, ``__repr__ = short_repr``. The line is the first one of ``str``. If the class has no
+    ``str`` of its own, the line holds the fields, and containers are shown by their sizes.
+    """
+    kind = type(self)
+    text = ""
+    if "__str__" in vars(kind):
+        try:
+            text = str(self).partition("\n")[0]
+        except Exception:  # such as a method that a student has not written yet
+            text = ""
+    text = text or ", ".join(f"{field.name}={_value(getattr(self, field.name, None))}" for field in fields(self))
+    room = MOST - len(kind.__name__) - len("< >")
+    return f"<{kind.__name__} {text if len(text) <= room else f'{text[: room - 2]} …'}>"
+
+
+def _value(value: Any) -> str:
+    """Return a scalar as Python writes it, of anything else its size and type."""
+    if shape := getattr(value, "shape", None):
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Sized) and not isinstance(value, str) and len(value) > 2:
+        return f"{type(value).__name__} of {len(value)}"
+    return _SCALARS.repr(value)
