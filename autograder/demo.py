@@ -211,7 +211,8 @@ def hold_olympics(out: Path) -> None:
         for (student, name), data in entries.items():
             token = store.add_token(student, days=1)
             entry = client.follow(server, client.enter(server, token, "latency", name, data), lambda step: None)
-            verdict = f"refused: {entry['reason']}" if entry["state"] == "refused" else "measured"
+            unplaced = f"refused: {entry['reason']}" if entry["state"] == "refused" else entry["outcome"]
+            verdict = "measured" if entry["place"] else unplaced
             print(f"   {student:<5} {name:<20} {verdict}", flush=True)
         places = client.standings(server, "latency")
     store.close()

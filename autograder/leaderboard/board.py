@@ -6,8 +6,10 @@ import csv
 import io
 import threading
 from dataclasses import dataclass
+from typing import Literal
 
-from autograder.leaderboard.ranking import Entry, Place, Standings, entry_of, standings
+from autograder.leaderboard.formatting import interval, scored
+from autograder.leaderboard.ranking import Entry, Place, Standings, entry_of, missed_bars, standings
 from autograder.leaderboard.settings import Event, Olympics
 from autograder.leaderboard.store.store import Store
 
@@ -16,6 +18,14 @@ COLUMNS = (
     "latency_lower", "latency_upper", "memory_ratio", "memory_lower", "memory_upper", "size_bytes",
     "accuracy", "accuracy_lower", "accuracy_upper", "digits", "misses",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The place of a measured entry, or the reason why the entry has none, as a sentence."""
+
+    kind: Literal["placed", "missed", "surpassed"]
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,25 @@ class Snapshot:
     def place_of(self, entry_id: int) -> Place | None:
         places = (place for each in self.standings.values() for place in each.places)
         return next((place for place in places if place.entry.id == entry_id), None)
+
+    def outcome_of(self, entry: Entry) -> Outcome:
+        """Return the outcome of a measured entry, in the words of the pages, the API and the command."""
+        ranked = self.standings.get(entry.event)
+        if ranked is None:
+            return Outcome("missed", f"No place: the event {entry.event!r} is not held any more.")
+
+        event = ranked.event
+        if missed := missed_bars(event, entry, self.private):
+            return Outcome("missed", f"No place in the {event.title}: {missed}.")
+
+        counts = next(place for place in ranked.places if place.entry.student == entry.student)
+        if counts.entry.id != entry.id:
+            better = f"entry {counts.entry.id} of {entry.student} is better, and the best entry counts"
+            return Outcome("surpassed", f"No place in the {event.title}: {better}.")
+
+        number = f"{counts.place}, shared," if counts.shared else f"{counts.place}"
+        reached = f"{scored(counts.score.value, event)} ({interval(counts.score, event)})"
+        return Outcome("placed", f"Place {number} in the {event.title} with {reached}.")
 
 
 class Board:

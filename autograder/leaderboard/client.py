@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from autograder.leaderboard.formatting import interval_of, percent, times
+from autograder.leaderboard.formatting import interval_of, percent, quantity, times
 
 FINAL = ("measured", "refused")
 
@@ -58,7 +58,8 @@ def in_words(measured: dict[str, Any]) -> str:
     return (
         f"latency {times(latency['value'])} ({interval_of(latency, times)}), "
         f"memory {times(memory['value'])} ({interval_of(memory, times)}), "
-        f"accuracy {percent(accuracy['value'])}, {measured['size']} bytes"
+        f"accuracy {percent(accuracy['value'])} ({interval_of(accuracy, percent)}), "
+        f"size {quantity(measured['size'], 'B')}"
     )
 
 

@@ -67,7 +67,7 @@ def enter(root: Path, olympics: Olympics, model: Path, event: str, url: str, tok
     print(f"entry {entry['id']} is {entry['state']}: {page}")
     if entry["measured"]:
         print(f"  {client.in_words(entry['measured'])}")
-        print(f"  place {entry['place'] or 'none: a better entry of yours counts, or it misses a bar'}")
+        print(f"  {entry['outcome']}")
 
 
 @command

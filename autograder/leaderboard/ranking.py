@@ -122,16 +122,26 @@ def smaller_is_better(event: Event) -> bool:
 
 
 def missed_bars(event: Event, entry: Entry, private: bool) -> str:
-    """Return which bars an entry misses, as text."""
+    """Return a text that names the bars that an entry misses, or an empty text if it passes all of them."""
     accuracy = entry.accuracy(private).value
     missed = []
     if accuracy < event.accuracy_min:
-        missed.append(f"accuracy {100 * accuracy:.2f} % is below {100 * event.accuracy_min:g} %")
+        digits = " on the private digits" if private else ""
+        value, bar = _unequal(100 * accuracy, 100 * event.accuracy_min, ".2f")
+        missed.append(f"accuracy {value} %{digits} is below {bar} %")
     if entry.latency.value > event.latency_max:
-        missed.append(f"latency {entry.latency.value:.3g} × baseline is above {event.latency_max:g} ×")
+        value, bar = _unequal(entry.latency.value, event.latency_max, ".3g")
+        missed.append(f"latency {value} × baseline is above {bar} ×")
     if entry.size_ratio > event.size_max:
-        missed.append(f"size {entry.size_ratio:.3g} × baseline is above {event.size_max:g} ×")
+        value, bar = _unequal(entry.size_ratio, event.size_max, ".3g")
+        missed.append(f"size {value} × baseline is above {bar} ×")
     return "; ".join(missed)
+
+
+def _unequal(value: float, bar: float, form: str) -> tuple[str, str]:
+    """Return the texts of a value and of the bar that it misses; a value that rounds to the bar gets more digits."""
+    text = format(value, form)
+    return f"{value:.15g}" if float(text) == bar else text, f"{bar:g}"
 
 
 def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standings:

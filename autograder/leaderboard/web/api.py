@@ -73,6 +73,7 @@ class EntryInfo(BaseModel):
     progress: str
     reason: str = Field(description="Why it was refused; empty otherwise.")
     place: int | None
+    outcome: str = Field(description="The place, or why there is none, as a sentence; empty until it is measured.")
     measured: Measured | None
     url: str
 
@@ -118,6 +119,7 @@ def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
             **row._mapping,
             "reason": reasons[-1] if reasons else "",
             "place": place.place if place else None,
+            "outcome": snapshot.outcome_of(entry).sentence if entry else "",
             "measured": _measured(entry, snapshot.private) if entry else None,
             "url": request.url_for("entry", entry_id=entry_id).path,
         }

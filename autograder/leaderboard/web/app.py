@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from autograder.leaderboard.board import Board, export_csv
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.formatting import FILTERS
-from autograder.leaderboard.ranking import missed_bars, smaller_is_better
+from autograder.leaderboard.ranking import smaller_is_better
 from autograder.leaderboard.settings import Olympics
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import NotAllowed, Store, Student
@@ -148,8 +148,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
             "event": event,
             "measured": measured,
             "private": snapshot.private,
-            "place": snapshot.place_of(entry_id),
-            "missed": missed_bars(event, measured, snapshot.private) if measured else "",
+            "outcome": snapshot.outcome_of(measured) if measured else None,
             "history": store.history(entry_id),
             "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
             "waiting": found.state in (QUEUED, RUNNING),
@@ -170,12 +169,15 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         return page(request, "_entry.html", **context)
 
     def entering(request: Request, student: Student, chosen: str, status: int = 200, error: str = "") -> Response:
+        own, snapshot = store.entries_of(student), board.snapshot()
+        found = [entry for row in own if (entry := snapshot.entry(row.id))]
         context: dict[str, Any] = {
             "student": student,
             "chosen": chosen if chosen in titles else olympics.events[0].id,
             "closed": board.state()[1],
             "left": {event: store.entries_left(student, event, olympics.quota) for event in titles},
-            "own": store.entries_of(student),
+            "own": own,
+            "outcomes": {entry.id: snapshot.outcome_of(entry) for entry in found},
             "titles": titles,
         }
         return page(request, "enter.html", status, error=error, **context)
