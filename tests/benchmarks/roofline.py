@@ -35,8 +35,9 @@ from tinybench.onnx import OnnxModel, integer_products
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
 from tinybench.roofline.batches import BATCHES, Gain, Step, batch_walk, gains_table, int8_gains
-from tinybench.roofline.operator_work import count_work, place_operators
+from tinybench.roofline.operator_work import count_work
 from tinybench.roofline.pictures import roof_picture
+from tinybench.roofline.places import place_operators
 from tinybench.roofline.roofs import measure_roofs, with_interval
 from tinybench.table import Table
 

@@ -20,8 +20,9 @@ from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
 from tinybench.roofline.batches import batch_walk, gains_table, int8_gains, least_seconds, model_input, roofs_for
 from tinybench.roofline.formulas import FORMULAS, MOVES, VIEWS, Node, Tensor, type_of, work_of
-from tinybench.roofline.operator_work import Counted, Placed, count_work, counted, place, place_operators
+from tinybench.roofline.operator_work import Counted, count_work, counted
 from tinybench.roofline.pictures import roof_picture
+from tinybench.roofline.places import Placed, place, place_operators
 from tinybench.roofline.roofs import Roofs
 from tinybench.roofline.traced_graph import Traced, events_by_node, inferred_shapes, own_name
 from tinybench.shell.cli import main
@@ -269,8 +270,15 @@ def test_trees_are_left_out_and_a_model_of_nothing_else_refused(tmp_path: Path) 
     model = OnnxModel(to_onnx(forest, ROWS, tmp_path / "f.onnx"))
     assert "depends on the data" in count_work(model, ROWS)[0].why
     found = place_operators(model, ROWS, KNOWN, runs=1, warmup_runs=0, wall=wall_of)
-    assert found.left_out[0].op == "TreeEnsembleClassifier"
-    assert any("left out" in sentence and "depends on the data" in sentence for sentence in found.sentences)
+    assert found.left_out[0].work.op == "TreeEnsembleClassifier"
+    [why] = [sentence for sentence in found.sentences if "without a place" in sentence]
+    assert "depends on the data" in why
+    [tree, *_] = found.table().rows
+    assert found.left_out[0].seconds > 0
+    assert tree["time"] == f"{found.left_out[0].seconds * 1e6:.3g} µs"
+    assert (tree["operations"], tree["wall"]) == ("–", "–")
+    if not found.places:
+        assert (str(found).splitlines()[0], tree["share"]) == ("Times of the operators", "100%")
     with pytest.raises(ValueError, match=r"no operator of this model can be counted: TreeEnsembleClassifier \(how far"):
         batch_walk({"forest": model}, ROWS, (1,), 0.01)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinybench.drawn import Drawn
 from tinybench.labels import label_points
-from tinybench.roofline.operator_work import Placed
+from tinybench.roofline.places import Placed
 from tinybench.roofline.roofs import Roofs
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _alt(roofs: Roofs, dtypes: Sequence[str], placed: Mapping[str, Placed], walk
 
 
 def _caption(placed: Mapping[str, Placed], walks: Mapping[str, Sequence[Step]]) -> str:
-    told = [f"{model}: {each.sentences[0]}." for model, each in placed.items() if each.places]
+    told = [f"{model}: {each.sentences[0]}." for model, each in placed.items()]
     for model, walk in walks.items():
         gain = walk[-1].rate.median / walk[0].rate.median
         told.append(

@@ -24,7 +24,7 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
     """
     from tinybench.onnx import OnnxModel
     from tinybench.roofline.batches import model_input, roofs_for
-    from tinybench.roofline.operator_work import place_operators
+    from tinybench.roofline.places import place_operators
 
     loaded = OnnxModel(model, threads)
     feeds = model_input(loaded, batch)
