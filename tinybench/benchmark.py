@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import time
 import warnings
@@ -87,10 +88,18 @@ def thread_settings() -> dict[str, Any]:
     except ImportError:
         return settings
     pools = threadpool_info()
-    blas = [pool for pool in pools if pool["user_api"] == "blas"]
-    if blas:
-        settings |= {"blas": f"{blas[0]['internal_api']} {blas[0]['version']}", "blas_threads": blas[0]["num_threads"]}
+    blas = {_library_of(pool): pool for pool in pools if pool["user_api"] == "blas"}
+    main = next((library for library in ("numpy", "system") if library in blas), min(blas, default=""))
+    for library, pool in sorted(blas.items()):
+        of = "" if library == main else f"_of_{library}"
+        settings |= {f"blas{of}": f"{pool['internal_api']} {pool['version']}", f"blas_threads{of}": pool["num_threads"]}
     return settings | {"pools": [f"{pool['internal_api']} {pool['version']}: {pool['num_threads']}" for pool in pools]}
+
+
+def _library_of(pool: Mapping[str, Any]) -> str:
+    """Return the Python package that brought a pool, such as ``"scipy"``; ``"system"`` for one of the system."""
+    found = re.search(r"[/\\](?:site|dist)-packages[/\\]([a-z0-9]+)", pool["filepath"])
+    return found[1] if found else "system"
 
 
 def _text(path: Path) -> str:
@@ -202,6 +211,7 @@ def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
         "Python": system["python"],
         "BLAS": threads.get("blas", system["blas"]),
         "BLAS threads": threads.get("blas_threads"),
+        **{name.replace("blas", "BLAS").replace("_", " "): threads[name] for name in threads if "_of_" in name},
         **{f"{name} (environment)": threads[name] for name in _THREAD_VARIABLES if name in threads},
         **{f"{name} version": number for name, number in system["libraries"].items()},
     }

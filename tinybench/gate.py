@@ -39,7 +39,8 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
     found: dict[str, str] = {}
     for key, value in metadata.items():
         if prefix == "" and key == "system" and isinstance(value, Mapping) and value.get("conditions"):
-            found |= {name: str(said) for name, said in value["conditions"].items() if said is not None}
+            conditions = {**value["conditions"], **_blas_of_numpy(value)}
+            found |= {name: str(said) for name, said in conditions.items() if said is not None}
         elif prefix == "" and key == "machine" and isinstance(value, Mapping):
             found["machine check"] = str(value.get("verdict"))
         elif value is None or isinstance(value, float) or _NO_CONDITION.fullmatch(key):
@@ -52,6 +53,21 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
         else:
             found[prefix + key] = str(value)
     return found
+
+
+def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
+    """Return the linear algebra of NumPy and its threads, as far as the loaded pools identify it.
+
+    Older results name the first pool that was loaded, which may be the one of SciPy.
+    """
+    threads = system.get("threads")
+    pools = threads.get("pools", []) if isinstance(threads, Mapping) else []
+    version = str(system.get("blas") or "").rpartition(" ")[2]
+    found = {str(pool) for pool in pools if version and f" {version}: " in str(pool)}
+    if len(found) != 1:
+        return {}
+    name, _, number = found.pop().rpartition(": ")
+    return {"BLAS": name, "BLAS threads": number}
 
 
 def _load_and_rate(result: BenchmarkResult) -> tuple[float | None, float | None]:

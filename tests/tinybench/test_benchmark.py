@@ -161,6 +161,44 @@ def test_what_two_measurements_must_share(tmp_path: Path, file: str, text: str, 
     assert all(value is None or isinstance(value, str) for value in found.values())
 
 
+SITE = "/venv/lib/python3.11/site-packages"
+POOLS = {
+    "numpy": (f"{SITE}/numpy.libs/libscipy_openblas64_.so", "blas", "openblas", "0.3.31.188.0"),
+    "scipy": (f"{SITE}/scipy.libs/libscipy_openblas.so", "blas", "openblas", "0.3.30"),
+    "torch": (r"C:\Lib\site-packages\torch\lib\mkl_rt.2.dll", "blas", "mkl", "2025.1"),
+    "system": ("/usr/lib/x86_64-linux-gnu/libopenblas.so.0", "blas", "openblas", "0.3.21"),
+    "openmp": (f"{SITE}/scikit_learn.libs/libgomp.so", "openmp", "openmp", None),
+}
+
+
+@pytest.mark.parametrize(
+    ("loaded", "main", "others"),
+    [
+        (("numpy", "scipy", "openmp"), "numpy", {"scipy"}),
+        (("numpy", "torch", "scipy"), "numpy", {"scipy", "torch"}),
+        (("system", "openmp"), "system", set()),
+        (("system", "torch"), "system", {"torch"}),
+        (("scipy",), "scipy", set()),
+    ],
+)
+def test_pools_are_named_by_library_whatever_was_loaded_first(
+    loaded: tuple[str, ...], main: str, others: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs of one environment have the same conditions, in whichever order their libraries were loaded."""
+    keys = ("filepath", "user_api", "internal_api", "version")
+    pools = [dict(zip(keys, POOLS[name], strict=True)) | {"num_threads": 2} for name in loaded]
+    found = []
+    for order in itertools.permutations(pools):
+        monkeypatch.setattr("threadpoolctl.threadpool_info", lambda order=order: list(order))
+        found.append({name: value for name, value in system_info()["conditions"].items() if "BLAS" in name})
+    assert all(conditions == found[0] for conditions in found)
+    assert found[0]["BLAS"] == " ".join(POOLS[main][2:])  # type: ignore[arg-type]
+    assert {name for name in found[0] if name.startswith("BLAS of ")} == {f"BLAS of {name}" for name in others}
+    for name in others:
+        assert found[0][f"BLAS of {name}"] == " ".join(POOLS[name][2:])  # type: ignore[arg-type]
+        assert found[0][f"BLAS threads of {name}"] == "2"
+
+
 def test_system_info_tells_how_integers_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinybench.onnx import integer_products
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tinybench.gate import condition_changes as differences
 from tinybench.history.again import changed_since, condition_changes, kind_of
 from tinybench.history.changes import changes_of
 from tinybench.history.entry import Entry, entry_of
@@ -359,6 +360,25 @@ def test_when_to_measure_again(file: Path) -> None:
     assert [str(each) for each in changed_since(last, here)] == ["library: numpy version 2 → 3 (from now on)"]
     assert changed_since(last, here | {"cpu": "Y"}) == [], "another machine"
     assert kind_of("operating system") == "other"
+    assert [kind_of(name) for name in ("BLAS of scipy", "BLAS threads of scipy")] == ["library", "hardware"]
+
+
+@pytest.mark.parametrize("threads", [("4", "4"), ("4", "1")])
+def test_of_two_pools_the_one_of_numpy_is_compared(threads: tuple[str, str]) -> None:
+    """Older results name whichever pool was loaded first; nothing changed between the two."""
+    pools = [f"openblas 0.3.31.188.0: {threads[0]}", "openmp None: 4", f"openblas 0.3.30: {threads[1]}"]
+    systems = [
+        {
+            "blas": "scipy-openblas 0.3.31.188.0",
+            "threads": {"pools": order},
+            "conditions": dict(zip(("BLAS", "BLAS threads"), order[0].split(": "), strict=True)),
+        }
+        for order in (pools, pools[::-1])
+    ]
+    entries = [entry(1.0, n, system=system) for n, system in enumerate(systems, 1)]
+    assert condition_changes(series_of(entries).points) == []
+    old, new = (BenchmarkResult("latency", [1.0], {"system": system}) for system in systems)
+    assert differences(old, new) == {}
 
 
 @pytest.fixture(scope="module")

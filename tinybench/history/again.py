@@ -13,7 +13,7 @@ from tinybench.result import BenchmarkResult
 KINDS = {
     "data": r"data|input|rows\b",
     "traffic": r"traffic|rate|users|batch|requests|\bprocess\b",
-    "library": r"version|python|blas$|librar",
+    "library": r"version|python|blas(?! threads)|librar",
     "hardware": r"processor|instruction|\bcores|governor|turbo|clock|threads|memory",
 }
 # what the code itself brings, and what may differ between two runs of the same
