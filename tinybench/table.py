@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = ["Table", "csv_text", "facts"]
 
+EMPTY = "There is nothing to show here."
 _NUMBER = re.compile(r"(?=.*\d)[-+]?[\d,.]+(e[-+]?\d+)?( ?%)?|–?")
 
 
@@ -26,10 +27,14 @@ class Table:
         What the table shows.
     header
         Whether the names of the columns are shown.
+    empty
+        The sentence that stands in place of the rows if there are none. CSV, for programs, stays empty.
     """
 
-    def __init__(self, rows: Iterable[Mapping[str, str]], caption: str = "", *, header: bool = True) -> None:
-        self.rows, self.caption, self.header = [dict(row) for row in rows], caption, header
+    def __init__(
+        self, rows: Iterable[Mapping[str, str]], caption: str = "", *, header: bool = True, empty: str = EMPTY
+    ) -> None:
+        self.rows, self.caption, self.header, self.empty = [dict(row) for row in rows], caption, header, empty
 
     def _lines(self) -> tuple[list[str], list[list[str]], list[bool]]:
         """Return the names of the columns, the cells of each row, and which columns hold numbers only."""
@@ -43,6 +48,8 @@ class Table:
 
     def text(self) -> str:
         """Return aligned columns, without the caption."""
+        if not self.rows:
+            return self.empty
         names, cells, numeric = self._lines()
         lines = [names, *cells] if self.header else cells
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -60,6 +67,8 @@ class Table:
 
     def markdown(self) -> str:
         """Return a Markdown table, without the caption."""
+        if not self.rows:
+            return self.empty
         names, cells, numeric = self._lines()
         lines = [names, ["---:" if right else "---" for right in numeric], *cells]
         return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
@@ -70,6 +79,8 @@ class Table:
 
     def html(self) -> str:
         """Return an accessible HTML table; a new line in a cell stays one."""
+        if not self.rows:
+            return f"<p>{html.escape(' '.join(filter(None, [self.caption, self.empty])))}</p>"
         names, cells, numeric = self._lines()
         head = "".join(map(_html_cell, ['th scope="col"'] * len(names), names, numeric))
         tags = ['th scope="row"', *["td"] * (len(names) - 1)]

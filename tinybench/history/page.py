@@ -12,6 +12,7 @@ from tinybench.history.series import Series
 from tinybench.pages import Page, Section
 from tinybench.table import Table
 
+LEAST = 10  # commits from which on a change can be told
 ADVICE = (
     "Where a condition changed, measure again: the baseline and the commit before it, under the new condition. What "
     "they then differ by is the condition's, the rest is the code's."
@@ -31,9 +32,14 @@ def sentence(series: Series, changes: Sequence[Change]) -> str:
         earlier = len(changes) - 1
         more = f" Before that, {earlier} change{'s' * (earlier > 1)}." if earlier else ""
         return f"{series.benchmark}, {commits}: {changes[-1].told(series)}{more}"
-    if n < 10:
-        return f"{series.benchmark}, {commits}: too few to tell a change; from 10 on there is something to compare."
-    return f"{series.benchmark}, {commits}: no change of level."
+    return f"{series.benchmark}, {commits}: {no_change(series)}"
+
+
+def no_change(series: Series) -> str:
+    """Return why a series has no change: its level stayed, or its commits are too few."""
+    if len(series.points) < LEAST:
+        return f"too few to tell a change; from {LEAST} on there is something to compare."
+    return "no change of level."
 
 
 def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> Table:
@@ -110,7 +116,7 @@ def page_of(found: Sequence[tuple[Series, list[Change]]]) -> Page:
     """Return all series, with their changes, as one page."""
     pictures, sections, sentences, warnings = {}, [], [], []
     for number, (series, changes) in enumerate(found):
-        told = [change.told(series) for change in changes] or ["No change of level."]
+        told = [change.told(series) for change in changes] or [no_change(series).capitalize()]
         pictures[f"{number}"] = picture(series, changes, told)
         name = "" if len(found) == 1 else f": {title_of(series)}"
         shown = Section(title_of(series), "" if len(found) == 1 else sentence(series, changes), [], [f"{number}"])

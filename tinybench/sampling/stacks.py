@@ -63,7 +63,7 @@ class Profile:
     def shares(self) -> Table:
         """The share of each function itself, and with all it calls; and how far chance may put the first off."""
         if not self.samples:
-            return Table([], f"No samples: nothing ran long enough. {self.how}")
+            return Table([], self.how, empty="No samples: nothing ran long enough.")
         own, whole = defaultdict[str, float](float), defaultdict[str, float](float)
         for stack, seconds in self.by_stack().items():
             own[stack[-1]] += seconds

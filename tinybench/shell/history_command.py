@@ -14,7 +14,6 @@ import click
 from tinybench.shell.options import FILE, Group, with_options
 
 FINE, WORSE, UNDECIDED = 0, 1, 2
-LEAST = 10  # commits from which on a change can be told
 
 STORE = click.option(
     "--file", "store", type=FILE, default="tinybench-history.db", envvar="TINYBENCH_HISTORY", metavar="FILE",
@@ -128,7 +127,7 @@ def changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
     Exit code 0: nothing became worse by its last change; 1: something did; 2: too few commits to tell.
     """
     from tinybench.history.changes import changes_of
-    from tinybench.history.page import changes_table, sentence
+    from tinybench.history.page import LEAST, changes_table, sentence
 
     found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
     if as_json:
