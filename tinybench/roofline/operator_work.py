@@ -8,6 +8,7 @@ from typing import Any
 
 from tinybench.graphs import load_graph
 from tinybench.onnx import OnnxModel
+from tinybench.reprs import short_repr
 from tinybench.roofline.formulas import WHY_NOT, type_of, work_of
 from tinybench.roofline.traced_graph import Traced, inferred_shapes, nodes_of, run_traced, stored_tensors
 
