@@ -20,7 +20,7 @@ HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
 MANY = 10**5  # more runs are no advice
 # differ from one measurement to the next, or describe what was measured and not how
 _NO_CONDITION = re.compile(
-    r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|.*_shape|shape|stage|"
+    r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|model_bytes.*|.*_shape|shape|stage|"
     r"measured|processes|load_average|frequency|pools)"
 )
 # times under these do not compare: another clock, other work, or another pace of the processor

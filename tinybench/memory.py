@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import math
 import mmap
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import psutil
 
 from tinybench.fresh import fresh_task
@@ -292,6 +294,26 @@ def memory_stages(
     return note_stages(results, answers[0])
 
 
+def stored_form(model: Any) -> Any:
+    """Return the path or the bytes that a model was loaded from, or else the model itself.
+
+    An `OnnxModel` and an ONNX Runtime session were loaded, an ``onnx.ModelProto`` is the content of a file. TypeError
+    for a function or a class, of which pickle would write only the name.
+    """
+    session = getattr(model, "session", model)
+    if callable(getattr(session, "get_session_options", None)):
+        return getattr(session, "_model_path", None) or getattr(session, "_model_bytes", None) or model
+    if callable(getattr(model, "SerializeToString", None)):
+        return model.SerializeToString()
+    if isinstance(model, type | np.ufunc) or (inspect.isroutine(model) and not inspect.ismethod(model)):
+        kind = "class" if isinstance(model, type) else "function"
+        name = getattr(model, "__name__", kind)
+        raise TypeError(
+            f"{name} is a {kind}, which has no size of its own; save the model that it uses and pass the path"
+        )
+    return model
+
+
 def external_files(path: Path) -> list[Path]:
     """Return the files in which an ONNX model keeps weights outside of its own file; needs ``onnx`` only if there are
     any.
@@ -330,8 +352,8 @@ def model_size(model_or_path: Any) -> int:
     Parameters
     ----------
     model_or_path
-        A file (with an ONNX model's external weights), a folder (all files in it), an ONNX Runtime session (the file or
-        bytes it came from), an ``onnx.ModelProto``, or any model that can be pickled.
+        A file (with an ONNX model's external weights), a folder (all files in it), an `OnnxModel` or ONNX Runtime
+        session (the file or bytes it came from), an ``onnx.ModelProto``, or any model that can be pickled.
 
     Returns
     -------
@@ -343,15 +365,11 @@ def model_size(model_or_path: Any) -> int:
     FileNotFoundError
         If the path does not exist.
     TypeError
-        If a model cannot be pickled; save it and pass the path.
+        If a model is a function or cannot be pickled; save it and pass the path.
     """
-    model = model_or_path
-    if callable(getattr(model, "get_session_options", None)):
-        model = getattr(model, "_model_path", None) or getattr(model, "_model_bytes", None) or model
+    model = stored_form(model_or_path)
     if isinstance(model, bytes):
         return len(model)
-    if callable(getattr(model, "SerializeToString", None)):
-        return len(model.SerializeToString())
     if isinstance(model, str | Path):
         path = Path(model)
         if path.is_dir():

@@ -86,6 +86,8 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     among = "" if len(names) == of else f" Of {of} models {meet} the requirements."
     if len(names) == 1:
         return f"Take {names[0]}.{among}"
+    if not best:
+        return f"Take no model yet: what was measured lies below what the meters resolve.{among}"
     if not {"latency", "accuracy"} <= best.keys():
         metric, row = next(iter(best.items()))
         value = for_people(metric, row["value"], row["unit"])
@@ -141,7 +143,10 @@ def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels
                 cells["95th percentile"] = (
                     "–" if result is None else for_people(metric, result.percentile(95), result.unit)
                 )
-        size = row["memory"].metadata.get("model_bytes") if "memory" in row else None
+        notes = row["memory"].metadata if "memory" in row else {}
+        size = notes.get("model_bytes")
+        if "model_bytes_note" in notes:
+            text += f" {name} has no size on disk: {notes['model_bytes_note']}."
         table.append(cells | {"size on disk": "–" if size is None else for_people("memory", size, "B")})
     return Section("The models", text, table, [])
 

@@ -350,7 +350,7 @@ class BenchmarkSuite:
         if metric == "memory":
             found = bench.run_memory_benchmark(inputs=self.inputs)
             for name, result in found.items():
-                result.metadata["model_bytes"] = _size_or_none(self.models[name])
+                result.metadata |= _size_notes(self.models[name])
             return found
         return bench.run_energy_benchmark(inputs=self.inputs, meter=self.meter)
 
@@ -501,11 +501,12 @@ class BenchmarkSuite:
         return markdown
 
 
-def _size_or_none(model: Any) -> int | None:
+def _size_notes(model: Any) -> dict[str, Any]:
+    """Return the bytes that a model takes on disk, or why it has no such size, as metadata."""
     try:
-        return model_size(model)
-    except (OSError, TypeError):  # a function of the notebook cannot be pickled
-        return None
+        return {"model_bytes": model_size(model)}
+    except (OSError, TypeError) as error:
+        return {"model_bytes": None, "model_bytes_note": str(error)}
 
 
 def decision(results: Results, requirements: Requirements | None = None) -> str:
