@@ -23,7 +23,7 @@ def made_up(kind: str, number: int, right: bool = True) -> rollout.Trial:
         "stage": stage,
         "why": "slow",
     }
-    trial |= {"users": 1000, "exposed": 50, "harmed": 40, "seconds": 2.0, "problems": 1, "watched_by": "Prometheus"}
+    trial |= {"users": 1000, "exposed": 50, "met": 40, "seconds": 2.0, "problems": 1, "watched_by": "Prometheus"}
     return trial | {"right": right, "all_seconds": 6.0}
 
 

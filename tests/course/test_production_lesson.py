@@ -118,7 +118,7 @@ def test_another_process_evaluates() -> None:
     [
         ({}, "promoted", ""),
         ({"slow": 0.1}, "rolled back", "slow answers"),
-        ({"wrong": lambda answered: 0.1}, "rolled back", "wrong answers"),
+        ({"wrong": lambda answered: 0.1}, "rolled back", "differing answers"),
         ({"blind_from": 500}, "rolled back", "blind"),
     ],
 )

@@ -435,6 +435,7 @@ def test_export_and_import(full: Path, capsys: pytest.CaptureFixture[str], tmp_p
 def test_add_reads_what_the_gate_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str], file: Path) -> None:
     (new, old), rounds = pair(1.1), tmp_path / "rounds.json"
     new.metadata["commit"], old.metadata["commit"] = "1" * 40, "2" * 40
+    new.metadata["system"] = {"time": "2026-01-01T00:00:00+00:00"}  # else each of the two adds measures a second later
     results = {"old": pair(1.0)[0].to_dict(), "new": new.to_dict(), "baseline": old.to_dict()}
     rounds.write_text(json.dumps({"results": results}))
     lines = tmp_path / "one.jsonl"

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from tests.benchmarks.rollout import subject
 from tests.tinybench.servers import double, served
+from tinybench.onnx import to_onnx
 from tinybench.production import STAGES, RolloutState
 from tinybench.rollout.engine import roll_out, run_rollout
 from tinybench.rollout.journal import Journal
@@ -58,7 +60,7 @@ def test_an_interrupted_rollout_goes_on_at_its_stage_with_its_evidence(
     assert report.state.status == "promoted"
     assert report.looks[0].share == 0.2, "nobody who had the new version loses it meanwhile"
     first = json.loads(path.read_text().splitlines()[len(lines) - 1])
-    counted = {tuple(row[:3]): row[4] for row in first["counts"]}
+    counted = {tuple(row[:2]): row[3] for row in first["counts"]}
     for *key, _, both, _ in before["counts"]:
         assert counted[tuple(key)] >= both, "what was counted before is not lost"
     assert report.looks[-1].share == 1.0
@@ -101,6 +103,40 @@ def test_too_little_traffic_is_no_reason_to_go_on(pair: Pair) -> None:
     assert (report.state.stage, report.state.why) == (0, "blind")
 
 
+@pytest.fixture(scope="module")
+def learners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+    """Give servers of a model that learned from 40 digits and of one that learned from all, rows and labels."""
+    folder = tmp_path_factory.mktemp("learners")
+    good, rows, labels = subject(folder)
+    seen, known = (np.asarray(each)[-40:] for each in (rows, labels))
+    poor = to_onnx(LogisticRegression(max_iter=1000).fit(seen, known), seen[:1], folder / "poor.onnx")
+    with served(poor) as worse, served(good) as better:
+        yield worse.url, better.url, rows[:-40], labels[:-40]
+
+
+FATES = {  # by whether labels are given and whether the new version is the better one
+    (True, True): ("promoted", ""),
+    (True, False): ("rolled back", "labels"),
+    (False, True): ("rolled back", "differs"),
+    (False, False): ("rolled back", "differs"),
+}
+
+
+@pytest.mark.parametrize(("labelled", "better"), FATES)
+def test_labels_decide_over_a_version_that_answers_otherwise(
+    learners: tuple[str, str, np.ndarray, np.ndarray], labelled: bool, better: bool
+) -> None:
+    poor, good, rows, labels = learners
+    plan = Plan(**{**PATIENT, "fewest_pairs": 100, "rate": 200.0, "mirrored": 0.9}, label_delay=0.1, prometheus=False)
+    urls = (poor, good) if better else (good, poor)
+    report = run_rollout(*urls, rows, labels if labelled else None, plan)
+    assert (report.state.status, report.state.why) == FATES[labelled, better]
+    assert report.looks[-1].events["differs"][0] > 0, "a difference is reported, whatever decides"
+    assert f"{report.differing} one that differs" in report.sentence
+    if not labelled:
+        assert report.harmed == 0, "a different answer alone harms nobody"
+
+
 @pytest.mark.parametrize("wrong", [{"rate": 0}, {"bound": -1}, {"mirrored": 1.5}, {"allowed": 0}])
 def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -128,7 +164,7 @@ def test_the_command_rolls_a_version_back_that_answers_nothing(
     out = capsys.readouterr().out
     assert "5 % of the users\n" in out
     assert "rolled back at 5 % of the users by " in out
-    assert "got a failed, late or differing answer from the new version" in out
+    assert "got a failed, late or newly wrong answer from the new version" in out
     assert Journal(journal).state is not None
     assert not Journal(journal).unfinished
 

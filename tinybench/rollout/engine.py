@@ -52,7 +52,9 @@ def roll_out(
     old, new
         Files of the models (.onnx), which may be the same.
     rows, labels
-        What users ask, and if known, the right answers.
+        What users ask, and if known, the right answers. With labels a new version is harmful where it is wrong more
+        often than the old one, and may differ. Without them a rollout stops where more than `Plan.allowed` of the
+        answers differ, as nobody can tell which are right.
     plan
         How; see `Plan`.
     journal
@@ -87,13 +89,9 @@ def run_rollout(
     plan, journal = plan or Plan(), journal or Journal(None)
     addresses = address_of(old_url), address_of(new_url)
     bodies = probe(addresses[OLD], rows, plan.seed, 10.0)  # what the new one does with them is to be seen
-    kinds = _kinds(addresses[0], bodies[0])
-    metrics = [
-        name
-        for name in METRICS
-        if not (name == "predictions" and not kinds) and not (name == "labels" and labels is None)
-    ]
-    run = _Run(addresses, bodies, labels, plan, journal, Evidence(metrics, kinds))
+    numbers = _answers_numbers(addresses[0], bodies[0])
+    other = "labels" if labels is None else "differs"
+    run = _Run(addresses, bodies, labels, plan, journal, Evidence([name for name in METRICS if name != other]), numbers)
     with _watched(old_url, new_url, plan, run) as (watcher, name):
         run.report.watched_by = name
         try:
@@ -119,6 +117,7 @@ class _Run:
         plan: Plan,
         journal: Journal,
         evidence: Evidence,
+        numbers: bool,
     ) -> None:
         self.plan, self.journal, self.evidence = plan, journal, evidence
         self.state, self.salt = RolloutState(), f"rollout-{plan.seed}-"
@@ -128,9 +127,10 @@ class _Run:
         users, rows = rng.integers(0, plan.population, len(due)), rng.integers(0, len(bodies), len(due))
         self.coins = rng.random(len(due))
         self.router = Router(addresses, bodies, due, rows, self.route, plan.timeout)
-        self.tally = Tally(self.router, plan, evidence, users, rows, None if labels is None else labels[: len(bodies)])
+        truth = None if labels is None else labels[: len(bodies)]
+        self.tally = Tally(self.router, plan, evidence, users, rows, truth, numbers)
         self.stage_began = 0.0
-        self.report = Report(self.state, stop_at=evidence.stop_at, fault=plan.fault)
+        self.report = Report(self.state, stop_at=evidence.stop_at, fault=plan.fault, labelled=labels is not None)
         if before:
             self._go_on(before)
         else:
@@ -166,6 +166,7 @@ class _Run:
         tally, report = self.tally, self.report
         report.state, report.labels_missing = self.state, len(tally.labels_waiting)
         report.users, report.exposed, report.harmed = len(tally.seen), len(tally.exposed), len(tally.harmed)
+        report.differing, report.met = len(tally.differing), len(tally.harmed | tally.differing)
 
     def look(self, watcher: Watcher) -> Look:
         """Count, look, decide, and write down what was seen."""
@@ -195,7 +196,8 @@ class _Run:
         if self.router.late > TOO_LATE:
             return f"requests are sent {self.router.late:.1f} s late: this machine cannot send so many"
         if self.router.now - self.stage_began > self.plan.longest:
-            return f"{self.plan.longest:g} s were not enough to see what this stage needs: too little traffic"
+            late = ", or labels that come too late" if self.tally.truth is not None else ""
+            return f"{self.plan.longest:g} s were not enough to see what this stage needs: too little traffic{late}"
         return ""
 
 
@@ -211,10 +213,10 @@ def _left(journal: Journal, resume: bool) -> Report | None:
     return Report(state)
 
 
-def _kinds(address: Address, body: bytes) -> int:
-    """Return how many labels an answer can have; 0 if it is a number."""
+def _answers_numbers(address: Address, body: bytes) -> bool:
+    """Return whether an answer is a number, and not scores of classes."""
     outputs = json.loads(ask(address, "/predict", body).body)["outputs"][0]
-    return len(outputs) if isinstance(outputs, list) and len(outputs) > 1 else 0
+    return not (isinstance(outputs, list) and len(outputs) > 1)
 
 
 @contextmanager

@@ -9,13 +9,13 @@ failures
     Users who got no answer, each counted once. Users are divided by a hash, so the stage's share of them is new.
 crashes
     Workers that died, as the servers' own metrics say. The new version gives a known part of all answers.
-disagreements
-    Mirrored requests that the old version answered; one that the new version answers otherwise, or not at all, is an
-    event. At most the allowed share of them.
-predictions
-    Users by the label that their first answer has, each label a bet of its own; their mean is an e value again.
 labels
-    Users with an answer that their label, when it came, showed to be wrong.
+    Mirrored requests whose label came and shows that one version is right and the other one is not, or that one number
+    is closer than the other. The new version was the worse one in half of them. No answer is never right.
+differs
+    Mirrored requests that both versions answered. At most the allowed share of them may have different answers. A
+    different answer is not harm: the new version may be the better one. So this metric is only counted where labels
+    decide. Without labels it stops a rollout, as nobody can tell which answers are right.
 
 Given the past, each event is the new version's with at most that probability, so the bet "more than that, and nobody
 knows by how much" is a process with a mean of 1 or less. Stages multiply, as each begins with a capital of 1 under its
@@ -26,13 +26,12 @@ any of m metrics reaches m/total with at most `total`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["FALSE_ALARMS", "METRICS", "Evidence", "harm_e_value"]
 
-METRICS = ("slow", "failures", "crashes", "disagreements", "predictions", "labels")
+METRICS = ("slow", "failures", "crashes", "labels", "differs")
 FALSE_ALARMS = 0.04  # of a whole rollout, all metrics together
 STAGES = 4
 
@@ -57,26 +56,23 @@ class Evidence:
     Parameters
     ----------
     metrics
-        Those that are watched.
-    labels
-        How many labels an answer can have; 0 if it has none.
+        The metrics that can stop a rollout. Events of others are counted, too.
     """
 
-    def __init__(self, metrics: Sequence[str] = METRICS, labels: int = 0) -> None:
-        self.metrics, self.labels = tuple(metrics), labels
-        # by stage, metric, kind of event: how many the new version had, how many both, and its share without harm
-        self.counts: dict[tuple[int, str, str], tuple[int, int, float]] = {}
+    def __init__(self, metrics: Sequence[str] = METRICS) -> None:
+        self.metrics = tuple(metrics)
+        # by stage and metric: the events of the new version, all events, and the new version's share without harm
+        self.counts: dict[tuple[int, str], tuple[int, int, float]] = {}
 
     @property
     def stop_at(self) -> float:
         """What one metric must reach, so that all together give at most `FALSE_ALARMS`."""
         return len(self.metrics) / FALSE_ALARMS
 
-    def add(self, stage: int, metric: str, is_new: bool, share: float, kind: str = "") -> None:
-        """Count an event. At a share of 1 all are the new version's, which says nothing."""
-        if metric in self.metrics and share < 1:
-            new, both, _ = self.counts.get((stage, metric, kind), (0, 0, share))
-            self.counts[stage, metric, kind] = new + is_new, both + 1, share
+    def add(self, stage: int, metric: str, is_new: bool, share: float) -> None:
+        """Count an event."""
+        new, both, _ = self.counts.get((stage, metric), (0, 0, share))
+        self.counts[stage, metric] = new + is_new, both + 1, share
 
     def e_values(self) -> dict[str, float]:
         """Return the evidence of each metric."""
@@ -91,27 +87,21 @@ class Evidence:
         return total
 
     def _stage(self, stage: int, metric: str) -> float:
-        from tinybench.production import share_e_value
-
-        found = {kind: row for (at, name, kind), row in self.counts.items() if (at, name) == (stage, metric)}
-        if metric != "predictions":
-            return harm_e_value(*found[""]) if found else 1.0
-        values = [share_e_value(*row) for row in found.values()]
-        return (sum(values) + self.labels - len(values)) / self.labels if values else 1.0
+        new, both, share = self.counts.get((stage, metric), (0, 0, 1.0))
+        return (
+            harm_e_value(new, both, share) if share < 1 else 1.0
+        )  # at 1 all are the new version's, which says nothing
 
     def seen(self, stage: int) -> dict[str, tuple[int, int]]:
         """Return by metric how many events of a stage were the new version's, and of both."""
-        found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for (at, metric, _), (new, both, _) in self.counts.items():
-            if at == stage:
-                found[metric][0] += new
-                found[metric][1] += both
-        return {metric: (new, both) for metric, (new, both) in found.items()}
+        return {metric: (new, both) for (at, metric), (new, both, _) in self.counts.items() if at == stage}
 
     def to_rows(self) -> list[list[Any]]:
         """Return all counts as JSON has them."""
         return [[*key, *value] for key, value in self.counts.items()]
 
     def take(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Go on from counts that `to_rows` gave."""
-        self.counts = {(int(r[0]), str(r[1]), str(r[2])): (int(r[3]), int(r[4]), float(r[5])) for r in rows}
+        """Go on from counts that `to_rows` gave; those of earlier versions have six columns, and count other events."""
+        self.counts = {
+            (int(row[0]), str(row[1])): (int(row[2]), int(row[3]), float(row[4])) for row in rows if len(row) == 5
+        }

@@ -24,11 +24,12 @@ class Plan:
     mirrored
         Share of requests that go to both versions. At 100 % all do: the new version is never busier than the old.
     allowed
-        Share of answers that may differ from the old version's.
+        Share of answers that may differ from the old version's. If more differ, a rollout without labels stops; 1
+        never stops it. With labels they decide instead.
     fewest_users, fewest_pairs, fewest_blocks
-        What each stage must see of the new version before the next: users, mirrored pairs, and tenths of a second that
-        were quiet enough to tell a difference of two fifths of the bound. Pairs are half as many again after the first
-        stage: what drifts slowly shows later.
+        What each stage must see of the new version before the next: users, mirrored pairs (with their labels, if there
+        are any), and tenths of a second that were quiet enough to tell a difference of two fifths of the bound. Pairs
+        are half as many again after the first stage: what drifts slowly shows later.
     every, patience
         Seconds between two looks; so many in a row without new readings and it goes back.
     longest
@@ -64,9 +65,10 @@ class Plan:
         for name in ("rate", "bound", "every", "longest", "timeout", "population", "patience"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} is {getattr(self, name):g}; give a number above 0")
-        for name in ("mirrored", "allowed"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name):g}; give a share between 0 and 1")
+        if not 0 < self.mirrored < 1:
+            raise ValueError(f"mirrored is {self.mirrored:g}; give a share between 0 and 1")
+        if not 0 < self.allowed <= 1:
+            raise ValueError(f"allowed is {self.allowed:g}; give a share above 0, up to 1")
 
     def mirrored_at(self, stage: int) -> float:
         """Return the share of requests that go to both."""
@@ -97,7 +99,7 @@ class Look:
     fresh, problem
         Whether there were new readings, and if not, why.
     evidence
-        E values of harm, by metric.
+        E values by metric, of those that can stop the rollout.
     events
         By metric, of this stage's events how many were the new version's, and of both.
     users, pairs
@@ -126,6 +128,9 @@ class Look:
         return found
 
 
+_NUMBERS = ("users", "exposed", "harmed", "differing", "met", "labelled", "labels_missing", "seconds")
+
+
 @dataclass
 class Report:
     """What became of a rollout.
@@ -136,9 +141,16 @@ class Report:
         Its end: promoted or rolled back, at which stage, and why.
     looks
         All looks, in order.
-    users, exposed, harmed
-        Users who sent a request; who of them got the new version; and whom it failed: without an answer, with one later
-        than the old version's by more than the margin, or with another than the old version gives to the same row.
+    users, exposed
+        Users who sent a request, and those of them who got the new version.
+    harmed
+        Users who got no answer from the new version, or one later than the old version's by more than the margin, or,
+        by its label, a worse one than the old version gives to the same row.
+    differing, met
+        Users who got another answer than the old version gives to the same row, and those who are either harmed or
+        got a differing answer. If the new version is the old one with a fault, these met the fault.
+    labelled
+        Whether labels were given.
     labels_missing
         Answers whose label had not come when it ended.
     seconds
@@ -154,17 +166,20 @@ class Report:
     users: int = 0
     exposed: int = 0
     harmed: int = 0
+    differing: int = 0
+    met: int = 0
     labels_missing: int = 0
     seconds: float = 0.0
     watched_by: str = ""
     stop_at: float = 0.0
     fault: str = ""
+    labelled: bool = False
 
     __repr__ = short_repr
 
     @property
     def share_harmed(self) -> float:
-        """The share of all users whom the new version failed: who met the fault, if it has one."""
+        """The share of all users who are harmed."""
         return self.harmed / self.users if self.users else 0.0
 
     @property
@@ -175,14 +190,15 @@ class Report:
         share = f"{100 * STAGES[self.state.stage]:g} % of the users"
         end = f"{self.state.status} at {share}" + (f" by {self.state.why}" if self.state.why else "")
         met = f"{self.harmed} of {self.users} users ({100 * self.share_harmed:.1f} %)"
+        how = "failed, late or newly wrong" if self.labelled else "failed or late"
         return (
-            f"{end} after {self.seconds:.1f} s; {met} got a failed, late or differing answer from the new version, "
-            f"{self.exposed} had it"
+            f"{end} after {self.seconds:.1f} s; {met} got a {how} answer from the new version, {self.differing} one "
+            f"that differs from the old version's, {self.exposed} had it"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        known = {name: getattr(self, name) for name in ("users", "exposed", "harmed", "labels_missing", "seconds")}
+        known = {name: getattr(self, name) for name in _NUMBERS}
         more = {"share_harmed": self.share_harmed, "watched_by": self.watched_by, "stop_at": self.stop_at}
         state, looks = asdict(self.state), [look.to_dict() for look in self.looks]
         return {"state": state, **known, **more, "fault": self.fault, "looks": looks}

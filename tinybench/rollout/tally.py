@@ -31,6 +31,8 @@ class Tally:
         Whose each request is, and which body it has.
     truth
         The label of each body, if known.
+    numbers
+        Whether answers are numbers, which are more or less wrong, and not classes.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class Tally:
         users: np.ndarray,
         rows: np.ndarray,
         truth: Sequence[Any] | np.ndarray | None,
+        numbers: bool = False,
     ) -> None:
         self.router, self.plan, self.evidence = router, plan, evidence
-        self.users, self.rows, self.truth = users, rows, truth
+        self.users, self.rows, self.truth, self.numbers = users, rows, truth, numbers
         self.stage, self.is_new, self.mirrored = (np.zeros(len(users), kind) for kind in (np.int8, bool, bool))
         self.taken = 0
         self.waiting: list[int] = []
@@ -52,13 +55,14 @@ class Tally:
         self.blocks_waiting: list[int] = []
         self.block: list[int] = []
         self.recent: list[tuple[float, float]] = []
-        self.counted: dict[str, set[int]] = {metric: set() for metric in evidence.metrics}
+        self.counted: dict[str, set[int]] = {"failures": set()}
         self.fresh_users: list[tuple[str, int]] = []  # counted since the last look, for the journal
         self.known = np.full(int(rows.max()) + 1, math.nan)  # what the old version says to each row
         self.seen: set[int] = set()
         self.exposed: set[int] = set()
         self.harmed: set[int] = set()
-        self.differing: list[int] = []  # answers of the new version to rows that the old one has not answered yet
+        self.differing: set[int] = set()
+        self.uncompared: list[int] = []  # answers of the new version to rows that the old one has not answered yet
         self.stage_users: list[set[int]] = [set() for _ in STAGES]
         self.stage_pairs, self.stage_blocks = [0] * len(STAGES), [0] * len(STAGES)
         self.compared = self.disagreed = self.right = self.wrong = 0
@@ -88,7 +92,7 @@ class Tally:
         self.pairs_waiting = [number for number in self.pairs_waiting if not self._pair(number)]
         self._blocks()
         self.labels_waiting = [number for number in self.labels_waiting if not self._label(number)]
-        self.differing = [number for number in self.differing if not self._differs(number)]
+        self.uncompared = [number for number in self.uncompared if not self._differs(number)]
 
     def take_restarts(self, stage: int, old: int, new: int) -> None:
         """Count workers that died since."""
@@ -106,13 +110,13 @@ class Tally:
             and self.stage_blocks[stage] >= plan.fewest_blocks
         )
 
-    def _user_event(self, number: int, metric: str, kind: str = "") -> None:
+    def _user_event(self, number: int, metric: str) -> None:
         user = int(self.users[number])
-        if metric in self.counted and user not in self.counted[metric]:
+        if user not in self.counted[metric]:
             self.counted[metric].add(user)
             self.fresh_users.append((metric, user))
             stage = int(self.stage[number])
-            self.evidence.add(stage, metric, bool(self.is_new[number]), STAGES[stage], kind)
+            self.evidence.add(stage, metric, bool(self.is_new[number]), STAGES[stage])
 
     def _user(self, number: int) -> bool:
         """Count what a user got; return whether it has come to that."""
@@ -130,39 +134,54 @@ class Tally:
             if is_new:
                 self.harmed.add(user)
             return True
-        label = side.labels[number]
-        self._user_event(number, "predictions", f"{label:g}")
         if self.truth is not None:
             self.labels_waiting.append(number)
         if is_new:
             if side.finished[number] - side.submitted[number] > self.usual + self.plan.bound / 5:
                 self.harmed.add(user)
-            self.differing.append(number)
+            self.uncompared.append(number)
         else:
-            self.known[self.rows[number]] = label
+            self.known[self.rows[number]] = side.labels[number]
         return True
 
     def _differs(self, number: int) -> bool:
-        """Take a user of the new version for harmed whose answer is not the old version's, when that is known."""
-        before = self.known[self.rows[number]]
+        """Compare an answer of the new version with the old one's to the same row, when that is known."""
+        before, after = self.known[self.rows[number]], self.router.sides[NEW].labels[number]
         if math.isnan(before):
             return False
-        if not alike(before, self.router.sides[NEW].labels[number]):
-            self.harmed.add(int(self.users[number]))
+        if not alike(before, after):
+            self.differing.add(int(self.users[number]))
+            if self.truth is not None and self._error(number, after) > self._error(number, before):
+                self.harmed.add(int(self.users[number]))
         return True
 
+    def _error(self, number: int, answer: float) -> float:
+        """Return how far an answer is from its label: of a class 0 or 1, of a number the distance."""
+        assert self.truth is not None
+        truth = float(self.truth[self.rows[number]])
+        return abs(answer - truth) if self.numbers else float(not alike(answer, truth))
+
     def _pair(self, number: int) -> bool:
-        """Compare a mirrored pair; return whether both have come to an end."""
+        """Compare a mirrored pair; return whether both have come to an end, and their label, if there is one."""
         old, new = self.router.sides
-        if math.isnan(old.finished[number]) or math.isnan(new.finished[number]):
+        if old.ok[number]:
+            self.known[self.rows[number]] = old.labels[number]
+        ended = np.maximum(old.finished[number], new.finished[number])  # NaN as long as one of them has not
+        wait = self.plan.label_delay if self.truth is not None else 0.0
+        if not ended + wait <= self.router.clock():
             return False
         stage = int(self.stage[number])
         self.stage_pairs[stage] += 1
-        if old.ok[number]:  # else nobody knows what it should have said
-            self.known[self.rows[number]] = old.labels[number]
-            differs = not (new.ok[number] and alike(old.labels[number], new.labels[number]))
+        if old.ok[number] and new.ok[number]:
+            differs = not alike(old.labels[number], new.labels[number])
             self.compared, self.disagreed = self.compared + 1, self.disagreed + differs
-            self.evidence.add(stage, "disagreements", differs, self.plan.allowed)
+            self.evidence.add(stage, "differs", differs, self.plan.allowed)
+        if self.truth is not None:
+            before, after = (
+                self._error(number, side.labels[number]) if side.ok[number] else math.inf for side in (old, new)
+            )
+            if before != after and not alike(before, after):
+                self.evidence.add(stage, "labels", after > before, 0.5)
         return True
 
     def _blocks(self) -> None:
@@ -204,7 +223,6 @@ class Tally:
             self.right += 1
         else:
             self.wrong += 1
-            self._user_event(number, "labels")
         return True
 
 

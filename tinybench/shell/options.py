@@ -78,6 +78,11 @@ def share(text: str) -> float:
     return share
 
 
+def share_or_all(text: str) -> float:
+    """Read 5%, 0.05 or 100%."""
+    return 1.0 if text == "100%" else share(text)
+
+
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 SIZES = {"B": 1, "kB": 2**10, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 

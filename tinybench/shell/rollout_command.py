@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinybench.shell.options import DATA, FILE, Command, duration, share, some_time, with_options
+from tinybench.rollout.evidence import METRICS
+from tinybench.shell.options import DATA, FILE, Command, duration, share, share_or_all, some_time, with_options
 from tinybench.shell.serve_command import FAULTS, fault
 
 if TYPE_CHECKING:
     from tinybench.rollout.plan import Look, Report
 
 PROMOTED, BACK, UNKNOWN = 0, 1, 2
-CANNOT_TELL = ("blind", "interrupted")
+CANNOT_TELL = ("blind", "interrupted", "differs")
 ROLLING = [
     DATA,
     click.option("--rate", default=200.0, help="requests a second, of all users"),
     click.option("--users", type=click.IntRange(min=100), default=20_000, help="how many there are"),
     click.option("--bound", type=some_time, default="50ms", metavar="TIME", help="a fifth of it more is harm"),
     click.option("--mirrored", type=share, default="40%", help="share of requests that go to both versions"),
-    click.option("--allowed", type=share, default="1%", help="share of answers that may differ from the old version's"),
+    click.option(
+        "--allowed",
+        type=share_or_all,
+        default="1%",
+        help="without labels, the share of answers that may differ; 100% never stops for it",
+    ),
     click.option("--every", type=some_time, default="500ms", metavar="TIME", help="from look to look"),
     click.option("--patience", type=click.IntRange(min=1), default=20, help="looks in a row without new readings"),
     click.option("--longest", type=some_time, default="1min", metavar="TIME", help="a longer stage is blind"),
@@ -47,8 +53,12 @@ def rollout(
     """Roll a new .onnx model out beside an old one.
 
     Two servers are started here, and a Prometheus that reads both; users send requests, 5, 20, 50, then 100 % of them
-    to the new version, a part of all requests to both. Each look gives a line. Harm takes the rollout back, by evidence
+    to the new version, a part of all requests to both. Each look gives a line: of a metric's events, how many were the
+    new version's, and of both. Harm takes the rollout back, by evidence
     that holds however often one looks: an equal version is taken back with a probability of at most 4 %.
+
+    Labels decide whether answers are better or worse: give them in --data, an .npz with X and y. Without labels a new
+    version whose answers differ in more than --allowed is not promoted, as nobody can tell which are right.
 
     Exit code 0: promoted; 1: rolled back for harm; 2: rolled back because nobody could tell; 3: wrong input.
     """
@@ -95,7 +105,7 @@ class _Printer:
         parts = [f"{look.at:6.1f} s", f"{look.users} users", f"{look.pairs} pairs"]
         if not math.isnan(look.latencies[0]):
             parts.append("old {:.1f} ms, new {:.1f} ms".format(*(1e3 * seconds for seconds in look.latencies)))
-        for metric in ("slow", "failures", "crashes", "disagreements", "labels"):
+        for metric in METRICS:
             new, both = look.events.get(metric, (0, 0))
             if new:
                 parts.append(f"{metric} {new} of {both}")
@@ -105,6 +115,11 @@ class _Printer:
 
 def _print_end(report: Report) -> None:
     click.echo(report.sentence)
+    if report.state.why == "differs":
+        click.echo(
+            "The answers differ in more than the allowed share, which is not harm by itself: without labels nobody can "
+            "tell which are right. Give labels (--data FILE.npz with X and y), or allow a larger share (--allowed)."
+        )
     if report.looks:
         click.echo(f"The servers were read by {report.watched_by}; a metric stops at an e value of {report.stop_at:g}.")
     if report.labels_missing:

@@ -166,8 +166,8 @@ def rehearse(
     stage_users, every
         How many users a stage needs, and after how many one looks.
 
-    What users of the new version get is also asked of the old one, aside: up to 1 % may differ. Slow answers are
-    compared with the old version's as long as it has users; the evidence of the stages is multiplied.
+    Requests of users of the new version also go to the old one, aside: up to 1 % of the answers may differ. Slow
+    answers are compared with the old version's as long as it has users; the evidence of the stages is multiplied.
     """
     rng, state, looks = np.random.default_rng(seed), names["RolloutState"](), list[Look]()
     answered = met = users = before = 0
@@ -184,7 +184,7 @@ def rehearse(
                 answered, met = answered + 1, met + (is_wrong or (is_late and slow > 0.01))
                 differs = is_wrong or rng.random() < 0.003
                 differ.both, differ.new = differ.both + 1, differ.new + differs
-        evidence = {"slow answers": late.value(share), "wrong answers": differ.value(0.01)}
+        evidence = {"slow answers": late.value(share), "differing answers": differ.value(0.01)}
         fresh = users <= blind_from
         looks.append(Look(users, share, evidence if fresh else {}, fresh))
         state = names["advance"](state, names["Seen"](fresh, looks[-1].evidence, users - before >= stage_users))
