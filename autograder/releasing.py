@@ -14,7 +14,7 @@ with_references = click.option(
     "references",
     metavar="MODULES",
     help="Modules whose reference students get: numbers, names and ranges such as 01,03-05, or all or none. By default "
-    "those whose due date has passed, and those they already have.",
+    "those whose due date has passed, those of an earlier release, and those they already have.",
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import autograder
 from autograder.course import handout
-from autograder.course.config import PACKAGE
+from autograder.course.config import PACKAGE, STUDENT
 from autograder.course.notebook import course_notebooks
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import Site, papers, with_colab
@@ -42,7 +42,7 @@ def publish(
     folder
         Empty, or written by `publish` before. Files that it did not write stay.
     references
-        See `autograder.course.student.references_for`.
+        See `autograder.course.student.references_for`. By default what `release` gave students is published, too.
     url
         Where students clone it, for Binder and Colab; by default where the folder is pushed to, if it is.
     force
@@ -55,7 +55,7 @@ def publish(
         raise ValueError(f"{folder} is neither empty nor published before; name another folder, or use --force")
     notebooks = _released(root)
     site = Site.of(url) if url else Site.of_remote(folder)
-    given = references_for(root, folder / PACKAGE, references)
+    given = references_for(root, [folder / PACKAGE, root / STUDENT / PACKAGE], references)
     with tempfile.TemporaryDirectory() as place:
         _lay_out(root, Path(place), notebooks, given, site)
         files = {path.relative_to(place).as_posix(): path.read_bytes() for path in _files(Path(place))}

@@ -163,7 +163,7 @@ def release_all(
     exchange.mkdir(parents=True, exist_ok=True)
     exchange.chmod(0o777)
     package = root / STUDENT / PACKAGE
-    given = references_for(root, package, references)
+    given = references_for(root, [package], references)
     lay_out_papers(root / STUDENT)
     lay_out_package(root, package, given)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))

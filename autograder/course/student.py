@@ -92,26 +92,29 @@ def give_reference(root: Path, target: Path, module: str, how: str) -> None:
     _write(target / REFERENCES / f"{module}.py", first + text.partition("\n")[2])
 
 
-def references_for(root: Path, package: Path, named: str | None) -> list[str]:
+def references_for(root: Path, packages: Sequence[Path], named: str | None) -> list[str]:
     """Return the notebooks whose reference belongs into a student's package.
 
     Parameters
     ----------
     root
         The course.
-    package
-        The student's package, as an earlier release may have left it.
+    packages
+        Students' packages, as earlier releases may have left them.
     named
         Such as ``"01,03-05,latency"``, ``"all"`` or ``"none"``: exactly these. Otherwise those whose due date has
-        passed, and those already there: what students have been given is not taken away by the way.
+        passed, and those released in one of the packages: what students have been given is not taken away by the way.
     """
     known = sorted(set(written_by(root / PACKAGE).values()))
     if named is not None:
         return [] if named == "none" else known if named == "all" else _chosen(named, known)
-    there: set[str] = set()
-    if is_students(package):
-        released = {name for name in written_by(package) if how_given(package / REFERENCES / f"{name}.py") == RELEASED}
-        there = {written_by(package)[name] for name in released}
+    there = {
+        notebook
+        for package in packages
+        if is_students(package)
+        for name, notebook in written_by(package).items()
+        if how_given(package / REFERENCES / f"{name}.py") == RELEASED
+    }
     return [name for name in known if name in there | overdue(root)]
 
 

@@ -137,6 +137,35 @@ def test_what_cannot_be_published_is_said(course: Path, tmp_path: Path, capsys: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["thesis.tex"]
 
 
+def given_in(folder: Path) -> set[str]:
+    """Return the notebooks whose reference a folder holds, by the first lines of the files."""
+    lines = [path.read_text().partition("\n")[0] for path in (folder / "tinybench" / "references").glob("*.py")]
+    return {match[0] for line in lines if (match := re.search(r"\d\d_\w+", line))}
+
+
+def test_what_was_released_is_published_and_named(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, site = tmp_path / "course", tmp_path / "site"
+    shutil.copytree(course, root)
+
+    def published(*words: str) -> set[str]:
+        capsys.readouterr()
+        assert main(["--root", str(root), "publish", str(site), *words]) == 0
+        [named] = re.findall(r"references: (.*)", capsys.readouterr().out)
+        assert given_in(site) == set(named.replace("none", "").split(", ")) - {""}, "it says what it publishes"
+        return given_in(site)
+
+    assert published() == set()
+    release_all(root, ["01_result"], references="01-03", verify=False, report=lambda line: None)
+    assert published() == given_in(root / "student") == {"01_result", "02_timer", "03_latency"}
+    assert published("--with", "02") == {"02_timer"}, "an explicit choice is exactly this"
+    assert published() == {"01_result", "02_timer", "03_latency"}
+    release_all(root, ["01_result"], references="none", verify=False, report=lambda line: None)
+    assert published() == {"01_result", "02_timer", "03_latency"}, "what students have is not taken away by the way"
+    assert published("--with", "none") == published() == set()
+
+
 def test_an_update_leaves_the_students_work_alone(course: Path, site: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", site, clone], check=True)
