@@ -11,6 +11,7 @@ import click
 
 from autograder.course.config import FAILED, OK
 from autograder.sandbox import bubblewrap
+from tinybench import __version__
 
 # Each command and the module that holds it, in the order in which a course needs them. In a student's folder some of
 # these modules are not there; the leaderboard has an end for students.
@@ -77,6 +78,7 @@ def _is_here(module: str) -> bool:
 
 @click.group(cls=Wings, epilog="Exit codes: 0 done, 1 something is wrong (and said), 2 wrong usage.")
 @click.option("--root", metavar="FOLDER", help="The course's folder; found from the current folder otherwise.")
+@click.version_option(__version__, prog_name="autograder")
 def commands(root: str | None) -> None:
     """From notebook to grade: export the package, release the course, grade it."""
 

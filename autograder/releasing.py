@@ -19,7 +19,7 @@ with_references = click.option(
 
 
 @click.command()
-@click.argument("assignments", nargs=-1, metavar="[NN_name]...")
+@click.argument("assignments", nargs=-1, metavar="[MODULES]...")
 @with_references
 @click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
 @click.option("--no-explanations", is_flag=True, help="A check that passes does not show the solution, explained.")
@@ -30,9 +30,10 @@ def release(
 ) -> int:
     """Build the student notebooks; untouched, they score 0.
 
-    All when none is named. Each is run to prove it, and its reference has to get full marks on this machine. Writes
-    course/release/ and student/; a notebook the student has changed stays. The student's package holds no module that
-    is still to be built. A check that passes shows its solution, explained; what is right there is the key to it.
+    All when none is named; MODULES are numbers, names and ranges such as 01 02_timer 05-07. Each is run to prove it,
+    and its reference has to get full marks on this machine. Writes course/release/ and student/; a notebook the student
+    has changed stays. The student's package holds no module that is still to be built. A check that passes shows its
+    solution, explained; what is right there is the key to it.
     """
     from autograder.course.release import release_all
     from autograder.grading.proof import insist_on_full_marks

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import email
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 from zipfile import ZipFile
 
+import click
 import pytest
+from click.testing import CliRunner
 
+import tinybench
+from autograder.cli import commands as autograder_commands
+from autograder.course import handout
 from tests.test_environment import ENVIRONMENT, ROOT, index, uv  # noqa: F401
+from tinybench.shell.cli import commands
 
 # What is installed may not come from this folder, and brings nothing of the course.
 INSTALLED = """
@@ -78,3 +87,36 @@ def test_the_course_wheel_holds_every_file_of_the_autograder(clone: Path, tmp_pa
     known = {str(path.relative_to(clone)) for path in files if path.name not in pages}
     with build(clone / "autograder", tmp_path) as wheel:
         assert held_by(wheel) == known
+
+
+METADATA = "import sys; from setuptools import build_meta as build; build.prepare_metadata_for_build_wheel(sys.argv[1])"
+
+
+@pytest.mark.parametrize("folder", ["", "autograder"])
+def test_the_metadata_of_a_wheel_agrees_with_the_pages(folder: str, clone: Path, tmp_path: Path) -> None:
+    """What an index shows of a wheel is what the changelog, the commands and the readme say."""
+    command = [sys.executable, "-c", METADATA, str(tmp_path)]
+    subprocess.run(command, cwd=clone / folder, check=True, capture_output=True)
+    [file] = tmp_path.glob("*.dist-info/METADATA")
+    wheel = email.message_from_string(file.read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    [newest, *_] = re.findall(r"^## (.*)$", changelog, re.M)
+    assert re.fullmatch(rf"\[{re.escape(wheel['Version'])}\] - (unreleased|\d{{4}}-\d\d-\d\d)", newest)
+    assert tinybench.__version__ == wheel["Version"]
+    assert handout.PYPROJECT.count('version = "{version}"') == 1  # filled in with `tinybench.__version__`
+    [least] = re.findall(r"^With Python ≥ (\d\.\d+) alone", readme, re.M)
+    assert wheel["Requires-Python"] == f">={least}"
+    assert f"  - python={least}\n" in (ROOT / "environment.yml").read_text(encoding="utf-8")
+    assert wheel["License-Expression"] in readme
+    if not folder:
+        assert wheel["Name"] in readme
+        assert wheel.get_payload().strip() == readme.strip()
+        assert f"**{wheel['Summary']}**" in readme
+
+
+@pytest.mark.parametrize("program", [commands, autograder_commands])
+def test_the_commands_tell_the_version(program: click.Group) -> None:
+    told = CliRunner().invoke(program, ["--version"], prog_name="program")
+    assert told.exit_code == 0
+    assert told.output.replace(",", "").split()[1:] == ["version", tinybench.__version__]

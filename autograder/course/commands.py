@@ -12,14 +12,14 @@ from autograder.course.config import FAILED, OK, with_root
 
 
 @click.command()
-@click.argument("notebooks", nargs=-1, metavar="[NN_name]...")
+@click.argument("notebooks", nargs=-1, metavar="[MODULES]...")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
 @with_root
 def export(root: Path, notebooks: Sequence[str], check: bool) -> int:
     """Write tinybench/ from the notebooks.
 
-    All notebooks when none is named. Takes the cells tagged export without solution markers; refuses undefined names,
-    magics and side effects.
+    All notebooks when none is named; MODULES are numbers, names and ranges such as 01 02_timer 05-07. Takes the cells
+    tagged export without solution markers; refuses undefined names, magics and side effects.
     """
     from autograder.course.export import changed_files, export_course
     from autograder.files import write_atomically

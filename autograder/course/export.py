@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from autograder.course.notebook import NotebookError, course_notebooks
+from autograder.course.notebook import NotebookError, chosen, course_notebooks
 from autograder.course.pieces import Module, Piece, read_modules
 from autograder.course.tidy import tidy_modules, undefined
 from tinybench.course.pieces import EXPORTED as EXPORTED
@@ -234,8 +234,8 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     root
         The course.
     only
-        Notebooks to export, such as ``03_latency``; all when empty. One without export cells, such as ``17_olympics``,
-        has no file.
+        Notebooks to export, see `autograder.course.notebook.chosen`; all when empty. One without export cells, such as
+        ``17_olympics``, has no file.
 
     Raises
     ------
@@ -244,14 +244,12 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     """
     package = root / "tinybench"
     notebooks = list(course_notebooks(root))
-    for name in only:
-        if name not in {notebook.stem for notebook in notebooks}:
-            raise NotebookError(name, None, f"no such notebook; there are {', '.join(n.stem for n in notebooks)}")
+    names = chosen(only, (notebook.stem for notebook in notebooks))
     modules = course_modules(notebooks, by_hand(package))
-    chosen = [module for module in modules.values() if not only or module.notebook.stem in only]
+    wanted = [module for module in modules.values() if not only or module.notebook.stem in names]
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     face = package_init({module.name: module.public for module in modules.values()}, version)
-    texts = tidy_modules(_sources(chosen) | {"__init__": face})
+    texts = tidy_modules(_sources(wanted) | {"__init__": face})
     return {package / f"{name}.py": text for name, text in texts.items()}
 
 

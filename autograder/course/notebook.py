@@ -170,6 +170,32 @@ def optional(names: Iterable[str]) -> set[str]:
     return {name for before, name in pairwise(ordered) if before[:2] == name[:2]}
 
 
+def chosen(words: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the notebooks that words such as ``03``, ``latency``, ``03_latency``, ``05-07`` or ``01,03-05`` name.
+
+    A number also means the optional notebook of this number. The result is in the course's order.
+
+    Raises
+    ------
+    ValueError
+        If some words name none; the message has them all.
+    """
+    names, found, unknown = sorted(known), set[str](), []
+    for part in (part.strip() for word in words for part in word.split(",")):
+        first, dash, last = part.partition("-")
+        low, high = ([name for name in names if _is_meant(each, name)] for each in (first, last if dash else first))
+        within = [name for name in names if low and high and low[0] <= name <= high[-1]]
+        unknown += [] if within else [repr(part)]
+        found.update(within)
+    if unknown:
+        raise ValueError(f"no module is called {' or '.join(unknown)}; there are {', '.join(names)}")
+    return sorted(found)
+
+
+def _is_meant(word: str, notebook: str) -> bool:
+    return word in (notebook, *notebook.split("_", 1)) or (word.isdigit() and word.zfill(2) == notebook[:2])
+
+
 def module_name(notebook: Path) -> str:
     """Return the name a module's file, tests and checks share: ``latency`` for ``03_latency.ipynb``."""
     return notebook.stem.partition("_")[2]

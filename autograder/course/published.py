@@ -8,7 +8,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import requires, version
+from importlib.metadata import requires
 from pathlib import Path
 
 import autograder
@@ -18,6 +18,7 @@ from autograder.course.notebook import course_notebooks
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import Site, papers, with_colab
 from autograder.files import write_atomically
+from tinybench import __version__
 from tinybench.course.backup import MANIFEST
 
 TITLE = "TinyBench"
@@ -144,7 +145,7 @@ def _lay_out(root: Path, place: Path, notebooks: list[Path], references: list[st
         ),
         ".gitignore": handout.GITIGNORE.format(built=built),
         "pyproject.toml": handout.PYPROJECT.format(
-            version=version("tinybench-course"), dependencies="\n".join(f'    "{each}",' for each in wanted)
+            version=__version__, dependencies="\n".join(f'    "{each}",' for each in wanted)
         ),
         "environment.yml": handout.ENVIRONMENT.format(dependencies="\n".join(f"      - {each}" for each in wanted)),
         "binder/postBuild": handout.POST_BUILD,

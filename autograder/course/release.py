@@ -25,6 +25,7 @@ from autograder.course.notebook import (
     Cell,
     NotebookError,
     cells_of,
+    chosen,
     course_notebooks,
     optional,
     read_notebook,
@@ -132,7 +133,7 @@ def release_all(
     root
         The course.
     assignments
-        Which; all when empty.
+        Which, see `autograder.course.notebook.chosen`; all when empty.
     references
         The modules whose reference the student's package holds, see `references_for`.
     force
@@ -155,10 +156,7 @@ def release_all(
         For those of which the proof failed or that are damaged; the others are released.
     """
     notebooks = {path.stem: path for path in course_notebooks(root)}
-    chosen = list(assignments) or list(notebooks)
-    for name in chosen:
-        if name not in notebooks:
-            raise NotebookError(name, None, f"no such assignment; there are {', '.join(notebooks)}")
+    names = chosen(assignments, notebooks) or list(notebooks)
     exchange = root / "course" / "exchange"
     exchange.mkdir(parents=True, exist_ok=True)
     exchange.chmod(0o777)
@@ -168,7 +166,7 @@ def release_all(
     lay_out_package(root, package, given)  # first: whatever becomes of a notebook, the others can be built
     api = NbGraderAPI(config=configure(Config(), root))
     problems: dict[str, str] = {}
-    for number, name in enumerate(chosen, start=1):
+    for number, name in enumerate(names, start=1):
         released = root / "course" / "release" / name / f"{name}.ipynb"
         try:
             _generate(api, notebooks[name])
@@ -181,14 +179,14 @@ def release_all(
         except NotebookError as error:
             problems[name] = str(error)
             shutil.rmtree(released.parent, ignore_errors=True)  # what is not proven is not handed out
-            report(f"[{number}/{len(chosen)}] {name}: NOT released: {error}")
+            report(f"[{number}/{len(names)}] {name}: NOT released: {error}")
             continue
         kept = _lay_out(released, root / STUDENT / name / f"{name}.ipynb", force)
-        report(f"[{number}/{len(chosen)}] {name}: released{', 0 points untouched' if verify else ''}{kept}")
+        report(f"[{number}/{len(names)}] {name}: released{', 0 points untouched' if verify else ''}{kept}")
     report(f"references in {STUDENT}/{PACKAGE}: {', '.join(given) or 'none'}")
     if problems:
-        raise NotReleased(problems, len(chosen))
-    return chosen
+        raise NotReleased(problems, len(names))
+    return names
 
 
 def _generate(api: NbGraderAPI, notebook: Path) -> None:

@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from autograder.course.config import (
     project_root,
     student_folder_above,
 )
-from autograder.course.notebook import optional
+from autograder.course.notebook import chosen, optional
+from autograder.course.prerequisites import needed_notebooks
 from autograder.files import write_atomically
 from tinybench.course import REFERENCE_OF
 from tinybench.course.pieces import EXPORTED, how_given, is_own
@@ -33,7 +34,7 @@ RELEASED = "released by your instructor"
 GROWING = """
 
 __path__.append(f"{{__path__[0]}}/{references}")
-import_module("tinybench.course.unwritten").install({notebooks})
+import_module("tinybench.course.unwritten").install({notebooks}, {needs})
 """
 
 
@@ -53,9 +54,7 @@ def written_by(package: Path) -> dict[str, str]:
     Of a student's package they are in its ``__init__.py``, of the reference each file says it.
     """
     if is_students(package):
-        _, _, listed = (package / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")
-        notebooks: dict[str, str] = ast.literal_eval(listed.strip().removesuffix(")"))
-        return notebooks
+        return _listing(package)[0]
     first_lines = {path.stem: first_line(path) for path in sorted(package.glob("*.py"))}
     found = {name: re.match(rf"{re.escape(EXPORTED)}{MODULES}/([^/]+)/", line) for name, line in first_lines.items()}
     return {name: match[1] for name, match in found.items() if match}
@@ -71,7 +70,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
     for source in (path for path in package.rglob("*") if path.suffix == ".py" or path.name == "py.typed"):
         name = source.relative_to(package)
         if name == Path("__init__.py"):
-            _write(target / name, _face(source.read_text(encoding="utf-8"), written))
+            _write(target / name, _face(source.read_text(encoding="utf-8"), package, written))
         elif str(name.with_suffix("")) not in written:
             _write(target / name, source.read_bytes())
     for module, notebook in written.items():
@@ -107,7 +106,7 @@ def references_for(root: Path, packages: Sequence[Path], named: str | None) -> l
     """
     known = sorted(set(written_by(root / PACKAGE).values()))
     if named is not None:
-        return [] if named == "none" else known if named == "all" else _chosen(named, known)
+        return [] if named == "none" else known if named == "all" else chosen([named], known)
     there = {
         notebook
         for package in packages
@@ -116,21 +115,6 @@ def references_for(root: Path, packages: Sequence[Path], named: str | None) -> l
         if how_given(package / REFERENCES / f"{name}.py") == RELEASED
     }
     return [name for name in known if name in there | overdue(root)]
-
-
-def _chosen(named: str, known: Sequence[str]) -> list[str]:
-    chosen = set[str]()
-    for part in named.split(","):
-        first, dash, last = part.strip().partition("-")
-        low, high = ([name for name in known if _is_meant(each, name)] for each in (first, last if dash else first))
-        if not low or not high:
-            raise ValueError(f"no module is called {part.strip()!r}; there are {', '.join(known)}")
-        chosen |= {name for name in known if low[0] <= name <= high[-1]}  # a number means its optional notebook, too
-    return sorted(chosen)
-
-
-def _is_meant(word: str, notebook: str) -> bool:
-    return word in (notebook, *notebook.split("_", 1)) or (word.isdigit() and word.zfill(2) == notebook[:2])
 
 
 def overdue(root: Path) -> set[str]:
@@ -146,9 +130,10 @@ def overdue(root: Path) -> set[str]:
     return {name for name, when in due.items() if when is not None and when < now}
 
 
-def _face(text: str, notebooks: dict[str, str]) -> str:
+def _face(text: str, package: Path, notebooks: dict[str, str]) -> str:
     _, _, rest = text.partition("\n")
-    return FACE + rest + GROWING.format(references=REFERENCES, notebooks=notebooks)
+    needs = needed_notebooks(package, notebooks)
+    return FACE + rest + GROWING.format(references=REFERENCES, notebooks=notebooks, needs=needs)
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -180,31 +165,69 @@ def _whose(package: Path, modules: Iterable[str]) -> str:
     return f"reference, {given[0]}" if given else "not built yet"
 
 
-def borrow(folder: Path, named: str, *, force: bool = False) -> str:
-    """Put the reference of a module into the package of someone who studies alone, and return what happened.
+def borrow(folder: Path, named: Iterable[str], *, force: bool = False) -> str:
+    """Put references into the package of someone who studies alone, and return what happened.
 
-    `named` may mean several, see `references_for`.
+    `named` are the words of `autograder.course.notebook.chosen`. What is the student's own stays, unless `force` puts
+    it aside. The answer names everything that the borrowed modules need and that is not there.
     """
     package, root = folder / PACKAGE, folder.parent
     if not is_students(package):
         raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")
-    written = written_by(package)
-    chosen = _chosen(named, sorted(set(written.values())))
-    modules = [name for name, notebook in written.items() if notebook in chosen]
-    own = [package / f"{name}.py" for name in modules if is_own(package / f"{name}.py")]
-    missing = [name for name in modules if not how_given(package / REFERENCES / f"{name}.py")]
-    if own and not force:
-        raise ValueError(f"{written[own[0].stem]} is already yours; --force puts yours aside and takes the reference")
-    if missing and not (root / MODULES).is_dir():
+    written, needs = _listing(package)
+    taken = chosen(named, set(written.values()))
+    own = [notebook for notebook in taken if any(is_own(path) for path in _files(package, written, notebook))]
+    if own == taken and not force:
+        raise ValueError(f"{', '.join(own)}: already yours; --force puts yours aside and takes the reference")
+    wanted = [notebook for notebook in taken if force or notebook not in own]
+    absent = [notebook for notebook in wanted if not _is_given(package, written, notebook)]
+    further = _not_there(package, written, {each for notebook in wanted for each in needs.get(notebook, ())} - {*taken})
+    if absent and not (root / MODULES).is_dir():
         raise ValueError(
-            f"the reference of {written[missing[0]]} is not in this folder: ask your instructor, who can publish it; "
-            "then `git pull` brings it"
+            f"no reference of {', '.join(sorted([*absent, *further]))} is in this folder: ask your instructor, who can "
+            "publish references; then `git pull` brings them"
         )
-    for name in missing:
-        give_reference(root, package, name, f"borrowed on {time.strftime('%Y-%m-%d')}")
-    for path in own:
+    for notebook in absent:
+        for name in (name for name, home in written.items() if home == notebook):
+            give_reference(root, package, name, f"borrowed on {time.strftime('%Y-%m-%d')}")
+    aside = [path for notebook in wanted for path in _files(package, written, notebook) if is_own(path)]
+    for path in aside:
         os.replace(path, path.with_name(f"{path.name}.backup"))
-    aside = f"; yours is in {', '.join(f'{path.name}.backup' for path in own)}" if own else ""
-    return (
-        "\n".join(f"{name}: {_whose(package, [m for m in modules if written[m] == name])}" for name in chosen) + aside
+    modules = {notebook: [name for name, home in written.items() if home == notebook] for notebook in taken}
+    lines = [f"{notebook}: {_whose(package, modules[notebook])}" for notebook in taken]
+    if aside:
+        lines[-1] += f"; yours is in {', '.join(f'{path.name}.backup' for path in aside)}"
+    if own and not force:
+        lines.append(f"kept: {', '.join(own)}; --force puts yours aside and takes the reference")
+    if further:
+        lines.append(
+            f"needed as well, and not built yet: {', '.join(further)}; build them, or run "
+            f"autograder borrow {' '.join(further)}"
+        )
+    return "\n".join(lines)
+
+
+def _listing(package: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return what a student's package says of itself: the notebook of each module, and what each notebook needs."""
+    _, _, listed = (package / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")
+    notebooks, *needs = ast.literal_eval(f"({listed.strip().removesuffix(')')},)")
+    return notebooks, needs[0] if needs else {}
+
+
+def _files(package: Path, written: dict[str, str], notebook: str) -> list[Path]:
+    return [package / f"{name}.py" for name, home in written.items() if home == notebook]
+
+
+def _is_given(package: Path, written: dict[str, str], notebook: str) -> bool:
+    return all(how_given(package / REFERENCES / path.name) for path in _files(package, written, notebook))
+
+
+def _not_there(package: Path, written: dict[str, str], notebooks: Iterable[str]) -> list[str]:
+    """Return those of the notebooks of which a module is neither the student's nor given."""
+    return sorted(
+        notebook
+        for notebook in notebooks
+        if not all(
+            is_own(path) or how_given(package / REFERENCES / path.name) for path in _files(package, written, notebook)
+        )
     )

@@ -6,7 +6,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,32 @@ def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
     return found
 
 
-@click.command()
-@click.argument("assignment", metavar="NN_name")
-@with_student_folder
-def build(student: Path, assignment: str) -> int:
-    """Put a module of the student's into their tinybench package.
+MODULES = click.argument("modules", nargs=-1, required=True, metavar="MODULES...")
 
-    Runs the visible checks first; the file stays as it was when one fails.
+
+@click.command()
+@MODULES
+@with_student_folder
+def build(student: Path, modules: Sequence[str]) -> int:
+    """Put modules of the student's into their tinybench package.
+
+    MODULES are numbers, names and ranges such as 01 02_timer 05-07. The visible checks run first; when one fails, the
+    module's file stays as it was.
     """
+    from autograder.course.notebook import chosen, optional
+
     here = Path.cwd()
-    folder = here if here.name == assignment else student / assignment
+    if modules == (here.name,):
+        return _build(here)
+    there = {path.stem for path in student.glob("*/*.ipynb") if path.stem == path.parent.name}
+    names = chosen(modules, there)
+    extra = {name for name in optional(there) if not {name, name.partition("_")[2]} & {*modules}}
+    return max(_build(student / name) for name in names if name not in extra)
+
+
+def _build(folder: Path) -> int:
+    """Build one module in a process of its own, and return the exit code."""
+    assignment = folder.name
     package = folder.parent / PACKAGE
     if not is_students(package):
         print(f"{folder} is not in a student's folder (no tinybench/ of a student next to it): nothing to build")
@@ -63,17 +79,18 @@ def status(student: Path) -> int:
 
 
 @click.command()
-@click.argument("assignment", metavar="NN_name")
-@click.option("--force", is_flag=True, help="Even if the module is the student's own, which is kept as a backup.")
+@MODULES
+@click.option("--force", is_flag=True, help="Also modules that are the student's own, which are kept as backups.")
 @with_student_folder
-def borrow(student: Path, assignment: str, force: bool) -> int:
-    """Take the reference of a module into the package, for those who study alone.
+def borrow(student: Path, modules: Sequence[str], force: bool) -> int:
+    """Take the references of modules into the package, for those who study alone.
 
-    The modules after it can then be done without it; `status` shows what was borrowed.
+    MODULES are numbers, names and ranges such as 01 02_timer 05-07. The modules after them can then be done without
+    them. What the borrowed modules need as well is said at the end; `status` shows what was borrowed.
     """
     from autograder.course.student import borrow as take
 
-    print(take(student, assignment, force=force))
+    print(take(student, modules, force=force))
     return OK
 
 

@@ -5,29 +5,53 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from autograder.course.config import FAILED, OK, with_root
 from autograder.sandbox import bubblewrap
+from tinybench.shell.options import refuse_given
+
+if TYPE_CHECKING:
+    from autograder.grading.batch import Outcome
 
 
-def one_assignment(command: Callable[..., int]) -> Callable[..., int]:
-    """Let an assignment be named as here, or as in nbgrader's commands."""
+def assignments(command: Callable[..., int]) -> Callable[..., int]:
+    """Let assignments be named by numbers, names and ranges, or one as in nbgrader's commands."""
 
-    @click.argument("assignment", metavar="NN_name", required=False)
-    @click.option("--assignment", "named", metavar="NN_name", help="The same, as nbgrader writes it.")
+    @click.argument("assignments", metavar="NN_name...", nargs=-1)
+    @click.option("--assignment", "named", metavar="NN_name", help="One assignment, as nbgrader writes it.")
+    @with_root
     @functools.wraps(command)
-    def once(*args: Any, assignment: str | None, named: str | None, **options: Any) -> int:
-        if bool(assignment) == bool(named):
-            raise click.UsageError("name one assignment: NN_name, such as 03_latency, or --assignment NN_name")
-        return command(*args, assignment or named, **options)
+    def found(root: Path, *, assignments: Sequence[str], named: str | None, **options: Any) -> int:
+        from autograder.course.notebook import chosen, course_notebooks
 
-    return once
+        if bool(assignments) == bool(named):
+            raise click.UsageError(
+                "name assignments: NN_name, such as 03_latency, or 01 05-07, or --assignment NN_name"
+            )
+        words = [named] if named else assignments
+        return command(root, chosen(words, (path.stem for path in course_notebooks(root))), **options)
+
+    return found
+
+
+def for_each(names: Sequence[str], work: Callable[[str], None]) -> None:
+    """Do the work for each assignment; raise one error that has the problems of all."""
+    from autograder.course.notebook import NotebookError
+
+    problems = []
+    for name in names:
+        try:
+            work(name)
+        except NotebookError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
 
 
 def print_json(value: Any) -> None:
@@ -36,7 +60,7 @@ def print_json(value: Any) -> None:
 
 
 @click.command()
-@one_assignment
+@assignments
 @click.option("--student", metavar="ID", help="Only this student.")
 @click.option("--regrade", is_flag=True, help="Grade again; if that is killed, the command without it goes on.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
@@ -49,19 +73,34 @@ def print_json(value: Any) -> None:
     "gradebook included; for people you trust.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
-@with_root
-def grade(root: Path, assignment: str, as_json: bool, **options: Any) -> int:
-    """Grade the collected submissions of an assignment.
+def grade(root: Path, names: Sequence[str], as_json: bool, **options: Any) -> int:
+    """Grade the collected submissions of assignments.
 
     Enters them into the gradebook. Each runs in a sandbox and is judged from outside; what is broken costs its author
     only, with the reason in the feedback. If it is killed, the same command goes on where it stopped.
     """
     from autograder.grading.grade import grade_assignment, print_grades
 
+    if options["dry_run"]:
+        refuse_given({"workers", "scheduler", "unsafe"}, "without --dry-run, which runs nothing")
+    if options["scheduler"]:
+        refuse_given({"workers"}, "without --scheduler, whose cluster has its own workers")
+        refuse_given({"unsafe"}, "without --scheduler, whose workers grade in the sandbox")
     if options["unsafe"]:
         print("unsafe: submissions run as you; they can read and change the gradebook and your files", file=sys.stderr)
-    outcomes = grade_assignment(root, assignment, progress=not as_json, **options)
-    print_json(outcomes) if as_json else print_grades(outcomes)
+    outcomes: list[Outcome] = []
+
+    def work(name: str) -> None:
+        found = grade_assignment(root, name, progress=not as_json, **options)
+        outcomes.extend(found)
+        if not as_json:
+            print_grades(found)
+
+    try:
+        for_each(names, work)
+    finally:
+        if as_json and outcomes:
+            print_json(outcomes)
     left = sum(outcome.score is None for outcome in outcomes)
     if options["dry_run"] or not left:
         return OK
@@ -90,14 +129,14 @@ def doctor() -> int:
 
 
 @click.command()
-@one_assignment
+@assignments
 @click.option("--student", metavar="ID", help="Only this student.")
-@with_root
-def feedback(root: Path, assignment: str, student: str | None) -> int:
-    """Write the students' feedback pages of an assignment."""
+def feedback(root: Path, names: Sequence[str], student: str | None) -> int:
+    """Write the students' feedback pages of assignments."""
     from autograder.grading.grade import feedback as write_pages
 
-    pages = write_pages(root, assignment, student=student)
+    pages: list[Path] = []
+    for_each(names, lambda name: pages.extend(write_pages(root, name, student=student)))
     print(f"{len(pages)} pages under {root / 'course' / 'feedback'}")
     return OK
 
@@ -122,7 +161,7 @@ def package(root: Path, student: str, as_json: bool) -> int:
 
 
 @click.command()
-@one_assignment
+@assignments
 @click.option("--top", type=click.IntRange(min=1), default=10, metavar="N", help="How many pairs.", show_default=True)
 @click.option(
     "--with",
@@ -135,8 +174,7 @@ def package(root: Path, student: str, as_json: bool) -> int:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the pairs as JSON, and what is usual in each cell.")
 @click.option("--csv", is_flag=True, help="Print the pairs as CSV.")
-@with_root
-def similarity(root: Path, assignment: str, top: int, earlier: tuple[Path, ...], as_json: bool, csv: bool) -> int:
+def similarity(root: Path, names: Sequence[str], top: int, earlier: tuple[Path, ...], as_json: bool, csv: bool) -> int:
     """List the submissions whose solutions are most alike, or like the reference.
 
     Compares what students wrote, whatever its names, comments, layout and order, without the given code, and by how
@@ -146,7 +184,9 @@ def similarity(root: Path, assignment: str, top: int, earlier: tuple[Path, ...],
 
     if as_json and csv:
         raise click.UsageError("--json or --csv, not both")
-    report = most_alike(root, assignment, top, earlier)
+    if len(names) > 1:
+        raise click.UsageError(f"similarity compares the submissions of one assignment: {' or '.join(names)}")
+    report = most_alike(root, names[0], top, earlier)
     if as_json:
         print_json(report)
     else:

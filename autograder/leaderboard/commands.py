@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from autograder.course.config import OK, with_root
 from autograder.leaderboard.entering import command, leaderboard
 from autograder.leaderboard.settings import PORT
 from autograder.leaderboard.web.local_server import database_of
+from tinybench.shell.options import refuse_given
 
 if TYPE_CHECKING:
     from autograder.leaderboard.settings import Olympics
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["leaderboard"]
 
 
-def with_database(function: Callable[..., None]) -> Callable[..., None]:
+def with_database(function: Callable[..., None]) -> Callable[..., int]:
     """Give a command the address of the database."""
 
     @click.option(
@@ -35,8 +37,9 @@ def with_database(function: Callable[..., None]) -> Callable[..., None]:
         help="Address, such as postgresql+psycopg://user@host/name; by default course/leaderboard.db.",
     )
     @functools.wraps(function)
-    def called(root: Path, olympics: Olympics, database: str | None, **options: Any) -> None:
-        function(root, olympics, database or database_of(root), **options)
+    def called(root: Path, *olympics: Olympics, database: str | None, **options: Any) -> int:
+        function(root, *olympics, database or database_of(root), **options)
+        return OK
 
     return called
 
@@ -61,6 +64,8 @@ def serve(
     from autograder.leaderboard.web.middleware import PREFIX
     from autograder.sandbox.bubblewrap import available
 
+    if fd is not None:
+        refuse_given({"host"}, "without --fd, whose socket has an address already")
     store = Store(database)
     check_baseline(store, olympics)
     prefix = prefix.rstrip("/")
@@ -123,10 +128,11 @@ def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ..
         print(f"{student}\t{store.add_token(student, olympics.quota.token_days)}")
 
 
-@command
+@leaderboard.command()
+@with_root
 @with_database
 @click.option("--trust", is_flag=True, help="Go by this machine's clock again, which was ahead and is right now.")
-def clock(root: Path, olympics: Olympics, database: str, trust: bool) -> None:
+def clock(root: Path, database: str, trust: bool) -> None:
     """Show the time that deadline and quotas go by. It never goes back by itself."""
     from autograder.leaderboard.formatting import moment
     from autograder.leaderboard.store.store import Store

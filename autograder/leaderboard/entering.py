@@ -24,7 +24,7 @@ def leaderboard() -> None:
     """Run the Olympics: serve, measure and enter models."""
 
 
-def command(function: Callable[..., None]) -> click.Command:
+def command(function: Callable[..., Any]) -> click.Command:
     """Make a command of a function that takes the course's folder, the Olympics and options of its own."""
 
     @leaderboard.command()
@@ -47,13 +47,13 @@ def _read(model: Path) -> bytes:
         raise ValueError(f"{model} cannot be read: {error.strerror}") from None
 
 
-@command
+@leaderboard.command()
 @click.argument("model", type=Path)
 @click.option("--event", default="latency", show_default=True)
 @click.option("--url", default=f"http://127.0.0.1:{PORT}", envvar="TINYBENCH_LEADERBOARD", show_envvar=True)
 @click.option("--token", default="", envvar="TINYBENCH_TOKEN", show_envvar=True)
 @click.option("--wait", is_flag=True, help="Until it has been measured.")
-def enter(root: Path, olympics: Olympics, model: Path, event: str, url: str, token: str, wait: bool) -> None:
+def enter(model: Path, event: str, url: str, token: str, wait: bool) -> None:
     """Enter a model."""
     from autograder.leaderboard import client
 

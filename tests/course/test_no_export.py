@@ -36,7 +36,7 @@ def test_it_has_no_file_and_stops_no_other(course: Path, module: Write) -> None:
 def test_a_notebook_that_is_not_there_is_still_named(course: Path, module: Write) -> None:
     module()
     module(*without_export(), name="17_capstone")
-    with pytest.raises(NotebookError, match="no such notebook; there are 01_tiny, 17_capstone"):
+    with pytest.raises(ValueError, match="there are 01_tiny, 17_capstone"):
         export_course(course, ["18_more"])
 
 

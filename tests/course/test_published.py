@@ -174,7 +174,7 @@ def test_an_update_leaves_the_students_work_alone(course: Path, site: Path, tmp_
     own = clone / "tinybench" / "result.py"
     own.write_text("# Built by the student from 01_result.ipynb on some day.\nmine = 1\n")
     before = notebook.read_text(), own.read_text()
-    assert "reference of 02_timer is not in this folder: ask your instructor" in autograder(clone, "borrow", "02_timer")
+    assert "no reference of 02_timer is in this folder: ask your instructor" in autograder(clone, "borrow", "02_timer")
     publish(course, site, references="all")
     commit(site)
     pulled = subprocess.run(["git", "pull", "-q"], cwd=clone, capture_output=True, text=True)

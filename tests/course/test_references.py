@@ -94,7 +94,7 @@ def test_borrowed_and_built(two: Path, capsys: pytest.CaptureFixture[str]) -> No
     own = (package / "tiny.py").read_text()
     capsys.readouterr()
     assert main(["--root", student, "borrow", "01_tiny"]) == 1
-    assert "already yours; --force" in capsys.readouterr().err
+    assert "01_tiny: already yours; --force" in capsys.readouterr().err
     assert (package / "tiny.py").read_text() == own
     assert main(["--root", student, "borrow", "01_tiny", "--force"]) == 0
     assert "yours is in tiny.py.backup" in capsys.readouterr().out

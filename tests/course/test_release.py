@@ -202,7 +202,7 @@ def test_lint_finds_and_mends(module: Write) -> None:
 
 def test_unknown_assignment_is_named(course: Path, module: Write) -> None:
     module()
-    with pytest.raises(NotebookError, match=r"09_none.*there are 01_tiny"):
+    with pytest.raises(ValueError, match=r"09_none.*there are 01_tiny"):
         release_all(course, ["09_none"])
 
 
@@ -212,7 +212,7 @@ def test_unknown_assignment_is_named(course: Path, module: Write) -> None:
         ("relase", "'relase'"),
         ("release --frce", "'--frce'"),
         ("package", "'--student'"),
-        ("feedback", "name one assignment"),
+        ("feedback", "name assignments"),
         ("grade 01_result --workers two", "'two' is not a valid integer"),
         ("similarity 01_result --json --csv", "not both"),
     ],

@@ -57,7 +57,7 @@ def script(folder: Path, end: str = "") -> str:
 
 def test_where_the_time_of_a_script_goes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    code = main(["profile", "--interval", "2ms", "--out", str(out), script(tmp_path), "--interval", "7", "-m"])
+    code = main(["profile", "--interval", "2ms", "--out", str(out), script(tmp_path), "--", "--interval", "7", "-m"])
     told = capfd.readouterr()
     assert code == 0
     assert told.out == "arguments ['--interval', '7', '-m'] True\n"  # its own, and nothing else

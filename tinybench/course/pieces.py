@@ -36,19 +36,25 @@ def add_to_class(cls: type) -> Callable[[Any], Any]:
 
 
 def announce(*names: str) -> None:
-    """Print for each module of the package whether the student's own file or a reference is in use, or none yet."""
+    """Print for each module of the package whether the student's own file or a reference is in use, or none yet.
+
+    One line says what to do about all that are missing.
+    """
+    missing = []
     for name in names:
         spec = importlib.util.find_spec(f"tinybench.{name}")
         if spec is None:
             raise ModuleNotFoundError(f"there is no tinybench.{name}: check the spelling")
         if spec.origin is None:
-            advice: Callable[[str], str] = getattr(spec.loader, "advice", "{} has no file".format)
-            print(advice(spec.name))
+            missing.append(spec)
             continue
         path = Path(spec.origin)
         how = how_given(path)
         whose = "your own code" if is_own(path) else f"the reference{f', {how}' if how else ''}"
         print(f"tinybench.{name}: {whose} ({path.parent.name}/{path.name})")
+    if missing:
+        advice: Callable[..., str] = getattr(missing[0].loader, "advice", lambda *names: f"no file: {', '.join(names)}")
+        print(advice(*(spec.name for spec in missing)))
 
 
 def is_own(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
@@ -18,10 +18,12 @@ class Unwritten(MetaPathFinder, Loader):
     ----------
     notebooks
         For each module of the package the notebook that it is built in.
+    needs
+        For each notebook the others whose modules its own modules import.
     """
 
-    def __init__(self, notebooks: Mapping[str, str]) -> None:
-        self.notebooks = notebooks
+    def __init__(self, notebooks: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> None:
+        self.notebooks, self.needs = notebooks, needs
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return where a module of the course is, without an origin if it is not there; none for any other module."""
@@ -37,16 +39,37 @@ class Unwritten(MetaPathFinder, Loader):
     def exec_module(self, module: Any) -> None:
         """Never called."""
 
-    def advice(self, fullname: str) -> str:
-        """Return what to do about a missing module."""
-        notebook = self.notebooks[fullname.partition(".")[2]]
+    def advice(self, *fullnames: str) -> str:
+        """Return what to do about missing modules, with everything else that they need and that is missing, too."""
+        built_in = {name: self.notebooks[name.partition(".")[2]] for name in fullnames}
+        notebooks = sorted(set(built_in.values()))
+        further = sorted({each for name in notebooks for each in self.missing(self.needs.get(name, ()))} - {*notebooks})
+        one = len(fullnames) == 1
+        where = "; ".join(f"{name} is what you build in module {built_in[name]}" for name in fullnames)
+        also = f", and {_listed(further)} before {'it' if one else 'them'}" if further else ""
+        last = "its last cell" if len(notebooks + further) == 1 else "the last cell of each"
+        reference = "the reference" if len(notebooks + further) == 1 else "the references"
         return (
-            f"{fullname} is what you build in module {notebook}, and it is not built yet: finish {notebook} and run "
-            f"its last cell, or ask for the reference: autograder borrow {notebook}"
+            f"{where}, and {'it is' if one else 'they are'} not built yet: finish {_listed(notebooks)}{also} and run "
+            f"{last}, or ask for {reference}: autograder borrow {' '.join(sorted(notebooks + further))}"
         )
 
+    def missing(self, notebooks: Iterable[str]) -> list[str]:
+        """Return those of the notebooks of which a module is not in the package."""
+        path = sys.modules["tinybench"].__path__
+        absent = {
+            notebook
+            for module, notebook in self.notebooks.items()
+            if notebook in notebooks and PathFinder.find_spec(f"tinybench.{module}", path) is None
+        }
+        return sorted(absent)
 
-def install(notebooks: Mapping[str, str]) -> None:
-    """Have missing modules of the package say which of these notebooks they are built in."""
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def install(notebooks: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> None:
+    """Have missing modules of the package say which of these notebooks they are built in, and what those need."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != Unwritten.__name__]
-    sys.meta_path.insert(0, Unwritten(notebooks))
+    sys.meta_path.insert(0, Unwritten(notebooks, needs))

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tinybench import __version__
 from tinybench.shell.history_command import history
 from tinybench.shell.machine_command import machine
 from tinybench.shell.options import (
@@ -26,6 +27,8 @@ from tinybench.shell.options import (
     Group,
     check_gating,
     check_loading,
+    refuse_given,
+    refuse_threads,
     share,
     with_options,
 )
@@ -47,6 +50,7 @@ GATE_CODES = {"passes": OK, "fails": REGRESSION}
     no_args_is_help=True,
     context_settings={"max_content_width": 120, "show_default": True, "help_option_names": ["-h", "--help"]},
 )
+@click.version_option(__version__, prog_name="tinybench")
 def commands() -> None:
     """Benchmarks of machine-learning inference that can be trusted."""
 
@@ -91,6 +95,7 @@ def compare(
 
     if len(models) < 2:
         raise ValueError("compare takes two or more models; for one there is `tinybench measure`")
+    refuse_threads(models)
     inputs, _, _ = load_data(data, batch)
     loaded = load_models(models, threads)
     with rescued(save, form):
@@ -118,7 +123,9 @@ def measure(
     The median comes from 30 rounds spread over the time, the tail from single calls. The rounds are what --save writes,
     for a later `tinybench gate`.
     """
+    refuse_threads([model])
     if sessions is not None:
+        refuse_given({"mode"}, "without --sessions, whose sessions are timed as served")
         from tinybench.shell.gate_run import measure_in_sessions
 
         about = {"data": data, "batch": batch, "threads": threads}
@@ -151,7 +158,7 @@ def gate(
 
     Exit code 0: no; 1: yes; 2: these measurements cannot tell, and how many would. For continuous integration.
     """
-    check_gating(run)
+    check_gating(run, (old, new), how["data"], how["call"])
     if run:
         from tinybench.shell.gate_run import run_gate
 
@@ -194,6 +201,7 @@ def run(
     from tinybench.shell.files import load_labelled, load_models
     from tinybench.suite import BenchmarkSuite
 
+    refuse_threads(models)
     requirements = requirements_of(limits)
     inputs, rows, labels = load_labelled(data, batch)
     suite = BenchmarkSuite(load_models(models, threads), (rows, labels), out, inputs=inputs, measurement_runs=rounds)
@@ -220,7 +228,7 @@ def load(url: str, rate: float, seconds: float, **how: Any) -> int:
     and latency counts from then on: what a slow answer keeps waiting is counted too. Says how late its own sends were,
     and gives no percentile that is its own rather than the server's (exit code 3).
     """
-    check_loading(how["users"] is not None)
+    check_loading(how["users"] is not None, how["data"])
     from tinybench.shell.load_command import load
 
     return OK if load(url, rate, seconds, **how) else WRONG

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from tinybench.shell.options import FILE, Group, with_options
+from tinybench.shell.options import FILE, Group, refuse_given, with_options
 
 FINE, WORSE, UNDECIDED = 0, 1, 2
 
@@ -96,6 +96,10 @@ def show(
     from tinybench.history.page import cautions, commits_table, page_of, sentence
     from tinybench.history.pictures import draw
 
+    if as_json:
+        refuse_given({"form"}, "without --json")
+    if as_json or form == "json":
+        refuse_given({"last"}, "for a table; JSON holds every commit")
     found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
     if figure and len(found) > 1:
         raise ValueError(f"--figure draws one series and there are {len(found)}; choose with --benchmark and --machine")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tinybench.shell.options import FILE, Command, with_options
+from tinybench.shell.options import FILE, Command, refuse_given, with_options
 
 LOOKING = [
     click.option("--json", "as_json", is_flag=True, help="everything, for programs"),
@@ -27,8 +27,8 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
     What limits and disturbs it: cores, quotas, threads, load, clock rate, heat, battery, memory, clocks. Each warning
     says why it matters for a measurement, and what to type. Looks for half a second; exit code 0 with warnings, too.
     """
-    if figure and not roofs:
-        raise click.UsageError("--figure: only with --roofs")
+    if not roofs:
+        refuse_given({"threads", "seconds", "figure"}, "with --roofs")
     try:
         from tinybench.machine import machine_check
     except ImportError as missing:  # in a student's package that has not come so far

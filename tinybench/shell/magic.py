@@ -46,8 +46,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%bench`` and ``%%bench``; IPython calls this for ``%load_ext tinybench``."""
 
     def bench(line: str, cell: str | None = None) -> Table | None:
-        seconds, rest = _options(line)
-        blocks = _blocks(cell) if cell is not None else _expressions(rest)
+        seconds, blocks = _read(line, cell)
         if not blocks:
             print(USAGE)
             return None
@@ -73,9 +72,27 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell.register_magic_function(bench, magic_kind="line_cell", magic_name="bench")  # type: ignore[call-arg, arg-type]
 
 
+def _read(line: str, cell: str | None) -> tuple[float, dict[str, str]]:
+    """Return the seconds and the blocks that a line, and the cell below it, ask for."""
+    seconds, rest = _options(line)
+    if cell is None:
+        return seconds, _expressions(rest)
+    if rest:
+        raise ValueError(
+            f"%%bench measures the cell below it, and {rest!r} on its own line would be ignored: move that into the "
+            "cell, or leave the cell out and write it after %bench; the only option is -s SECONDS"
+        )
+    return seconds, _blocks(cell)
+
+
 def _options(line: str) -> tuple[float, str]:
-    match = re.match(r"\s*-s\s+(\S+)\s*(.*)", line, re.S)
+    match = re.match(r"\s*-s(?:\s+|=|(?=[\d.]))(\S+)\s*(.*)", line, re.S)
     if not match:
+        option = re.search(r"(?:^|\s)(-s[\s=]*[\d.]+|--[a-z]\S*)(?:\s|$)", line)
+        if option and not all(map(_parses, _expressions(line.strip()).values())):
+            raise ValueError(
+                f"{option[1]} is not read here: the only option is -s SECONDS, and it stands first: %bench -s 4 f(x)"
+            )
         return SECONDS, line.strip()
     try:
         seconds = float(match.group(1))

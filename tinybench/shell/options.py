@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,25 +174,49 @@ LOADING = [
 ]
 
 
-def check_gating(run: bool) -> None:
-    """Refuse options of `gate --run` without it, and options for files with it."""
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    wrong = given & (
-        {"model", "allow"} if run else {"call", "beside", "data", "batch", "threads", "seconds", "seed", "save"}
-    )
-    if wrong:
-        options = ", ".join(f"--{name}" for name in sorted(wrong))
-        raise click.UsageError(f"{options}: only {'without' if run else 'with'} --run")
+def given(context: click.Context) -> dict[str, str]:
+    """Return the options on the command line as they are written in help texts, by parameter name."""
+    typed = [each for each in context.command.params if isinstance(each, click.Option)]
+    return {
+        str(each.name): max(each.opts, key=len)
+        for each in typed
+        if context.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
+    }
 
 
-def check_loading(closed: bool) -> None:
+def refuse_given(names: Collection[str], condition: str) -> None:
+    """Refuse the named parameters if they are on the command line, where they would have no effect."""
+    if wrong := [option for name, option in given(click.get_current_context()).items() if name in names]:
+        raise click.UsageError(f"{', '.join(sorted(wrong))}: only {condition}")
+
+
+def refuse_threads(models: Iterable[str]) -> None:
+    """Refuse --threads unless one of the models is an .onnx file: no other model reads this option."""
+    if not any(model.endswith(".onnx") for model in models):
+        refuse_given({"threads"}, "for .onnx files; a model of another kind sets its threads itself")
+
+
+def check_gating(run: bool, targets: Collection[str], data: Path | None, call: str | None) -> None:
+    """Refuse options that the gate would not use: those of files with --run, and those of --run for files."""
+    if not run:
+        refuse_given({"call", "beside", "data", "batch", "threads", "seconds", "seed", "save"}, "with --run")
+        return
+    refuse_given({"model", "allow"}, "without --run")
+    if call is None:
+        refuse_given({"beside"}, "with --call, which says what to run in each commit")
+    if data is None:
+        refuse_given({"batch"}, "with --data, whose rows make a batch")
+    refuse_threads(targets if call is None else [call])
+
+
+def check_loading(closed: bool, data: Path | None) -> None:
     """Refuse options of an open loop for a closed one, and the other way round."""
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    if wrong := given & ({"rate", "process", "connections"} if closed else {"think"}):
-        options = ", ".join(f"--{name}" for name in sorted(wrong))
-        raise click.UsageError(f"{options}: only {'without' if closed else 'with'} --closed")
+    if not closed:
+        refuse_given({"think"}, "with --closed")
+        return
+    refuse_given({"rate", "process", "connections"}, "without --closed")
+    if data is not None:
+        refuse_given({"seed"}, "without --data or without --closed: users send these rows in turn, and draw nothing")
 
 
 def with_options(options: Sequence[Any]) -> Callable[[Any], Any]:

@@ -19,8 +19,8 @@ import click
 from tinybench.conditions.notes import machine_notes
 from tinybench.sampling.flames import save_flame, save_perfetto, save_speedscope
 from tinybench.sampling.stacks import Profile, collapsed
-from tinybench.shell.model_command import run_for
-from tinybench.shell.options import FILE, Command, some_time, with_options
+from tinybench.shell.model_command import profile_model, run_for
+from tinybench.shell.options import FILE, Command, given, some_time, with_options
 
 CHILD = Path(__file__).with_name("profiled.py")
 Saver = Callable[[Profile, Path], Any]
@@ -78,11 +78,56 @@ class Run:
             yield "the script had other threads; only its main thread was looked at"
 
 
-@click.command(
-    cls=Command, name="profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+class ScriptCommand(Command):
+    """A command that passes arguments on to a script, and refuses its own options among them, unless after ``--``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name in _options_of(profile_model):
+                raise click.UsageError(
+                    f"{error.option_name} is an option for a model, and stands before the file: write it after the "
+                    "file, as in tinybench profile model.onnx --batch 64"
+                ) from None
+            raise
+        script, passed = ctx.params["script"], list(ctx.params["arguments"])
+        if is_model(script, ctx.params["module"]):
+            return rest
+        end = passed.index("--") if "--" in passed else 0 if "--" in words else len(passed)
+        for word in passed[:end]:
+            self._refuse(word.partition("=")[0], script)
+        ctx.params["arguments"] = (*passed[:end], *passed[end:][passed[end : end + 1] == ["--"] :])
+        return rest
+
+    def _refuse(self, word: str, script: str) -> None:
+        option = _options_of(self).get(word)
+        if option is None:
+            return
+        value = f" {option.metavar}" if option.metavar else ""
+        raise click.UsageError(
+            f"{word} stands after {script}, where arguments go to the script: write an option of tinybench before it, "
+            f"tinybench profile {word}{value} {script}, and an option of the script after --, "
+            f"tinybench profile {script} -- {word}{value}"
+        )
+
+
+def _options_of(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by each of their spellings, --help included."""
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
+    return {spelling: each for each in options for spelling in each.opts}
+
+
+def is_model(script: str, module: bool) -> bool:
+    """Return whether the file to profile is a model, not a script."""
+    return not module and script.endswith(".onnx")
+
+
+@click.command(cls=ScriptCommand, name="profile", context_settings={"allow_interspersed_args": False})
 @click.argument("script")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] [ARGS]...")
 @with_options(PROFILING)
 def profile(
     script: str, arguments: Sequence[str], module: bool, interval: float, out: Path | None, **files: Path | None
@@ -91,12 +136,15 @@ def profile(
 
     Runs it as `python SCRIPT ARGS…` would, and looks now and then at what its main thread does, waiting included. The
     table goes to the error stream, so that the script's own output stays as it is; its exit code is this command's.
+    Options of this command stand before SCRIPT; after -- all arguments go to the script.
 
     An ONNX model in place of the script: `tinybench profile model.onnx --help`.
     """
-    if not module and script.endswith(".onnx"):
-        if given := [name for name, file in {"out": out, **files}.items() if file is not None]:
-            raise click.UsageError(f"--{given[0]}: only for a script; a model takes --figure, behind its name")
+    if is_model(script, module):
+        if options := sorted(given(click.get_current_context()).values()):
+            raise click.UsageError(
+                f"{', '.join(options)}: only for a script; options for a model stand after the file, such as --figure"
+            )
         return run_for(script, arguments)
     if not module and not Path(script).exists():
         raise FileNotFoundError(f"{script}: no such file; a module takes -m: tinybench profile -m {script}")

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tinybench.rollout.evidence import METRICS
-from tinybench.shell.options import DATA, FILE, Command, duration, share, share_or_all, some_time, with_options
+from tinybench.shell.options import (
+    DATA,
+    FILE,
+    Command,
+    duration,
+    refuse_given,
+    share,
+    share_or_all,
+    some_time,
+    with_options,
+)
 from tinybench.shell.serve_command import FAULTS, fault
 
 if TYPE_CHECKING:
@@ -76,6 +86,8 @@ def rollout(
     from tinybench.shell.running import stopping_on_term
 
     _, rows, labels = load_data(data, 1)
+    if labels is None:
+        refuse_given({"label_delay"}, "for --data with labels, an .npz with X and y")
     if labels is not None and len(labels) != len(rows):
         raise ValueError(f"{data} holds {len(rows)} rows and {len(labels)} labels; each row has one")
     show = (lambda look: None) if as_json else _Printer()

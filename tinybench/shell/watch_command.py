@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinybench.shell.options import FILE, Command, duration, share, some_time, with_options
+from tinybench.shell.options import FILE, Command, duration, refuse_given, share, some_time, with_options
 
 if TYPE_CHECKING:
     from tinybench.watching.looks import Bucket, Look
@@ -62,6 +62,8 @@ def watch(
 
     objective = Objective(promised, bound).checked()
     _check(urls, long, **how)
+    if not urls and not how["asked"]:
+        refuse_given({"every", "lasting", "long", "factor", "as_json", "figure"}, "with a server to watch")
     written = _write(objective, how["rules"], how["dashboard"])
     if not urls and not how["asked"]:
         return MET if written else _nothing()
