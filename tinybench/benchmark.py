@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -19,13 +20,14 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tinybench.accuracy import measure_accuracy
+from tinybench.accuracy import measure_accuracy, named_datasets
 from tinybench.comparison import compare
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.optional import corrected
+from tinybench.pairs import compare_pair, seen, untestable
 from tinybench.result import BenchmarkResult, percentile_interval
 
 _TELLING_FLAGS = {
@@ -284,6 +286,20 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     return BenchmarkResult("throughput", rates[best], metadata, unit="rows/s", confidence=sure)
 
 
+DIGIT = (1, 28, 28)  # the input where neither the caller, nor the data, nor a model says otherwise
+
+
+def stated_shape(model: Any) -> tuple[int, ...] | None:
+    """Return the shape of an input of one row as scikit-learn or an ONNX session states it; None where none does."""
+    session, features = getattr(model, "session", model), getattr(model, "n_features_in_", None)
+    if features is not None:
+        return 1, int(features)
+    if callable(getattr(session, "get_inputs", None)):
+        sizes = session.get_inputs()[0].shape[1:]
+        return (1, *sizes) if all(isinstance(size, int) for size in sizes) else None
+    return None
+
+
 class Benchmark:
     """Measure several models by every metric, fairly.
 
@@ -292,7 +308,8 @@ class Benchmark:
     models
         See `name_models`; what a model may be, `tinybench.latency.as_callable` says.
     datasets
-        A pair ``(X, y)`` or several, see `tinybench.accuracy.measure_accuracy`; needed for accuracy only.
+        A pair ``(X, y)`` or several, see `tinybench.accuracy.measure_accuracy`; needed for accuracy. Other metrics
+        take their inputs from the first of them by default.
     warmup_runs, measurement_runs
         Untimed calls before, and measurements.
     seed
@@ -338,9 +355,25 @@ class Benchmark:
         return self.progress(items, what) if callable(self.progress) else items
 
     def _inputs(self, input_shape: Sequence[int], inputs: Any) -> Any:
-        if inputs is not None:
-            return inputs
-        return np.random.default_rng(self.seed).random(tuple(input_shape), dtype=np.float32)
+        """Return the inputs if there are any; else, for the shape `DIGIT`, a row of the data or of a stated shape."""
+        if inputs is None and tuple(input_shape) == DIGIT:
+            if self.datasets is not None:
+                return self._data()[:1]
+            input_shape = next(filter(None, map(stated_shape, self.models.values())), DIGIT)
+        return (
+            np.random.default_rng(self.seed).random(tuple(input_shape), dtype=np.float32) if inputs is None else inputs
+        )
+
+    def _rows(self, row_shape: Sequence[int], rows: Any) -> tuple[Sequence[int], Any]:
+        """Return the shape of a row, and rows: for the shape of `DIGIT` those of the data, or a stated shape."""
+        if rows is None and tuple(row_shape) == DIGIT[1:]:
+            if self.datasets is not None:
+                return row_shape, self._data()
+            row_shape = next(filter(None, map(stated_shape, self.models.values())), DIGIT)[1:]
+        return row_shape, rows
+
+    def _data(self) -> Any:
+        return next(iter(named_datasets(self.datasets).values()))[0]
 
     def _keep(self, metric: str, results: dict[str, BenchmarkResult]) -> dict[str, BenchmarkResult]:
         system = system_info()
@@ -354,7 +387,8 @@ class Benchmark:
     ) -> dict[str, BenchmarkResult]:
         """Return the seconds per call of all models, by name, measured in shuffled rounds.
 
-        The input is `inputs`, or one for each model's name; else random float32 on [0, 1) of `input_shape`. Raises
+        The input is `inputs`, or one for each model's name; else random float32 on [0, 1) of `input_shape`. The default
+        shape gives way to the first row of the datasets, or to the shape that a model states (`stated_shape`). Raises
         ValueError as `measure_latencies`.
         """
         measured = measure_latencies(
@@ -373,9 +407,10 @@ class Benchmark:
     ) -> dict[str, BenchmarkResult]:
         """Return how many rows a second each model answers at its best batch size, by name; see `best_throughput`.
 
-        A batch is the first of `rows`, repeated where there are too few; else random, each row of `row_shape`. Raises
-        ValueError as `best_throughput`.
+        A batch is the first of `rows`, repeated where there are too few; else random, each row of `row_shape`. The
+        default shape gives way as in `run_latency_benchmark`. Raises ValueError as `best_throughput`.
         """
+        row_shape, rows = self._rows(row_shape, rows)
         by_model: dict[str, dict[int, BenchmarkResult]] = {name: {} for name in self.models}
         for size in self._each(batch_sizes, "throughput"):
             if rows is None:
@@ -434,9 +469,14 @@ class Benchmark:
         """Return one row for each model, compared with the first, of latency, throughput, accuracy, memory or energy.
 
         ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``, ``count``; for
-        accuracy ``mean`` is the share over all rows, with Wilson's interval. Then, for latency, ``speedup`` (how many
-        times as fast as the first model), ``speedup_lower``, ``speedup_upper`` and ``p_value`` (`corrected`): None for
-        the first model, for other metrics, and for a single measurement.
+        accuracy ``mean`` is the share over all rows, with Wilson's interval. A number that a result does not state, as
+        that of memory that was not seen, is None, and ``note`` says why.
+
+        Then, for latency, ``speedup`` (how many times as fast as the first model), ``speedup_lower`` and
+        ``speedup_upper``. For the other metrics, ``ratio`` (this model / the first) and ``difference`` (this model −
+        the first) with their ``_lower`` and ``_upper``; accuracies are compared row by row and have no ratio. The
+        ``p_value`` is `corrected`. All of these are None for the first model and where no test fits; ``note`` then has
+        the reason.
 
         What has not been measured yet is measured with the defaults. Raises ValueError if the metric is unknown.
         """
@@ -448,8 +488,8 @@ class Benchmark:
         rows = []
         for name, result in results.items():
             row: dict[str, Any] = {"model": name, "metric": metric, "unit": result.unit, "measured": result.measured}
-            row |= {key: getattr(result, key) for key in ("mean", "std", "ci_lower", "ci_upper", "count")}
-            row |= dict.fromkeys(("speedup", "speedup_lower", "speedup_upper", "p_value"))
+            row |= stated(result)
+            row |= dict.fromkeys((*SPEEDUP, *COMPARED, "p_value"))
             if "wilson_interval" in result.metadata:
                 row["mean"] = result.metadata["accuracy"]
                 row["ci_lower"], row["ci_upper"] = result.metadata["wilson_interval"]
@@ -457,6 +497,8 @@ class Benchmark:
                 found = compare(baseline, result)
                 row |= {"speedup": found.ratio, "p_value": found.p_value}
                 row["speedup_lower"], row["speedup_upper"] = found.ratio_ci
+            elif result is not baseline:
+                row |= against_first(result, baseline)
             rows.append(row)
         compared = [row for row in rows if row["p_value"] is not None]
         for row, p in zip(compared, corrected([row["p_value"] for row in compared]), strict=True):
@@ -469,3 +511,26 @@ def _progress_bar(items: Iterable[Any], what: str) -> Iterable[Any]:
         warnings.simplefilter("ignore")  # without ipywidgets tqdm.auto warns, and draws its bar as text
         from tqdm.auto import tqdm
     return tqdm(items, desc=what, leave=False)
+
+
+STATED = ("mean", "std", "ci_lower", "ci_upper", "count")
+SPEEDUP = ("speedup", "speedup_lower", "speedup_upper")
+COMPARED = ("ratio", "ratio_lower", "ratio_upper", "difference", "difference_lower", "difference_upper")
+
+
+def stated(result: BenchmarkResult) -> dict[str, Any]:
+    """Return the columns `STATED` of a result and a ``note``; no number where the result itself gives none."""
+    numbers = result.to_dict()
+    row = {key: numbers[key] for key in STATED}
+    if not seen(result):
+        row |= dict.fromkeys(STATED[:-1])
+    return {**row, "note": "; ".join(result.cautions) or None}
+
+
+def against_first(result: BenchmarkResult, first: BenchmarkResult) -> dict[str, Any]:
+    """Return the columns `COMPARED` and ``p_value`` of a result against the first one, or why there are none."""
+    if reason := untestable(result, first):
+        return {"note": reason}
+    found = compare_pair(result.metric_name, ("this", "the first"), result, first) or {}
+    known = {key: found[key] for key in COMPARED if found[key] is not None and math.isfinite(found[key])}
+    return {**known, "p_value": found["p"]}

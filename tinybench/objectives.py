@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from tinybench.dependence import is_dependent
-from tinybench.pareto import check_units, seen
+from tinybench.pairs import seen
+from tinybench.pareto import check_units
 from tinybench.result import BenchmarkResult, percentile_interval
 
 _UNKNOWN = (-math.inf, math.inf)

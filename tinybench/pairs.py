@@ -1,4 +1,4 @@
-"""Two results of one metric compared by the test that fits them."""
+"""Two results of one metric compared by the test that fits them, or why no test does."""
 
 from __future__ import annotations
 
@@ -8,8 +8,38 @@ import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, rows_right
 from tinybench.comparison import compare
-from tinybench.pareto import seen
 from tinybench.result import BenchmarkResult
+
+
+def seen(value: Any) -> bool:
+    """Whether a result lies above what its meter can see: 0 bytes or joules are no value, nobody needs that little."""
+    if not isinstance(value, BenchmarkResult):
+        return True
+    nothing = value.metric_name in ("memory", "energy", "cpu_time") and value.median <= 0
+    return value.metadata.get("seen") is not False and not nothing
+
+
+def same_rows(a: BenchmarkResult, b: BenchmarkResult) -> bool:
+    """Whether both results say of the same number of rows which of them were right."""
+    right = rows_right(a.metadata), rows_right(b.metadata)
+    return right[0] is not None and right[1] is not None and len(right[0]) == len(right[1])
+
+
+def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
+    """Return why no test compares two results of one metric, "" if one does."""
+    if same_rows(a, b):
+        return ""
+    if "total" in a.metadata:
+        return "the two models did not answer the same rows; measure both on the same data"
+    for result in (a, b):
+        if not seen(result):
+            said = result.metadata.get("caution") or f"below the meter's resolution, which is not 0 {result.unit}"
+            return f"{result.metadata.get('model', 'one of the two')}: not seen, {said}"
+    if a.measured != b.measured or a.unit != b.unit:
+        return "an estimate does not compare with a measurement, nor one unit with another; measure both alike"
+    if min(a.count, b.count) < 2:
+        return "one measurement shows no scatter; measure at least twice"
+    return ""
 
 
 def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: BenchmarkResult) -> dict[str, Any] | None:
@@ -17,25 +47,18 @@ def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: Ben
 
     ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in ``unit``) with their
     ``_lower`` and ``_upper``; ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, ``verdict`` (of a, seen from b).
-    Accuracies whose `rows_right` are known are compared row by row; what was not `seen` is not compared.
+    Accuracies whose `rows_right` are known are compared row by row; `untestable` says why there is no test.
     """
     row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
     row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))
-    right = rows_right(a.metadata), rows_right(b.metadata)
-    if right[0] is not None and right[1] is not None and len(right[0]) == len(right[1]):
-        found = mcnemar(np.ones(len(right[0]), bool), *right)
+    if untestable(a, b):
+        return None
+    if same_rows(a, b):
+        found = mcnemar(np.ones(a.metadata["total"], bool), rows_right(a.metadata), rows_right(b.metadata))
         lower, upper = difference_interval(found.only_a, found.only_b, found.rows)
         verdict = "undecided" if found.p_value >= 0.05 else "higher" if found.difference > 0 else "lower"
         row |= {"difference": found.difference, "difference_lower": lower, "difference_upper": upper}
         return row | {"p": found.p_value, "cohens_d": None, "paired": True, "test": "McNemar", "verdict": verdict}
-    if (
-        "total" in a.metadata
-        or not (seen(a) and seen(b))
-        or a.measured != b.measured
-        or a.unit != b.unit
-        or min(a.count, b.count) < 2
-    ):
-        return None
     same_input = a.metadata.get("input_shape") == b.metadata.get("input_shape")
     comparison = compare(a, b, names=names, allow=() if same_input else ("shape",))
     row |= {"ratio": comparison.ratio, "ratio_lower": comparison.ratio_ci[0], "ratio_upper": comparison.ratio_ci[1]}

@@ -18,6 +18,7 @@ import numpy as np
 
 from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.dependence import batch_length
+from tinybench.pairs import seen
 from tinybench.result import BenchmarkResult
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
@@ -36,14 +37,6 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
         raise ValueError(f"NaN cannot be compared: {tuple(a)} against {tuple(b)}")
     gains = [x - y if larger else y - x for x, y, larger in zip(a, b, directions, strict=True) if x != y]
     return bool(gains) and all(gain > 0 for gain in gains)
-
-
-def seen(value: Any) -> bool:
-    """Whether a result lies above what its meter can see: 0 bytes or joules are no value, nobody needs that little."""
-    if not isinstance(value, BenchmarkResult):
-        return True
-    nothing = value.metric_name in ("memory", "energy", "cpu_time") and value.median <= 0
-    return value.metadata.get("seen") is not False and not nothing
 
 
 def central(value: Any) -> float:

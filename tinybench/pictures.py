@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.pages import Picture
+from tinybench.pairs import seen
 from tinybench.pareto import (
     DIRECTIONS,
     as_rows,
@@ -19,7 +20,6 @@ from tinybench.pareto import (
     membership_probability,
     objective_values,
     pareto_frontier,
-    seen,
     visible,
 )
 from tinybench.plots import plot_pareto_frontier as draw_points

@@ -11,8 +11,8 @@ from tinybench.conditions.notes import machine_warnings, verdict_of
 from tinybench.dependence import caution
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
-from tinybench.pairs import compare_pair
-from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, seen
+from tinybench.pairs import compare_pair, seen
+from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval
 from tinybench.pictures import for_people
 from tinybench.result import BenchmarkResult, scale_unit
 

@@ -174,7 +174,7 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
     (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
-    None where there is no result, or it was not `tinybench.pareto.seen`.
+    None where there is no result, or it was not `tinybench.pairs.seen`.
 
     Parameters
     ----------
@@ -456,7 +456,7 @@ class BenchmarkSuite:
         list of dict
             ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
             `tinybench.pareto.membership_probability`), and ``beaten_by``: who beats it. Models of which one of the
-            two was not `tinybench.pareto.seen` are left out.
+            two was not `tinybench.pairs.seen` are left out.
 
         Raises
         ------

@@ -315,8 +315,8 @@ def comparison_is_with_the_first(student: Any) -> None:
         truth = {"mean": took, "ci_lower": took, "ci_upper": took, "count": count, "std": 0.0}
         truth |= {"metric": "latency", "unit": "s", "measured": True}
         holds(row, truth, f"the row of {row['model']}", rel=1e-6, abs=1e-9)
-    gains, nothing = ("speedup", "speedup_lower", "speedup_upper"), {"speedup": None, "p_value": None}
-    holds(rows[0], dict.fromkeys(gains) | nothing, "the row of the baseline")
+    gains = ("speedup", "speedup_lower", "speedup_upper")
+    holds(rows[0], dict.fromkeys((*gains, "p_value")), "the row of the baseline")
     cause = "baseline over model: above 1 is faster; p of the sign test, all rounds agreeing, times two (Holm)"
     for row, gain in zip(rows[1:], factors, strict=True):
         truth = dict.fromkeys(gains, gain) | {"p_value": 2 * 2 * 0.5**count}
@@ -332,10 +332,24 @@ def comparison_is_with_the_first(student: Any) -> None:
     graded = student.Benchmark(named, datasets=[(x, y), (x[:1], y[:1])], progress=None)
     right, total = size - int(wrong.sum()) + (not wrong[0]), size + 1
     wilson = binomtest(int(right), total).proportion_ci(method="wilson")
-    truth = {"mean": right / total, "ci_lower": wilson.low, "ci_upper": wilson.high, **nothing}
+    uneven = total - right  # rows that a has right and b wrong; a has all right
+    chance = float(binomtest(0, int(uneven)).pvalue) if uneven else 1.0
+    truth = {"mean": right / total, "ci_lower": wilson.low, "ci_upper": wilson.high, **dict.fromkeys(gains)}
     cause = f"{right} of all {total} rows are right; wilson_interval is in the metadata; there is no speed-up"
     rows = items(graded.compare_models("accuracy"), "the rows", 2)
     holds(rows[1], truth, "the row of b's accuracy", cause, rel=1e-6, abs=1e-9)
+    cause = "against_first compares accuracies row by row"
+    holds(rows[1], {"difference": -uneven / total, "p_value": chance}, "the row of b's accuracy", cause, rel=1e-6)
+    sizes, notes = rng.uniform(1e6, 9e6, 6).tolist(), {"seen": False, "caution": "not seen, which is not 0"}
+    given = {"base": (sizes, {}), "more": ([3 * size for size in sizes], {}), "unseen": ([0.0] * 6, notes)}
+    memory = {name: student.BenchmarkResult("memory", *each, unit="B") for name, each in given.items()}
+    bench._keep("memory", memory)
+    rows = [entries(row, "a row") for row in items(bench.compare_models("memory"), "the rows", 3)]
+    holds(rows[1], {"ratio": 3.0}, "the row of three times the memory", "ratio is this model / the first", rel=1e-6)
+    expect(rows[1].get("p_value") is not None, "memory has a p value as well: against_first")
+    cause = "a result that was not seen states no number: stated, and it is not compared: against_first"
+    blank = dict.fromkeys(("mean", "std", "ci_lower", "ci_upper", "ratio", "p_value"))
+    holds(rows[2], blank, "the row of memory that was not seen", cause)
 
 
 def answer_understanding(student: Any) -> None:

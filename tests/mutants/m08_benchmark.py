@@ -44,6 +44,8 @@ MUTANTS = {
                        ("compare_baseline_last", "next(iter(results.values()))", "list(results.values())[-1]"),
                        ("compare_measures_again", "self.results.get(metric) or runner()", "runner()"),
                        ("compare_speedup_of_accuracy", 'if metric == "latency" and ', "if "),
+                       ("compare_numbers_not_stated", "row |= stated(result)", 'row |= {key: getattr(result, key) for key in STATED} | {"note": None}'),
+                       ("compare_latency_only", "row |= against_first(result, baseline)", "pass"),
                        ("compare_ratio_of_medians", '"speedup": found.ratio', '"speedup": baseline.median / result.median'),
                        ("compare_ratio_of_means", '"speedup": found.ratio', '"speedup": baseline.mean / result.mean'),
                        ("compare_without_p", ', "p_value": found.p_value}', "}"),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.quick import within
-from tinybench import pareto
+from tinybench import pairs, pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
@@ -313,7 +313,7 @@ def test_what_was_not_seen_is_on_no_frontier() -> None:
     unseen = BenchmarkResult("memory", [0.0] * 6, {"seen": False, "at_most": 4096}, unit="B")
     zero = BenchmarkResult("memory", [0.0] * 6, unit="B")
     fine = BenchmarkResult("memory", [9e6] * 6, unit="B")
-    assert [pareto.seen(each) for each in (unseen, zero, fine)] == [False, False, True]
+    assert [pairs.seen(each) for each in (unseen, zero, fine)] == [False, False, True]
     for bad in (unseen, zero):
         rows = [{"model": "a", "memory": bad}, {"model": "b", "memory": fine}]
         with pytest.raises(ValueError, match="memory of a was not seen"):
