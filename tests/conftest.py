@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
+
+from tests.surroundings import tidy
+
+tidy(os.environ)  # numerical libraries read it when they are first imported, and others below import them
+
+# ruff: noqa: E402
+import gc
 import re
 import shutil
 import subprocess
@@ -22,11 +28,6 @@ from tests.tiny_course import course, module, released, released_once  # noqa: F
 
 if TYPE_CHECKING:  # what few tests need is imported by them: under an emulated processor it takes half a minute
     from playwright.sync_api import Browser, Page
-
-# Workers share the cores: numerical libraries that take all of them each would wait for one another. They look when
-# they are first imported, which is after this.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -7,13 +7,16 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from tests.needs import ARM, require
+from tests.surroundings import CHOSEN, KEPT, of_its_own
 from tests.test_portable import PROCESSOR
+from tests.test_surroundings import ODD
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS = [(a, w) for a in (np.uint8, np.int8) for w in (np.uint8, np.int8)]
@@ -79,15 +82,35 @@ def emulated(
     require("qemu")
     plain = ["-q", "-p", "no:cacheprovider", f"--junit-xml={report}", "-o", "junit_family=xunit1"]
     own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TINYBENCH_PROCESSOR": processor}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **own, **more}
     run = subprocess.run(
         [*emulator, "-m", "pytest", *plain, *arguments],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS,
+        cwd=ROOT, env=of_its_own(own | more), capture_output=True, text=True, timeout=SECONDS,
     )  # fmt: skip
     said = [line for line in run.stderr.splitlines() if "TCG doesn't support" not in line]
     assert run.returncode == 0, "\n".join([f"on {processor}:", run.stdout, *said])
     cases = ElementTree.parse(report).iter("testcase")
     return [str(case.get("classname")) for case in cases if case.find("skipped") is None]
+
+
+def test_an_emulated_run_inherits_no_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kernel for AVX2 that a variable asks for would be an illegal instruction on a processor without AVX2."""
+    given: dict[str, str] = {}
+
+    def run(*_: Any, env: dict[str, str], **__: Any) -> Any:
+        given.update(env)
+        raise InterruptedError
+
+    monkeypatch.setattr("tests.test_processors.require", lambda name: None)
+    monkeypatch.setattr(subprocess, "run", run)
+    for name, value in ODD.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InterruptedError):
+        emulated(["qemu-x86_64"], "Nehalem", [], tmp_path, PYTHONPATH="packages")
+    own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD", "TINYBENCH_PROCESSOR", "PYTHONPATH"}
+    assert given.keys() <= {*KEPT, *CHOSEN, *own}
+    assert {name: given[name] for name in ODD if name in given} == {
+        name: CHOSEN[name] for name in ODD if name in CHOSEN
+    }
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import re
 import subprocess
 import time
 import warnings
@@ -22,6 +21,9 @@ import psutil
 
 from tinybench.accuracy import measure_accuracy, named_datasets
 from tinybench.comparison import compare
+from tinybench.conditions.kernels import read_pools
+from tinybench.conditions.notes import library_conditions
+from tinybench.conditions.settings import read_settings
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
@@ -90,18 +92,9 @@ def thread_settings() -> dict[str, Any]:
     except ImportError:
         return settings
     pools = threadpool_info()
-    blas = {_library_of(pool): pool for pool in pools if pool["user_api"] == "blas"}
-    main = next((library for library in ("numpy", "system") if library in blas), min(blas, default=""))
-    for library, pool in sorted(blas.items()):
-        of = "" if library == main else f"_of_{library}"
-        settings |= {f"blas{of}": f"{pool['internal_api']} {pool['version']}", f"blas_threads{of}": pool["num_threads"]}
+    for own in read_pools(pools)[:1]:
+        settings |= {"blas": own.name, "blas_threads": own.threads}
     return settings | {"pools": [f"{pool['internal_api']} {pool['version']}: {pool['num_threads']}" for pool in pools]}
-
-
-def _library_of(pool: Mapping[str, Any]) -> str:
-    """Return the Python package that brought a pool, such as ``"scipy"``; ``"system"`` for one of the system."""
-    found = re.search(r"[/\\](?:site|dist)-packages[/\\]([a-z0-9]+)", pool["filepath"])
-    return found[1] if found else "system"
 
 
 def _text(path: Path) -> str:
@@ -166,9 +159,10 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, of all
         ``cores_logical`` and ``cores_physical`` ones, ``frequency`` (see `clock_rate`), ``governor`` (None where
         unknown), ``turbo`` and ``clock_source`` (None where unknown), ``memory`` in bytes, ``python``, ``libraries``,
-        ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``, ``time``
-        (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes; in ``conditions`` those that two measurements
-        must share to be compared, flat, by the names to tell people (see `shared_conditions`).
+        ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``,
+        ``settings`` (see `read_settings`), ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes; in
+        ``conditions`` those that two measurements must share to be compared, flat, by the names to tell people (see
+        `shared_conditions`).
     """
     root = Path(root)
     text = _text(root / "proc" / "cpuinfo")
@@ -192,14 +186,18 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         "integer_products": integer_kernels(),
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
         "threads": thread_settings(),
+        "settings": read_settings(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": list(psutil.getloadavg()),
     }
-    return found | {"conditions": shared_conditions(found)}
+    return found | {"conditions": {**shared_conditions(found), **library_conditions()}}
 
 
 def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return what two measurements must share to be compared, as flat text; None where it is not known."""
+    """Return the conditions that two measurements must share to be compared, as flat text; None for unknown ones.
+
+    `library_conditions` has those of numerical libraries.
+    """
     threads = system["threads"]
     found = {
         "processor": system["cpu"],
@@ -213,8 +211,6 @@ def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
         "Python": system["python"],
         "BLAS": threads.get("blas", system["blas"]),
         "BLAS threads": threads.get("blas_threads"),
-        **{name.replace("blas", "BLAS").replace("_", " "): threads[name] for name in threads if "_of_" in name},
-        **{f"{name} (environment)": threads[name] for name in _THREAD_VARIABLES if name in threads},
         **{f"{name} version": number for name, number in system["libraries"].items()},
     }
     return {name: None if value is None else str(value) for name, value in found.items()}

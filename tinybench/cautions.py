@@ -11,6 +11,7 @@ import numpy as np
 
 from tinybench.conditions.notes import verdict_of
 from tinybench.dependence import autocorrelation, batch_length, batch_means, caution, effective_count, is_dependent
+from tinybench.gate import library_changes
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.rounds import Subject
 from tinybench.samples import check_margin, same_rounds
@@ -171,6 +172,8 @@ def judged(
     states = verdict_of(a), verdict_of(b)
     if a.unit not in ("", "B") and not same_rounds(a, b) and None not in states and states[0] != states[1]:
         said.append(f"the machine was not in the same state: {states[0]}, then {states[1]}")
+    if changes := library_changes(a, b):
+        said.append(f"measured under other conditions: {', '.join(changes)}")
     step = coarse_step(a.values, b.values, paired) if a.unit == "s" else 0.0
     open_ = verdict.startswith("undecided")
     if step and (open_ or (verdict == "equivalent" and step > margin * a.median)):

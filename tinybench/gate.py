@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.conditions.settings import differing
 from tinybench.result import BenchmarkResult
 from tinybench.samples import measurement_conditions, same_rounds
 
@@ -23,8 +25,11 @@ _NO_CONDITION = re.compile(
     r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|model_bytes.*|.*_shape|shape|stage|"
     r"measured|processes|load_average|frequency|pools)"
 )
-# times under these do not compare: another clock, other work, or another pace of the processor
-_PACE = re.compile(r"governor|turbo|clock|timer|\bmode\b|dtype|threads|\bcores\b|power", re.IGNORECASE)
+# times under these do not compare: another clock, other work, another pace of the processor, or other kernels
+_LIBRARIES_RUN = r"BLAS (kernel|threads)( of |$)|^(?!PYTHON(HASHSEED|UNBUFFERED|DONTWRITEBYTECODE)\b).* \(environment\)$"
+_PACE = re.compile(
+    rf"governor|turbo|clock|timer|\bmode\b|dtype|threads|\bcores\b|power|{_LIBRARIES_RUN}", re.IGNORECASE
+)
 _ONE_SESSION = (
     "cannot tell: one session each says nothing about how sessions differ; measure several sessions each "
     "(`tinybench measure … --sessions 5 --save`), or use `tinybench gate --run`"
@@ -52,7 +57,9 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
             found |= stored_conditions(value, f"{prefix}{key}.")
         else:
             found[prefix + key] = str(value)
-    return found
+    machine = metadata.get("machine")
+    # those of the process that was measured count, not those of the process that saved the result
+    return found | machine.get("conditions", {}) if prefix == "" and isinstance(machine, Mapping) else found
 
 
 def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
@@ -82,13 +89,19 @@ def _load_and_rate(result: BenchmarkResult) -> tuple[float | None, float | None]
 def condition_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> dict[str, str]:
     """Return each condition of both results that differs, as ``{"Python": "3.11.2 → 3.12.1"}``."""
     old, new = stored_conditions(baseline.metadata), stored_conditions(candidate.metadata)
-    changes = {name: f"{old[name]} → {new[name]}" for name in old if name in new and old[name] != new[name]}
+    changes = {name: f"{before} → {after}" for name, (before, after) in differing(old, new).items()}
     (load, rate), (load_now, rate_now) = _load_and_rate(baseline), _load_and_rate(candidate)
     if load is not None and load_now is not None and abs(load - load_now) >= 1:
         changes["load"] = f"{load:.1f} → {load_now:.1f}"
     if rate and rate_now and not 0.9 < rate_now / rate < 1.1:
         changes["processor rate"] = f"{rate:.0f} → {rate_now:.0f} MHz"
     return changes
+
+
+def library_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> list[str]:
+    """Return the kernels, threads and variables of numerical libraries that differ, as text."""
+    changes = condition_changes(baseline, candidate)
+    return [f"{name} {change}" for name, change in changes.items() if re.search(_LIBRARIES_RUN, name)]
 
 
 def allowed_changes(
@@ -168,7 +181,7 @@ def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str],
         gate = replace(gate, verdict=verdict, comparison=replace(comparison, method=method, verdict=seen))
     if blocking:
         names = ", ".join(blocking)
-        meant = f"allow={list(blocking)}, in a shell --allow {' '.join(blocking)}"
+        meant = f"allow={list(blocking)}, in a shell --allow {shlex.join(blocking)}"
         cure = f"measure both alike, or allow the difference if it is meant: {meant}"
         verdict = f"cannot tell: {names} differ{'s' if len(blocking) == 1 else ''}, and so may times; {cure}"
         return replace(gate, verdict=verdict, needs=None)

@@ -8,12 +8,23 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+from tinybench.conditions.kernels import Blas
 from tinybench.conditions.this_machine import Here
 
 CPU, FREQUENCY = "sys/devices/system/cpu", "sys/devices/system/cpu/cpu{}/cpufreq/"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/"
 GROUPS, SUPPLY = "sys/fs/cgroup/", "sys/class/power_supply/"
-PROCESS = {"threads": 1, "spinning": [], "priority": "", "python": [], "clock_step": 5e-8, "superuser": False}
+PROCESS: dict[str, Any] = {
+    "threads": 1,
+    "spinning": [],
+    "priority": "",
+    "python": [],
+    "clock_step": 5e-8,
+    "superuser": False,
+    "blas": [Blas("numpy", "openblas 0.3.31", "Haswell", 1)],
+    "settings": {},
+    "limits": [],
+}
 Files = Mapping[str, str | None]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.tinybench.machine_files import CLOCKS, CPU, GROUPS, SUPPLY, Files, Machine, governed, ticks
+from tinybench.conditions.kernels import Blas
 
+AVX_512 = "fpu sse2 avx avx2 fma avx512f avx512dq avx512bw avx512vl avx512cd"
 SOME_TIME_LATER = {"proc/stat": ticks(1002, 90_198)}
 PAIRS = {CPU + f"/cpu{core}/topology/thread_siblings_list": f"{core % 2},{core % 2 + 2}" for core in range(4)}
 NO_POWER_FILES: Files = dict.fromkeys(
@@ -143,6 +145,42 @@ MACHINES: dict[str, Machine] = {
         },
         later=SOME_TIME_LATER,
         says=("2: 0-3 and 4-7", "taskset -c 0-3 "),
+    ),
+    "kernel for older processors that a variable asks for": Machine(
+        {"kernel"},
+        files={"proc/cpuinfo": f"flags : {AVX_512}"},
+        later=SOME_TIME_LATER,
+        process={"settings": {"OPENBLAS_CORETYPE": "Haswell"}},
+        says=(
+            "Haswell (openblas 0.3.31 of numpy)",
+            "leaves out AVX-512",
+            "unset OPENBLAS_CORETYPE",
+            "OPENBLAS_CORETYPE=Haswell",
+        ),
+    ),
+    "one of two libraries was built for older processors": Machine(
+        {"kernel"},
+        files={"proc/cpuinfo": f"flags : {AVX_512}"},
+        later=SOME_TIME_LATER,
+        process={
+            "blas": [
+                Blas("libopenblas.so.0", "openblas 0.3.9", "Prescott", 1),
+                Blas("numpy", "openblas 0.3.31", "SkylakeX", 1),
+            ]
+        },
+        says=("Prescott (openblas 0.3.9 of libopenblas.so.0)", "leaves out AVX-512", "conda-forge"),
+    ),
+    "kernel whose name nobody knows": Machine(
+        files={"proc/cpuinfo": f"flags : {AVX_512}"},
+        later=SOME_TIME_LATER,
+        process={"blas": [Blas("numpy", "openblas 0.4", "Zen9", 1), Blas("mkl", "mkl 2026", "", 1)]},
+        says=("Zen9 (openblas 0.4 of numpy)", "kernel not reported (mkl 2026 of mkl)"),
+    ),
+    "instructions that variables forbid": Machine(
+        {"instructions"},
+        later=SOME_TIME_LATER,
+        process={"settings": {"NPY_DISABLE_CPU_FEATURES": "AVX2"}, "limits": ["NPY_DISABLE_CPU_FEATURES"]},
+        says=("NPY_DISABLE_CPU_FEATURES=AVX2", "unset NPY_DISABLE_CPU_FEATURES"),
     ),
     "noisy neighbour": Machine(
         {"stolen", "load", "waiting"},

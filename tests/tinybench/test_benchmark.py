@@ -157,7 +157,15 @@ def test_what_two_measurements_must_share(tmp_path: Path, file: str, text: str, 
     assert found["governor"] is None
     assert found["Python"] == platform.python_version()
     assert found["numpy version"] == np.__version__
-    assert {"BLAS", "BLAS threads", "cores", "onnxruntime version", "timer"} <= found.keys()
+    assert {
+        "BLAS",
+        "BLAS kernel",
+        "environment",
+        "BLAS threads",
+        "cores",
+        "onnxruntime version",
+        "timer",
+    } <= found.keys()
     assert all(value is None or isinstance(value, str) for value in found.values())
 
 

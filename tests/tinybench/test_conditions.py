@@ -89,17 +89,18 @@ def test_every_result_carries_the_verdict_and_times_tell_it(name: str) -> None:
 
 
 def test_what_always_holds_on_a_machine_is_in_the_verdict_but_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(
+    looked = SimpleNamespace(
         verdict="SMT, load", warnings=[SimpleNamespace(name=n, seen=f"{n}!") for n in ("SMT", "load")]
     )
     looks: list[int] = []
     parts = {
-        "tinybench.machine": SimpleNamespace(machine_check=lambda before: found),
+        "tinybench.machine": SimpleNamespace(machine_check=lambda before: looked),
         "tinybench.conditions.facts": SimpleNamespace(look=lambda: looks.append(1)),
     }
     monkeypatch.setattr(notes_module, "import_module", parts.__getitem__)
     notes = Conditions()
-    assert notes() == {"machine": {"verdict": "SMT, load", "warnings": ["load: load!"]}}
+    found = {"verdict": "SMT, load", "warnings": ["load: load!"], "conditions": notes_module.library_conditions()}
+    assert notes() == {"machine": found}
     assert notes() == notes()
     assert len(looks) == 2, "one look, kept for a while"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinybench.benchmark import turbo
 from tinybench.conditions.control_groups import tightest_quota, times_stopped
+from tinybench.conditions.kernels import listed_flags
 from tinybench.conditions.reading import read_text
 from tinybench.conditions.this_machine import Here, facts_by_asking, here
 
@@ -98,6 +99,7 @@ def read_facts(root: Path | str = "/", before: dict[str, Any] | None = None, of:
         **_kinds_of_cores(root, usable),
         **_pace(root, usable),
         **_grown(before, now),
+        "flags": listed_flags(root) or of.process.get("flags", set()),
         "cpu_max": tightest_quota(root),
         "battery": _on_battery(root),
         "waited": waiting(read_text(root / "proc/pressure/cpu")),

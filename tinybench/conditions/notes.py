@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from tinybench.conditions.kernels import conditions_of_blas, loaded_blas
+from tinybench.conditions.settings import conditions_of_settings, read_settings
+
 # Always so on a machine, and hardly ever a reason to doubt one result: `tinybench machine` tells it, a result need not.
 STANDING = ("cores", "quota", "kinds of cores", "turbo", "SMT", "NUMA", "WSL")
+
+
+def library_conditions() -> dict[str, str]:
+    """Return the conditions that numerical libraries bring: versions, kernels, and the variables that are set."""
+    return {**conditions_of_blas(loaded_blas()), **conditions_of_settings(read_settings())}
 
 
 class Conditions:
@@ -44,7 +52,7 @@ class Conditions:
         except Exception:  # a check that fails, such as a student's, must not cost a measurement
             return {}
         told = [f"{each.name}: {each.seen}" for each in found.warnings if each.name not in STANDING]
-        return {"machine": {"verdict": found.verdict, "warnings": told}}
+        return {"machine": {"verdict": found.verdict, "warnings": told, "conditions": library_conditions()}}
 
 
 machine_notes = Conditions()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tinybench.conditions.kernels import slower_kernels
 from tinybench.conditions.linux import linux_rules
 from tinybench.conditions.rule import ROUNDS, Rule, listed, percent
+from tinybench.conditions.settings import RECORDED
 from tinybench.result import scale_unit
 
 __all__ = ["Rule", "rules_for"]
@@ -139,7 +141,25 @@ def _steps(step: float) -> str:
 
 def _process(facts: Mapping[str, Any]) -> list[Rule]:
     """Return the rules on this process and its Python."""
+    settings = facts.get("settings") or {}
     return [
+        _kernels(facts),
+        Rule(
+            "instructions",
+            "limits",
+            lambda limits: not limits,
+            lambda limits: ", ".join(f"{name}={settings.get(name, '')}" for name in limits) or "none is forbidden",
+            "libraries leave out instructions that the processor may have, and so take longer",
+            f"unset {' '.join(facts.get('limits') or ())}, before Python starts",
+        ),
+        Rule(
+            RECORDED,
+            "settings",
+            lambda _: True,
+            lambda settings: ", ".join(f"{name}={value}" for name, value in settings.items()) or "no variable set",
+            "",
+            "",
+        ),
         Rule(
             "spinning",
             "spinning",
@@ -173,6 +193,25 @@ def _process(facts: Mapping[str, Any]) -> list[Rule]:
             "measure more calls at once: calibrate_loops of tinybench.timer",
         ),
     ]
+
+
+def _kernels(facts: Mapping[str, Any]) -> Rule:
+    """Return the rule on the kernels of linear algebra."""
+    settings, flags = facts.get("settings") or {}, facts.get("flags") or ()
+    slower = slower_kernels(facts.get("blas") or (), flags)
+    asked = [name for name in ("OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE") if name in settings]
+    left_out = next(iter(slower.values()), "")
+    return Rule(
+        "kernel",
+        "blas",
+        lambda libraries: not slower_kernels(libraries, flags),
+        lambda libraries: ", ".join(map(str, libraries)),
+        f"it leaves out {left_out}, which this processor has: a product of matrices can take twice as long, and its "
+        "times do not compare with those of another kernel",
+        f"unset {' '.join(asked)}, before Python starts"
+        if asked
+        else "a NumPy and a SciPy from pip or conda-forge, whose OpenBLAS chooses its kernel by the processor",
+    )
 
 
 def _macos() -> list[Rule]:

@@ -20,6 +20,8 @@ from typing import Any
 import psutil
 
 from tinybench.benchmark import thread_settings
+from tinybench.conditions.kernels import loaded_blas, numpy_flags
+from tinybench.conditions.settings import LIMITS, read_settings
 from tinybench.cores import usable_cores
 from tinybench.reprs import short_repr
 from tinybench.timer import clock_resolution
@@ -97,12 +99,16 @@ def here() -> Here:
 
 
 def process_facts() -> dict[str, Any]:
-    """Return what this process brings along: its threads, its priority, what slows its Python down, its clock."""
-    settings = thread_settings()
-    counts = [int(pool.rpartition(" ")[2]) for pool in settings.get("pools", [])]
+    """Return facts on this process: linear algebra, settings, threads, priority, what slows its Python, its clock."""
+    settings, threads = read_settings(), thread_settings()
+    counts = [int(pool.rpartition(" ")[2]) for pool in threads.get("pools", [])]
     spinning = [f"{name}={os.environ[name]}" for name in SPINNING if os.environ.get(name, "").lower() == SPINNING[name]]
     return {
         "threads": max(counts, default=None),
+        "blas": loaded_blas() or None,
+        "flags": numpy_flags(),
+        "settings": settings,
+        "limits": [name for name in LIMITS if name in settings],
         "spinning": spinning,
         "priority": priority(),
         "python": python_burdens(),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tinybench.conditions.settings import differing
 from tinybench.history.entry import Entry, entry_of, machine_name
 from tinybench.history.series import Point
 from tinybench.result import BenchmarkResult
@@ -13,7 +14,7 @@ from tinybench.result import BenchmarkResult
 KINDS = {
     "data": r"data|input|rows\b",
     "traffic": r"traffic|rate|users|batch|requests|\bprocess\b",
-    "library": r"version|python|blas(?! threads)|librar",
+    "library": r"version|python|blas(?! threads)|librar|\(environment\)$",
     "hardware": r"processor|instruction|\bcores|governor|turbo|clock|threads|memory",
 }
 # what the code itself brings, and what may differ between two runs of the same
@@ -46,13 +47,9 @@ def conditions_of(entry: Entry) -> dict[str, str]:
     return {name: value for name, value in stated.items() if not _NO_REASON.search(name)}
 
 
-def differing(commit: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
+def changes_from(commit: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
     """Return the conditions that both state, and that differ."""
-    return [
-        Changed(commit, kind_of(name), name, before[name], after[name])
-        for name in before
-        if name in after and before[name] != after[name]
-    ]
+    return [Changed(commit, kind_of(name), name, *values) for name, values in differing(before, after).items()]
 
 
 def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
@@ -61,7 +58,7 @@ def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
     if entry.machine != machine_name(system):
         return []
     now = BenchmarkResult("now", [0.0], {"system": dict(system)})
-    return differing("now", conditions_of(entry), conditions_of(entry_of(now, commit="now")))
+    return changes_from("now", conditions_of(entry), conditions_of(entry_of(now, commit="now")))
 
 
 def condition_changes(points: Sequence[Point]) -> list[Changed]:
@@ -71,6 +68,7 @@ def condition_changes(points: Sequence[Point]) -> list[Changed]:
     found = []
     for entry in entries:
         now = conditions_of(entry)
-        found += differing(entry.commit, known, now)
-        known |= now
+        changes = changes_from(entry.commit, known, now)
+        found += changes
+        known |= {each.condition: each.after for each in changes} | now
     return found

@@ -15,6 +15,7 @@ from typing import Any
 
 from tinybench.comparison import anytime_interval, sign_e_value
 from tinybench.conditions.notes import disturbed, machine_notes
+from tinybench.conditions.settings import differing
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.shell.files import keep
 from tinybench.shell.output import finish
@@ -159,6 +160,9 @@ def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
     """Yield what a reader must know besides the number."""
     if same_code(targets["old"], targets["new"], measured):
         yield "old and new run the same bytes"
+    own = (measured.conditions.get(name, {}) for name in ("old", "new"))
+    if changes := [f"{name} {before} → {after}" for name, (before, after) in differing(*own).items()]:
+        yield f"old and new set their own conditions: {', '.join(changes)}"
     for name in targets:
         if measured.busy.get(name, 1.0) < 0.05:
             yield f"{name} waits most of its time (sleep, disk, network), and that wait is in what was measured"

@@ -42,6 +42,7 @@ class Measured:
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     busy: dict[str, float] = field(default_factory=dict)
     files: dict[str, dict[str, str]] = field(default_factory=dict)
+    conditions: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -68,13 +69,18 @@ class Measured:
             "pairing": uuid.uuid4().hex,
             "order": "sessions in fresh processes",
             "mode": "hot",
-            **machine_notes(),
         }
-        notes = {name: target.notes() for name, target in targets.items()}
-        return {
-            name: BenchmarkResult("latency", values, {**self.about.get(name, {}), **notes[name], **shared}, unit="s")
-            for name, values in self.values.items()
-        }
+        state = machine_notes().get("machine", {})
+
+        def notes(name: str) -> dict[str, Any]:
+            own = (
+                {"machine": state | {"conditions": self.conditions.get(name) or state.get("conditions", {})}}
+                if state
+                else {}
+            )
+            return {**self.about.get(name, {}), **targets[name].notes(), **shared, **own}
+
+        return {name: BenchmarkResult("latency", values, notes(name), unit="s") for name, values in self.values.items()}
 
 
 class Side:
@@ -225,6 +231,8 @@ def process_session(
             measured.add(number, row)
             rounds, took = rounds + 1, time.monotonic() - start
             show(f"{rounds} rounds")
+        for name in order:
+            measured.conditions[name] = sides[name].ask("conditions")
 
 
 def check_home(home: str | None, side: Side) -> None:

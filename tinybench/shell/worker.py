@@ -156,6 +156,16 @@ class Worker:
             self.step()
         return median([self._timed(loops) for _ in repeat(None, count)])
 
+    def conditions(self) -> dict[str, str]:
+        """Return the kernels and variables that the numerical libraries of this process run with; none if unknown."""
+        sys.path.insert(0, PACKAGE)
+        try:
+            return importlib.import_module("tinybench.conditions.notes").library_conditions()  # type: ignore[no-any-return]
+        except (ImportError, AttributeError):  # another version of this package is what is measured
+            return {}
+        finally:
+            sys.path.remove(PACKAGE)
+
     def _timed(self, loops: int) -> float:
         step, clock = self.step, time.perf_counter
         waited = self.wait()

@@ -1,0 +1,52 @@
+"""Environment variables that change how fast numerical libraries and Python compute, or what they compute."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+SETTINGS = re.compile(
+    # linear algebra, threads, NumPy, ONNX Runtime and its kernels, memory
+    r"(OPENBLAS|GOTO|GOTOBLAS|MKL|BLIS|NVPL|ARMPL|FLEXIBLAS|VECLIB|OMP|KMP|GOMP|TBB|NUMEXPR|NUMBA|NPY|NUMPY|ORT|DNNL|"
+    r"ONEDNN|MALLOC)_\w+|FLEXIBLAS|GLIBC_TUNABLES|LD_PRELOAD|DYLD_INSERT_LIBRARIES|"
+    r"PYTHON(HASHSEED|OPTIMIZE|MALLOC|MALLOCSTATS|DEVMODE|TRACEMALLOC|PROFILEIMPORTTIME|ASYNCIODEBUG|PERFSUPPORT|"
+    r"NODEBUGRANGES|DONTWRITEBYTECODE|UNBUFFERED|_GIL|_JIT|_CPU_COUNT)"
+)
+# set by threadpoolctl, joblib and scikit-learn when they are imported, and by the sandbox; they change no time
+HARMLESS = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ORT_DISABLE_TELEMETRY")
+# variables that forbid instructions which the processor may have
+LIMITS = ("NPY_DISABLE_CPU_FEATURES", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+
+VARIABLE = " (environment)"  # ends the name of a condition that is a variable
+RECORDED = "environment"  # the condition that lists all variables: one that it does not list was not set
+UNSET = "unset"
+
+
+def read_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that are set and change speed or results, by name in alphabetical order."""
+    return {
+        name: environ[name]
+        for name in sorted(environ)
+        if environ[name] and SETTINGS.fullmatch(name) and name not in HARMLESS
+    }
+
+
+def conditions_of_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return variables as conditions of a measurement: the list of their names, and the value of each."""
+    listed = ", ".join(settings) or "no variable set"
+    return {RECORDED: listed, **{f"{name}{VARIABLE}": value for name, value in settings.items()}}
+
+
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the conditions that both records state and that differ, as pairs of values.
+
+    A variable that only one record names is `UNSET` in the other, if that one lists its variables.
+    """
+
+    def stated(record: Mapping[str, str], name: str) -> str | None:
+        return record.get(name, UNSET if name.endswith(VARIABLE) and RECORDED in record else None)
+
+    names = [name for name in dict.fromkeys([*before, *after]) if name != RECORDED]
+    pairs = ((name, stated(before, name), stated(after, name)) for name in names)
+    return {name: (old, new) for name, old, new in pairs if old is not None and new is not None and old != new}
