@@ -26,7 +26,8 @@ _NO_CONDITION = re.compile(
     r"measured|processes|load_average|frequency|pools)"
 )
 # times under these do not compare: another clock, other work, another pace of the processor, or other kernels
-_LIBRARIES_RUN = r"BLAS (kernel|threads)( of |$)|^(?!PYTHON(HASHSEED|UNBUFFERED|DONTWRITEBYTECODE)\b).* \(environment\)$"
+_IDLE = r"PYTHON(HASHSEED|UNBUFFERED|DONTWRITEBYTECODE) "
+_LIBRARIES_RUN = rf"BLAS (kernel|threads)( of |$)|^(?!{_IDLE}).* \(environment\)$"
 _PACE = re.compile(
     rf"governor|turbo|clock|timer|\bmode\b|dtype|threads|\bcores\b|power|{_LIBRARIES_RUN}", re.IGNORECASE
 )

@@ -27,7 +27,8 @@ TOOLS = "__main__ cli course.student_commands course.build leaderboard.entering 
 # what that and the notebooks need of the two distributions; all else is for instructors
 NEEDED = (
     "click cloudpickle fastapi filelock httptools httpx ipykernel jsonschema jupyterlab matplotlib numpy onnx "
-    "onnxruntime prometheus_client psutil pydantic pyyaml ruff scikit-learn scipy skl2onnx tqdm uvicorn"
+    "onnxruntime prometheus_client psutil pydantic pyyaml ruff scikit-learn scipy skl2onnx threadpoolctl tqdm "
+    "uvicorn"
 )
 
 
