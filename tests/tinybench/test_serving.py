@@ -156,7 +156,7 @@ def test_metrics_agree_with_what_was_sent(tmp_path: Path) -> None:
         server.ask("GET", "/nowhere")
         found = metrics(server)
     counted = {key: value for key, value in found.items() if key[0] == "tinybench_requests_total"}
-    assert {code: n for (_, code), n in counted.items()} == {"200": 7, "422": 3, "500": 0, "503": 0}
+    assert {code: n for (_, code), n in counted.items()} == {"200": 7, "422": 3, "499": 0, "500": 0, "503": 0}
     for name in ("request_seconds_count", "batch_size_count", "batch_size_sum", "model_seconds_count"):
         assert found[f"tinybench_{name}", ""] == 7
     assert found["tinybench_batch_size_bucket", "1.0"] == found["tinybench_batch_size_bucket", "+Inf"] == 7

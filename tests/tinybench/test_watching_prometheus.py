@@ -27,8 +27,9 @@ from prometheus_client.utils import floatToGoString
 from tests.tinybench.servers import Served, double, served
 from tinybench.rollout.metrics import own_metrics
 from tinybench.shell.cli import main
-from tinybench.watching.asked import looks_by_prometheus
+from tinybench.watching.asked import Asked
 from tinybench.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
+from tinybench.watching.looks import Look
 from tinybench.watching.panels import panel_picture, panels_from_prometheus
 from tinybench.watching.prometheus import AwayError, Prometheus, Target, configuration, start_prometheus
 from tinybench.watching.queries import Objective, Window, panels_for
@@ -231,11 +232,19 @@ def test_histogram_quantile_is_that_of_prometheus(watching: Watching, q: float) 
         assert low <= value <= high, (q, counts)
 
 
+def looked_twice(prometheus: Prometheus, objective: Objective, window: Window) -> list[Look]:
+    """Return the second of two looks: what came since the first one is counted."""
+    asked = Asked(prometheus, objective, window, 1.0)
+    asked.look(0.0)
+    prometheus.wait_for(f"vector(time()) > {prometheus.now() + 2}", WAIT)
+    return asked.look(2.0)
+
+
 @pytest.mark.needs("prometheus")
 @soon
 def test_looks_tell_the_versions_apart(watching: Watching) -> None:
     window = Window("Fast", 14.4, 12.0, 1.0, "page")
-    looks = {look.server: look for look in looks_by_prometheus(watching.prometheus, Objective(0.9), window, 1.0, 3.0)}
+    looks = {look.server: look for look in looked_twice(watching.prometheus, Objective(0.9), window)}
     assert looks.keys() == {"stable", "canary", "leaving"}  # the other counts no requests
     canary, stable = looks["canary"], looks["stable"]
     assert not canary.problem
@@ -284,13 +293,19 @@ def test_watch_starts_a_prometheus(
 @soon
 def test_versions_without_a_name_are_one(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Prometheus that somebody set up otherwise: no label `version`."""
-    ask = Prometheus.query
+    ask, read = Prometheus.query, Prometheus.readings
 
     def query(self: Prometheus, promql: str, at: float | None = None) -> list[tuple[dict[str, str], float]]:
         return ask(self, promql.replace("by (version, ", "by (").replace("by (version) ", ""), at)
 
+    def readings(self: Prometheus, *how: Any) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+        return [
+            ({name: labels[name] for name in labels if name != "version"}, rows) for labels, rows in read(self, *how)
+        ]
+
     monkeypatch.setattr(Prometheus, "query", query)
-    [look] = looks_by_prometheus(watching.prometheus, OBJECTIVE, Window("Fast", 14.4, 12.0, 1.0, "page"), 1.0, 3.0)
+    monkeypatch.setattr(Prometheus, "readings", readings)
+    [look] = looked_twice(watching.prometheus, OBJECTIVE, Window("Fast", 14.4, 12.0, 1.0, "page"))
     assert look.server == "all servers"
     assert look.total > 0
 
@@ -335,9 +350,7 @@ def test_a_target_that_vanishes_and_comes_back_anew(watching: Watching, tmp_path
     leaving.process.wait()
     prometheus.wait_for('up{version="leaving"} == 0', WAIT)
     window = Window("Fast", 14.4, 12.0, 1.0, "page")
-    [look] = [
-        each for each in looks_by_prometheus(prometheus, Objective(), window, 1.0, 3.0) if each.server == "leaving"
-    ]
+    [look] = [each for each in Asked(prometheus, Objective(), window, 1.0).look(0.0) if each.server == "leaving"]
     assert (look.problem, look.read) == ("Prometheus cannot read it", False)
     prometheus.wait_for('ALERTS{alertname="ServerDown",alertstate="firing",version="leaving"}', WAIT)
     with served(double(tmp_path / "double.onnx"), "--max-batch", "1", "--port", str(leaving.address[1])) as again:

@@ -44,6 +44,12 @@ CASES: dict[str, tuple[list[dict[str, str]], str, set[str]]] = {
     # name: series, when to look, which alerts fire then
     "all is well": (HEALTHY, "2h", set()),
     "just within the budget": (server(120, per_minute=10_000, failed=9), "2h", set()),
+    "young, and nobody has asked yet": (server(5, per_minute=0), "5m", set()),
+    "young, and evidence has not moved yet": (
+        [*server(20), *(series("tinybench_drift_evidence", "1+0x20", what=what) for what in ("inputs", "predictions"))],
+        "20m",
+        set(),
+    ),
     "half of the answers are late": (
         server(90, late=300),
         "90m",

@@ -36,9 +36,8 @@ class Metrics:
     """Counts of requests to /predict, and of what the workers did."""
 
     def __init__(self, gauges: Mapping[str, Callable[[], int]], restarts: Callable[[], int]) -> None:
-        self.codes = Counter(
-            {200: 0, 500: 0, 503: 0}
-        )  # what shows from the start is not missed when it begins to count
+        # a code that shows from the start is not missed when it begins to count
+        self.codes = Counter({200: 0, 499: 0, 500: 0, 503: 0})
         self.started = time.time()
         self.request, self.batch, self.model = Histogram(SECONDS), Histogram(SIZES), Histogram(SECONDS)
         self.gauges, self.restarts = gauges, restarts

@@ -48,9 +48,9 @@ def watch(
 ) -> int:
     """Do servers keep their objective.
 
-    URL is what `tinybench serve` prints; canary=URL names its version. Each look gives a line a server: requests, p50
-    and p99 with the ends of the histogram's bucket, the budget that is left, burn rates over the long and the short
-    window, and evidence of drift.
+    URL is what `tinybench serve` prints; canary=URL names its version. Each look gives a line a server: requests since
+    the look before, p50 and p99 with the ends of the histogram's bucket, what is left of the failures that the requests
+    since the first look may have, burn rates over the long and the short window, and evidence of drift.
 
     Exit code 0: the objective is met; 1: it is missed, or its budget burns; 2: what was seen cannot tell.
     """
@@ -146,7 +146,7 @@ def _looker(
         keep = max(10 * every, 60.0)
         servers = [Watched(Readings(each, keep=keep, timeout=patience), objective, window, every) for each in targets]
         return lambda at, missed: [server.look(at, missed) for server in servers]
-    from tinybench.watching.asked import looks_by_prometheus
+    from tinybench.watching.asked import Asked
 
     if asked:
         prometheus = Prometheus(asked, timeout=min(10.0, every))
@@ -157,11 +157,11 @@ def _looker(
         prometheus = stack.enter_context(start(targets, interval=interval, rules=rules, timeout=every))
         print(f"tinybench: Prometheus runs at {prometheus.url}, with alert rules, until this ends", file=sys.stderr)
         prometheus.wait_for("up")
-    known = [UNKNOWN_YET]
+    watched, known = Asked(prometheus, objective, window, every), [UNKNOWN_YET]
 
     def look(at: float, _: int) -> list[Look]:
         try:
-            found = looks_by_prometheus(prometheus, objective, window, every, at)
+            found = watched.look(at)
         except AwayError as away:
             return [Look(server, at, str(away), read=False) for server in known]
         known[:] = [each.server for each in found] or known
@@ -203,7 +203,8 @@ def _show(look: Look, objective: Objective) -> None:
 def _show_json(look: Look, objective: Objective) -> None:
     from tinybench.wording import finite
 
-    print(json.dumps(finite(asdict(look) | {"left": look.left(objective)})), flush=True)
+    budget = {"left": look.left(objective), "budget_seconds": look.at}
+    print(json.dumps(finite(asdict(look) | budget)), flush=True)
 
 
 def told(look: Look, objective: Objective) -> str:
@@ -212,11 +213,19 @@ def told(look: Look, objective: Objective) -> str:
         return f"cannot tell: {look.problem}"
     parts = [f"{look.rate:.3g}/s, {look.failed:.0f} failed", _quantile("p50", look.p50), _quantile("p99", look.p99)]
     if look.total:
-        parts.append(f"budget left {100 * look.left(objective):.0f} %")
+        parts.append(_budget(look, objective))
     parts.append(f"burns {_times(look.long)} / {_times(look.short)}")
     parts += [f"drift of {what} {value:.2g}" for what, value in look.drift.items()]
     parts += ["BURNING"] * look.burning + [f"DRIFT of {what}" for what in look.alarm]
     return " · ".join([*filter(None, parts), *look.notes])
+
+
+def _budget(look: Look, objective: Objective) -> str:
+    """Return which part of the budget of the requests since the first look is left, or how often it was spent."""
+    left = look.left(objective)
+    if left >= 0:
+        return f"{100 * left:.0f} % left of the budget of these {look.at:.0f} s"
+    return f"budget of these {look.at:.0f} s spent {1 - left:.1f} times"
 
 
 def _times(rate: float) -> str:

@@ -3,85 +3,156 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 
-from tinybench.watching.looks import ALARM, COUNTER, EVIDENCE, HISTOGRAM, OPEN, Look, bucket, share_interval
+from tinybench.watching.looks import (
+    ALARM,
+    COUNTER,
+    EVIDENCE,
+    HISTOGRAM,
+    OPEN,
+    Look,
+    bucket,
+    requests_in,
+    share_interval,
+)
 from tinybench.watching.prometheus import Prometheus
 from tinybench.watching.queries import COUNTED, Objective, Window, promql_time
+from tinybench.watching.scrape import STARTED, Reading, began_anew
 
-__all__ = ["looks_by_prometheus"]
+__all__ = ["Asked"]
 
 ALL = "all servers"  # where Prometheus was not told which version is where
+NAMES = "|".join((COUNTER, f"{HISTOGRAM}_bucket", STARTED))
+OF_A_SERVER = ("job", "version", "instance")
+Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instance
 
 
-def looks_by_prometheus(
-    prometheus: Prometheus, objective: Objective, window: Window, every: float, at: float
-) -> list[Look]:
-    """Return what a Prometheus knows of each version, over windows of its own clock."""
-    from tinybench.production import burn_rate
+class Asked:
+    """The servers that a Prometheus watches, looked at every `every` seconds.
 
-    now = prometheus.now()  # one moment for all: what is bad is the difference of two queries
+    Burn rates are those of Prometheus over its own windows: a ratio of two counts, which a window longer than the
+    series does not change. Requests, and requests per second, are counted from one reading to another. PromQL's `rate`
+    divides by the whole window, also where the series covers a part of it, and `increase` extrapolates.
+    """
 
-    def counts(span: float, more: str = "", metric: str = COUNTER, by: str = "") -> dict[tuple[str, str], float]:
-        labels = f"version{by and ', '}{by}"
-        promql = f'sum by ({labels}) (increase({metric}{{job="tinybench"{more}}}[{promql_time(span)}]))'
-        return {(found.get("version", ALL), found.get(by, "")): value for found, value in prometheus.query(promql, now)}
+    def __init__(self, prometheus: Prometheus, objective: Objective, window: Window, every: float) -> None:
+        self.prometheus, self.objective, self.window, self.every = prometheus, objective.checked(), window, every
+        self.recent = max(every, 2.5 * window.short / 12)  # s, in which there are two readings at least
+        self.before = math.nan  # the look before, by Prometheus's clock
+        self.last: dict[tuple[str, str], Reading] = {}  # the reading of each server up to which requests are counted
+        self.bad, self.total = defaultdict[str, float](float), defaultdict[str, float](float)
 
-    def gauges(metric: str, by: str = "", of: str = "max") -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = {}
-        for labels, value in prometheus.query(f'{of} by (version{by and ", "}{by}) ({metric}{{job="tinybench"}})', now):
-            found.setdefault(labels.get("version", ALL), {})[labels.get(by, "")] = value
+    def look(self, at: float) -> list[Look]:
+        """Return what Prometheus knows of each version now; `at` is in seconds from the first look."""
+        now = self.prometheus.now()  # one moment for all queries
+        servers = self._servers(now)
+        self._count(servers)
+        self.before = now
+        rates, surely = self._burn_rates(now)
+        up, all_up = self._gauges("up", now), self._gauges("up", now, of="min")
+        drift, alarms = (self._gauges(metric, now, "what") for metric in (EVIDENCE, ALARM))
+        waiting = self._gauges(OPEN, now)
+        found = []
+        for version in sorted(up):
+            if not up[version][""]:
+                found.append(Look(version, at, "Prometheus cannot read it", read=False))
+                continue
+            if version not in servers:  # no server of a model: a rollout's own metrics, for one
+                continue
+            pairs = [self._latest(rows) for rows in servers[version].values() if len(rows) > 1]
+            if not pairs:
+                found.append(Look(version, at, "Prometheus has no two readings of its requests yet"))
+                continue
+            counts = [requests_in(rows, self.objective) for rows in pairs]
+            heights = defaultdict[float, float](float)
+            for each in counts:
+                for bound, count in each.buckets.items():
+                    heights[bound] += count
+            long, short = rates.get(version, (math.nan, math.nan))
+            found.append(
+                Look(
+                    version,
+                    at,
+                    rate=sum(each.total / (rows[-1].at - rows[0].at) for each, rows in zip(counts, pairs, strict=True)),
+                    failed=sum(each.failed for each in counts),
+                    p50=bucket(0.5, heights),
+                    p99=bucket(0.99, heights),
+                    long=long,
+                    short=short,
+                    burning=min(long, short) >= self.window.factor and version in surely,
+                    bad=self.bad[version],
+                    total=self.total[version],
+                    drift=drift.get(version, {}),
+                    alarm=[what for what, value in alarms.get(version, {}).items() if value > 0],
+                    open=waiting.get(version, {}).get("", math.nan),
+                    notes=["one of its servers cannot be read"] * (not all_up[version][""]),
+                    read=bool(all_up[version][""]),
+                )
+            )
         return found
 
-    counted, recent = f',code=~"{COUNTED}"', max(every, 2.5 * window.short / 12)
-    spans = (window.long, window.short, recent, max(at, recent))
-    totals = [counts(span, counted) for span in spans]
-    goods = [counts(span, f',le="{objective.le}"', f"{HISTOGRAM}_bucket") for span in spans]
-    answered = counts(recent, ',code="200"')
-    buckets = counts(recent, "", f"{HISTOGRAM}_bucket", "le")
-    up, all_up = gauges("up"), gauges("up", of="min")
-    counting, drift, alarms = gauges(COUNTER), gauges(EVIDENCE, "what"), gauges(ALARM, "what")
-    waiting, found = gauges(OPEN), []
-    for version in sorted(up):
-        if not up[version][""]:
-            found.append(Look(version, at, "Prometheus cannot read it", read=False))
-            continue
-        if version not in counting:  # no server of a model: what a rollout tells, for one
-            continue
-        all_ = [_known(each, version) for each in totals]
-        bad = [
-            float(np.maximum(0.0, total - good))
-            for total, good in zip(all_, [_known(each, version) for each in goods], strict=True)
-        ]
-        if np.isnan(bad).all():
-            found.append(Look(version, at, "Prometheus has no two readings of its requests yet"))
-            continue
-        rates = [burn_rate(b, t, objective.share) if t > 0 else math.nan for b, t in zip(bad, all_, strict=True)]
-        heights = {float(le): count for (which, le), count in buckets.items() if which == version}
-        found.append(
-            Look(
-                version,
-                at,
-                rate=all_[2] / recent,
-                failed=max(0.0, all_[2] - _known(answered, version)),
-                p50=bucket(0.5, heights),
-                p99=bucket(0.99, heights),
-                long=rates[0],
-                short=rates[1],
-                burning=min(rates[:2]) >= window.factor and share_interval(bad[0], all_[0])[0] > objective.budget,
-                bad=bad[3],
-                total=all_[3],
-                drift=drift.get(version, {}),
-                alarm=[what for what, value in alarms.get(version, {}).items() if value > 0],
-                open=waiting.get(version, {}).get("", math.nan),
-                notes=["one of its servers cannot be read"] * (not all_up[version][""]),
-                read=bool(all_up[version][""]),
-            )
-        )
-    return found
+    def _servers(self, now: float) -> Servers:
+        """Return the readings since the look before, and in any case of the last `recent` seconds."""
+        seconds = self.recent if math.isnan(self.before) else self.recent + now - self.before
+        by_server = defaultdict[tuple[str, str], dict[float, Reading]](dict)
+        for labels, points in self.prometheus.readings(f'{{__name__=~"{NAMES}",job="tinybench"}}', seconds, now):
+            name = labels.pop("__name__")
+            server = labels.get("version", ALL), labels.get("instance", "")
+            key = name, tuple(sorted((label, text) for label, text in labels.items() if label not in OF_A_SERVER))
+            for at, value in points:
+                reading = by_server[server].setdefault(at, Reading(at, {}, {}))
+                (reading.gauges if name == STARTED else reading.counters)[key] = value
+        found: Servers = defaultdict(dict)
+        for (version, instance), readings in by_server.items():
+            rows = [readings[at] for at in sorted(readings)]
+            if any(name == COUNTER for row in rows for name, _ in row.counters):
+                anew = [False, *(began_anew(*pair) for pair in pairwise(rows))]
+                found[version][instance] = [row._replace(anew=is_anew) for row, is_anew in zip(rows, anew, strict=True)]
+        return found
 
+    def _latest(self, rows: list[Reading]) -> list[Reading]:
+        """Return the readings since the look before and the one before them; two at least."""
+        since = rows[-1].at - self.every
+        begin = sum(row.at <= since for row in rows[:-1])
+        return rows[min(max(0, begin - 1), len(rows) - 2) :]
 
-def _known(counts: Mapping[tuple[str, str], float], version: str) -> float:
-    return counts.get((version, ""), math.nan)
+    def _count(self, servers: Servers) -> None:
+        """Count the requests since the look before; of a server that is new, from its first reading on."""
+        for version, instances in servers.items():
+            for instance, rows in instances.items():
+                first = rows[-1] if math.isnan(self.before) else rows[0]
+                last = self.last.get((version, instance), first)
+                counts = requests_in([last, *(row for row in rows if row.at > last.at)], self.objective)
+                self.bad[version] += counts.bad
+                self.total[version] += counts.total
+                self.last[version, instance] = rows[-1]
+
+    def _burn_rates(self, now: float) -> tuple[dict[str, tuple[float, float]], set[str]]:
+        """Return burn rates over both windows by version, and the versions that surely miss the objective."""
+        from tinybench.production import burn_rate
+
+        found, surely = defaultdict[str, list[float]](list), set()
+        for span in (self.window.long, self.window.short):
+            totals = self._counts(span, now, COUNTER, f',code=~"{COUNTED}"')
+            goods = self._counts(span, now, f"{HISTOGRAM}_bucket", f',le="{self.objective.le}"')
+            for version, total in totals.items():
+                bad = float(np.maximum(0.0, total - goods.get(version, math.nan)))
+                found[version].append(burn_rate(bad, total, self.objective.share) if total > 0 else math.nan)
+                if span == self.window.long and share_interval(bad, total)[0] > self.objective.budget:
+                    surely.add(version)
+        return {version: (each[0], each[1]) for version, each in found.items() if len(each) == 2}, surely
+
+    def _counts(self, span: float, now: float, metric: str, more: str) -> dict[str, float]:
+        promql = f'sum by (version) (increase({metric}{{job="tinybench"{more}}}[{promql_time(span)}]))'
+        return {labels.get("version", ALL): value for labels, value in self.prometheus.query(promql, now)}
+
+    def _gauges(self, metric: str, now: float, by: str = "", of: str = "max") -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        promql = f'{of} by (version{by and ", "}{by}) ({metric}{{job="tinybench"}})'
+        for labels, value in self.prometheus.query(promql, now):
+            found.setdefault(labels.get("version", ALL), {})[labels.get(by, "")] = value
+        return found

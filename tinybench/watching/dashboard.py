@@ -128,4 +128,5 @@ def _time_series(panel: Panel, number: int, source: Any) -> Any:
 
 def for_grafana(promql: str) -> str:
     """Return an expression with the dashboard's variables: the versions chosen, and a window of some readings."""
-    return promql.replace(OURS, CHOSEN).replace("[1m]", "[$__rate_interval]")
+    found = promql.replace(OURS, CHOSEN).replace("[1m]", "[$__rate_interval]")
+    return found.replace(" offset 1m ", " offset $__rate_interval ")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tinybench.reprs import short_repr
 from tinybench.watching.queries import COUNTED, Objective, Window
-from tinybench.watching.scrape import Readings
+from tinybench.watching.scrape import Reading, Readings, increases
 
 __all__ = ["Bucket", "Look", "Verdict", "Watched", "judge"]
 
@@ -101,31 +101,25 @@ class Watched:
             self._count(0.0, 0.0)
             return Look(self.name, at, self.readings.problem, bad=self.bad[-1], total=self.total[-1], read=False)
         rows = list(self.readings.kept)[-2:]
-        codes = self.readings.increases(COUNTER, rows, {})
-        by_code = {dict(labels).get("code", ""): count for (_, labels), count in codes.items()}
-        total = sum(count for code, count in by_code.items() if re.fullmatch(COUNTED, code))
-        in_time = self.readings.increases(f"{HISTOGRAM}_bucket", rows, {"le": self.objective.le})
-        if not known or not by_code or not in_time:
+        counts = requests_in(rows, self.objective)
+        if not known or not counts.known:
             self._count(0.0, 0.0)
             other = f"its /metrics has no {COUNTER} or no bound of {self.objective.le} s; is it `tinybench serve`?"
             first = "the first look: what has come since, the next one tells"
-            return Look(self.name, at, first if by_code and in_time else other)
-        good = sum(in_time.values())
-        self._count(max(0.0, total - good), total)
+            return Look(self.name, at, first if counts.known else other)
+        self._count(counts.bad, counts.total)
         steps = [max(1, round(seconds / self.every)) for seconds in (self.window.long, self.window.short)]
         past = [(self.bad[-step - 1 :], self.total[-step - 1 :]) for step in steps]
         (bad, all_), rates = past[0], [burn_rate(increase(b), increase(t), self.objective.share) for b, t in past]
         burns = burning(self.bad, self.total, self.objective.share, self.window.factor, steps[0], steps[1])
-        counts = self._buckets(rows)
-        failed = total - by_code.get("200", 0.0)
         notes = ["it was started anew"] * (self.readings.restarts > restarts)
         return Look(
             self.name,
             at,
-            rate=total / (rows[1].at - rows[0].at),
-            failed=failed,
-            p50=bucket(0.5, counts),
-            p99=bucket(0.99, counts),
+            rate=counts.total / (rows[1].at - rows[0].at),
+            failed=counts.failed,
+            p50=bucket(0.5, counts.buckets),
+            p99=bucket(0.99, counts.buckets),
             long=rates[0] if increase(all_) else math.nan,
             short=rates[1] if increase(past[1][1]) else math.nan,
             burning=burns and share_interval(increase(bad), increase(all_))[0] > self.objective.budget,
@@ -137,10 +131,6 @@ class Watched:
     def _count(self, bad: float, total: float) -> None:
         self.bad.append(self.bad[-1] + bad)
         self.total.append(self.total[-1] + total)
-
-    def _buckets(self, rows: list[Any]) -> dict[float, float]:
-        found = self.readings.increases(f"{HISTOGRAM}_bucket", rows, {})
-        return {float(dict(labels)["le"]): count for (_, labels), count in found.items()}
 
     def _gauges(self, notes: list[str]) -> dict[str, Any]:
         drift = {dict(labels).get("what", ""): value for (_, labels), value in self.readings.latest(EVIDENCE).items()}
@@ -157,6 +147,29 @@ class Watched:
         waiting = sum(self.readings.latest(OPEN).values())
         alarm = [what for what, value in alarms.items() if value > 0]
         return {"drift": drift, "alarm": alarm, "open": waiting, "notes": notes}
+
+
+class Counts(NamedTuple):
+    """Requests over some readings of a server, as the objective counts them.
+
+    ``buckets``: answers below each bound; ``known``: whether the server counts requests and has the objective's bound.
+    """
+
+    total: float
+    bad: float
+    failed: float
+    buckets: dict[float, float]
+    known: bool
+
+
+def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
+    """Return the requests from the first of these readings to the last."""
+    codes = {dict(labels).get("code", ""): count for (_, labels), count in increases(COUNTER, rows, {}).items()}
+    total = sum(count for code, count in codes.items() if re.fullmatch(COUNTED, code))
+    below = {dict(labels)["le"]: count for (_, labels), count in increases(f"{HISTOGRAM}_bucket", rows, {}).items()}
+    good, known = below.get(objective.le, 0.0), bool(codes) and objective.le in below
+    buckets = {float(bound): count for bound, count in below.items()}
+    return Counts(total, max(0.0, total - good), total - codes.get("200", 0.0), buckets, known)
 
 
 def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:

@@ -56,7 +56,7 @@ def named(legend: str, labels: Labels) -> str:
 def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, short: str) -> Curves:
     """Return the panels that own looks can fill; `long` and `short` are what to call the windows."""
     found: dict[str, dict[str, list[Point]]] = {}
-    end = max((look.at for look in looks), default=0.0)
+    end, budget = max((look.at for look in looks), default=0.0), "Budget left of this watch"
 
     def put(title: str, name: str, look: Look, value: float) -> None:
         if math.isfinite(value):
@@ -78,13 +78,17 @@ def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, sh
             put("Failed", server, look, look.failed / total if total else math.nan)
             put("Burn rate", f"{server}, {long}", look, look.long)
             put("Burn rate", f"{server}, {short}", look, look.short)
-            put("Budget left", server, look, look.left(objective))
+            put(budget, server, look, look.left(objective))
             for q, value in (("p50", look.p50), ("p99", look.p99)):
                 put("Latency", f"{server}, {q}", look, value.estimate if value else math.nan)
             put("Under way", f"{server}, open", look, look.open)
             for what, evidence in look.drift.items():
                 put("Evidence of drift", f"{server}, {what}", look, evidence)
-    return [(panel, found.get(panel.title, {})) for panel in panels_for(objective)]
+    panels = [
+        panel._replace(title=budget) if panel.title.startswith("Budget left") else panel
+        for panel in panels_for(objective)
+    ]
+    return [(panel, found.get(panel.title, {})) for panel in panels]
 
 
 def panel_picture(curves: Curves, *, columns: int = 2, dark: bool = False) -> Drawn:

@@ -75,6 +75,12 @@ class Prometheus:
             return [({}, float(found["result"][1]))]
         return [(series["metric"], float(series["value"][1])) for series in found["result"]]
 
+    def readings(self, selector: str, seconds: float, at: float) -> list[tuple[Labels, list[Point]]]:
+        """Return the readings of the last `seconds` up to a time of Prometheus's clock, as they were stored."""
+        window = f"[{max(1, round(1000 * seconds))}ms]"
+        found = self._ask("query", query=selector + window, time=repr(float(at)))["result"]
+        return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
+
     def query_range(self, promql: str, start: float, end: float, step: float) -> list[tuple[Labels, list[Point]]]:
         """Return what an expression was between two times of Prometheus's clock, every `step` seconds."""
         times = {"start": repr(float(start)), "end": repr(float(end)), "step": repr(float(step))}

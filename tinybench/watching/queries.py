@@ -10,6 +10,7 @@ from tinybench.serving.metrics import SECONDS
 __all__ = ["PANELS", "WINDOWS", "Objective", "Panel", "Query", "Window", "burn", "panels_for", "promql_time"]
 
 COUNTED = "200|499|5.."  # a request that the server refused for its form (other 4xx) is not the server's failure
+COUNTED_CODES = f'code=~"{COUNTED}"'
 RIGHT = "(?i:true|yes|1)"
 
 
@@ -78,13 +79,31 @@ def promql_time(seconds: float) -> str:
 
 
 def per_second(metric: str, window: str, labels: str = "", by: str = "version") -> str:
-    """Return the expression for a counter's events per second."""
+    """Return the expression for a counter's events per second, to be divided by another one over the same window.
+
+    `rate` divides by the whole window. Where the readings cover a part of it, the expression is too small by the same
+    factor as the other one, so their ratio is right.
+    """
     return f'sum by ({by}) (rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}]))'
+
+
+def full_rate(metric: str, window: str, labels: str = "") -> str:
+    """Return the expression for a counter's events per second of the servers that have been read for a whole window.
+
+    Before that there is no value: `rate` would divide the events of a few seconds by the whole window.
+    """
+    rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
+    return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
+
+
+def read_since(window: str) -> str:
+    """Return the expression for the servers that were read at the beginning of a window that ends now."""
+    return f'(up{{job="tinybench"}} offset {window} == 1)'
 
 
 def requests(window: str) -> str:
     """Return the expression for requests per second that count for the objective."""
-    return per_second("tinybench_requests_total", window, f'code=~"{COUNTED}"')
+    return per_second("tinybench_requests_total", window, COUNTED_CODES)
 
 
 def in_time(objective: Objective, window: str) -> str:
@@ -139,7 +158,7 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
     """
     fast = WINDOWS[0].scaled(scale)
     long, short, lasting = map(promql_time, (fast.long, fast.short, scale * WINDOWS[-1].long))
-    total = per_second("tinybench_requests_total", rate)
+    whole = "A server shows from one whole window of the rate after its first reading on."
     failed = per_second("tinybench_requests_total", rate, 'code=~"499|5.."')
     labelled, right = (per_second("tinybench_labelled_total", long, label) for label in ("", f'correct=~"{RIGHT}"'))
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", long) for what in ("compared", "disagreed"))
@@ -147,7 +166,13 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
     by_label = per_second("tinybench_predictions_total", rate, by="version, label")
     which, job = "{{version}}", '{job="tinybench"}'
     return (
-        Panel("Promised", "Requests", "per second", "All requests to /predict.", (Query(total, which),)),
+        Panel(
+            "Promised",
+            "Requests",
+            "per second",
+            f"All requests to /predict. {whole}",
+            (Query(full_rate("tinybench_requests_total", rate), which),),
+        ),
         Panel(
             "Promised",
             "Answered in time",
@@ -174,9 +199,10 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
         ),
         Panel(
             "Promised",
-            "Budget left",
+            f"Budget left of {lasting}",
             "share",
-            f"Of the failures and late answers that are allowed in {lasting}; below 0 more came than that.",
+            f"Of the failures and late answers that the requests of the last {lasting} allow, or those since the first "
+            "reading, if that is later. Below 0 more came than are allowed.",
             (Query(f"1 - {burn(objective, lasting)}", which),),
             (0.0, "all spent"),
         ),
@@ -227,7 +253,7 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
             "Workers that died",
             "",
             f"Within {long}.",
-            (Query(f"sum by (version) (increase(tinybench_worker_restarts_total{job}[{long}]))", which),),
+            (Query(f"sum by (version) (round(increase(tinybench_worker_restarts_total{job}[{long}])))", which),),
         ),
         Panel(
             "Right",
@@ -270,8 +296,8 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
             "Right",
             "Labels that came",
             "per second",
-            "Labels for answers given, right or wrong; compare with the requests.",
-            (Query(labelled, which),),
+            f"Labels for answers given, right or wrong; compare with the requests. {whole}",
+            (Query(full_rate("tinybench_labelled_total", rate), which),),
         ),
     )
 

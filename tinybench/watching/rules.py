@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 import yaml
 
 from tinybench.watching.queries import (
+    COUNTED_CODES,
     HOUR,
     RIGHT,
     WINDOWS,
     Objective,
     burn,
+    full_rate,
     per_second,
     promql_time,
     quantile,
-    requests,
+    read_since,
 )
 
 __all__ = ["Limits", "alert_rules", "write_rules"]
@@ -90,7 +92,7 @@ def _promised(objective: Objective, scale: float) -> list[dict[str, Any]]:
             f"Objective: {objective}. It goes on over {short}, too. Is it failures, or latency? Roll back what is new."
         )
         rules.append(_rule(f"BudgetBurns{window.name}", both, window.severity, told, todo))
-    minutes = promql_time(scale * 5 * MINUTE)
+    minutes, quarter = promql_time(scale * 5 * MINUTE), promql_time(scale * 15 * MINUTE)
     return [
         *rules,
         _rule(
@@ -103,7 +105,7 @@ def _promised(objective: Objective, scale: float) -> list[dict[str, Any]]:
         ),
         _rule(
             "NoRequests",
-            f"{requests(promql_time(scale * 15 * MINUTE))} == 0",
+            f"{full_rate('tinybench_requests_total', quarter, COUNTED_CODES)} == 0",
             "ticket",
             "{{ $labels.version }}: the counter of requests does not move",
             "Nobody asks, requests do not arrive, or it does not count: whether it keeps its objective, nobody knows.",
@@ -153,6 +155,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", window) for what in ("compared", "disagreed"))
     answered = per_second("tinybench_requests_total", window, 'code="200"', by="version, instance")
     still = f"max by (version, instance) (changes(tinybench_drift_evidence{WHERE}[{window}])) == 0"
+    still += f" and on (version, instance) {read_since(window)}"  # a younger server may not have moved yet
     ended = f"max by (version, instance) (tinybench_drift_watching{WHERE}) == 0"
     everything = 'sum(rate(tinybench_requests_total{job="tinybench",code="200"}[' + shift + "]))"
     return [
@@ -165,7 +168,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
         ),
         _rule(
             "DriftUnwatched",
-            f"({still} or {ended}) and {answered} > 0",
+            f"(({still}) or {ended}) and {answered} > 0",
             "ticket",
             "{{ $labels.instance }} ({{ $labels.version }}): evidence of drift does not move, though answers are given",
             "A metric that never moves watches nothing: whether there is drift, nobody knows.",

@@ -7,13 +7,13 @@ import time
 import urllib.error
 import urllib.request
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from typing import NamedTuple
 
 from tinybench.watching.prometheus import Labels, Target
 
-__all__ = ["Reading", "Readings", "fetch_metrics", "parse_metrics"]
+__all__ = ["Reading", "Readings", "fetch_metrics", "increases", "parse_metrics"]
 
 Key = tuple[str, tuple[tuple[str, str], ...]]  # name, and labels in order
 STARTED = "process_start_time_seconds"
@@ -142,24 +142,7 @@ class Readings:
         NaN where the readings cannot tell.
         """
         rows = self.window(seconds)
-        return sum(self.increases(name, rows, labels).values()) if rows else math.nan
-
-    def increases(self, name: str, rows: list[Reading], labels: Labels) -> dict[Key, float]:
-        """Return by series by how much a counter grew over these readings.
-
-        A series that an earlier reading does not have stood at 0. Where the server began anew all its counters did,
-        also those that are above their last value already.
-        """
-        from tinybench.production import increase
-
-        found = {}
-        for key in {key: None for row in rows for key in row.counters if _fits(key, name, labels)}:
-            values: list[float] = []
-            for row in rows:
-                values += [0.0] * (row.anew and bool(values))
-                values.append(row.counters.get(key, 0.0))
-            found[key] = increase(values)
-        return found
+        return sum(increases(name, rows, labels).values()) if rows else math.nan
 
     def histogram(self, name: str, seconds: float, **labels: str) -> tuple[list[float], list[float]]:
         """Return bounds and cumulative counts of what a histogram took in over the last so many seconds.
@@ -167,7 +150,7 @@ class Readings:
         Both are empty where the readings cannot tell.
         """
         counts: dict[float, float] = {}
-        for (_, pairs), more in self.increases(f"{name}_bucket", self.window(seconds), labels).items():
+        for (_, pairs), more in increases(f"{name}_bucket", self.window(seconds), labels).items():
             bound = float(dict(pairs)["le"])
             counts[bound] = counts.get(bound, 0.0) + more
         return sorted(counts), [counts[bound] for bound in sorted(counts)]
@@ -184,6 +167,24 @@ class Readings:
         rows = self.window(seconds)
         seen = [{key: value for key, value in _all(row) if _fits(key, name, labels)} for row in rows]
         return any(row != seen[0] for row in seen)
+
+
+def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, float]:
+    """Return by series by how much a counter grew over these readings.
+
+    A series that an earlier reading does not have stood at 0. Where the server began anew all its counters did, also
+    those that are above their last value already.
+    """
+    from tinybench.production import increase
+
+    found = {}
+    for key in {key: None for row in rows for key in row.counters if _fits(key, name, labels)}:
+        values: list[float] = []
+        for row in rows:
+            values += [0.0] * (row.anew and bool(values))
+            values.append(row.counters.get(key, 0.0))
+        found[key] = increase(values)
+    return found
 
 
 def began_anew(before: Reading, after: Reading) -> bool:
