@@ -79,18 +79,14 @@ def promql_time(seconds: float) -> str:
 
 
 def per_second(metric: str, window: str, labels: str = "", by: str = "version") -> str:
-    """Return the expression for a counter's events per second, to be divided by another one over the same window.
-
-    `rate` divides by the whole window. Where the readings cover a part of it, the expression is too small by the same
-    factor as the other one, so their ratio is right.
-    """
+    """Return the expression for a counter's events per second, for ratios of two of them over the same window."""
     return f'sum by ({by}) (rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}]))'
 
 
 def full_rate(metric: str, window: str, labels: str = "") -> str:
-    """Return the expression for a counter's events per second of the servers that have been read for a whole window.
+    """Return the expression for a counter's events per second of servers that have been read for a whole window.
 
-    Before that there is no value: `rate` would divide the events of a few seconds by the whole window.
+    Before that `rate` divides the events of a few seconds by the whole window, which a ratio of two does not show.
     """
     rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
     return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
@@ -162,8 +158,7 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
     failed = per_second("tinybench_requests_total", rate, 'code=~"499|5.."')
     labelled, right = (per_second("tinybench_labelled_total", long, label) for label in ("", f'correct=~"{RIGHT}"'))
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", long) for what in ("compared", "disagreed"))
-    answers = per_second("tinybench_predictions_total", rate)
-    by_label = per_second("tinybench_predictions_total", rate, by="version, label")
+    answers, by_label = (per_second("tinybench_predictions_total", rate, by=by) for by in ("version", "version, label"))
     which, job = "{{version}}", '{job="tinybench"}'
     return (
         Panel(
