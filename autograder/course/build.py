@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from autograder.course.export import export_notebook
 from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import BUILT_BY_STUDENT
+from tinybench.course import BUILT_BY_STUDENT, marks
 
 COLAB = "colab"  # the tag of the cell that a published notebook begins with
 
@@ -44,6 +44,7 @@ def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
     space: dict[str, object] = {"__name__": "__main__"}
     failures = {}
     for cell in needed_cells(notebook):
+        marks.begin(cell.source)
         try:
             exec(compile(cell.source, f"<{cell.id}>", "exec"), space)
             if cell.is_check:

@@ -27,10 +27,13 @@ from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import cached, progress
+from tinybench.course import cached, marks, progress
+from tinybench.course.overview import HEADING
 
 SECONDS = 120
 HINT = re.compile(r"^- (?P<name>\w+)(?:\[(?P<part>\d+)\])? = (?P<wrong>.+?): (?P<hint>\S.*)$")
+
+QUESTION = re.compile(r'\bcheck_answer\("(\w+)"')
 
 
 @dataclass
@@ -111,7 +114,16 @@ def record(notebook: Path) -> dict[str, Any]:
     for check, why in failures.items():
         raise NotebookError(notebook, check, f"the reference itself does not pass this check here: {why}")
     answers = {name: _parts(answer, digits) for name, (answer, digits) in kept.get("answers", {}).items()}
-    return {"answers": answers, "proofs": kept.get("proofs", {})}
+    right = {name: [part["right"] for part in parts] for name, parts in answers.items()}
+    proofs: dict[str, str] = kept.get("proofs", {})
+    asked = {cell.id: questions(cell) for cell in cells_of(reference) if cell.is_check}
+    proofs |= {check: progress.answered(right, names) for check, names in asked.items() if names}
+    return {"answers": answers, "proofs": proofs}
+
+
+def questions(check: Cell) -> list[str]:
+    """Return the questions that a check asks, in their order."""
+    return QUESTION.findall(check.visible)
 
 
 def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
@@ -147,7 +159,23 @@ def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> d
     for check, proof in found["proofs"].items():
         text = f"{sections.get(check, Section()).text.strip()}\n\n{code[check]}"
         checks[check] = progress.closed(check, proof, text if explain else "")
-    return {"answers": answers, "checks": checks}
+    return {"answers": answers, "checks": checks, "about": about(notebook)}
+
+
+def about(notebook: Path) -> dict[str, dict[str, Any]]:
+    """Return the section of each check, the pieces that it judges, and the questions that it asks."""
+    found: dict[str, dict[str, Any]] = {}
+    section, pieces = "", list[str]()
+    for cell in cells_of(read_notebook(notebook)):
+        heading = HEADING.search(cell.source) if cell.kind == "markdown" else None
+        if heading:
+            section = heading[1].strip()
+        elif cell.is_solution:
+            pieces += marks.defined(cell.code)
+        elif cell.is_check:
+            found[cell.id] = {"section": section, "pieces": pieces, "questions": questions(cell)}
+            pieces = []
+    return found
 
 
 def solutions(notebook: Path) -> dict[str, str]:
@@ -180,7 +208,7 @@ def write_sealed(notebook: Path, folder: Path, *, explain: bool = True) -> None:
     """Put what a notebook's checks open into the folder of its release; nothing where no check opens anything."""
     if any("passed(" in cell.visible for cell in cells_of(read_notebook(notebook)) if cell.is_check):
         text = json.dumps(seal(notebook, keys(notebook), explain=explain), indent=1, ensure_ascii=False)
-        write_atomically(folder / progress.SEALED, text + "\n")
+        write_atomically(folder / marks.SEALED, text + "\n")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from autograder.course.notebook import (
 )
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import lay_out_papers
-from tinybench.course.progress import SEALED
+from tinybench.course.marks import SEALED
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -26,6 +26,8 @@ from autograder.course.notebook import chosen, optional
 from autograder.course.prerequisites import needed_notebooks
 from autograder.files import write_atomically
 from tinybench.course import REFERENCE_OF
+from tinybench.course.marks import PROGRESS
+from tinybench.course.overview import read_module
 from tinybench.course.pieces import EXPORTED, how_given, is_own
 
 REFERENCES = "references"  # the folder of the package where a module is looked for that the student has not built
@@ -144,7 +146,7 @@ def _write(path: Path, content: str | bytes) -> None:
 
 
 def status(folder: Path) -> list[tuple[str, str]]:
-    """Return for each module of a student's package whose code it is."""
+    """Return for each module of a student's package whose code it is, and how many checks of its notebook pass."""
     package = folder / PACKAGE
     if not is_students(package):
         raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")
@@ -153,9 +155,17 @@ def status(folder: Path) -> list[tuple[str, str]]:
         modules.setdefault(notebook, []).append(module)
     extra = optional(modules)
     return [
-        (notebook, _whose(package, names) + (", optional" if notebook in extra else ""))
+        (notebook, _whose(package, names) + _passing(folder, notebook) + (", optional" if notebook in extra else ""))
         for notebook, names in sorted(modules.items())
     ]
+
+
+def _passing(folder: Path, notebook: str) -> str:
+    """Return how many checks of a notebook pass, or an empty string if none was run."""
+    module = read_module(folder / notebook / f"{notebook}.ipynb")
+    if module is None or not (folder / notebook / PROGRESS).is_file():
+        return ""
+    return f", {len(module.passed)} of {len(module.checks)} checks pass"
 
 
 def _whose(package: Path, modules: Iterable[str]) -> str:

@@ -70,7 +70,7 @@ def _build(folder: Path) -> int:
 @click.command()
 @with_student_folder
 def status(student: Path) -> int:
-    """Show whose code each module of the package is."""
+    """Show whose code each module of the package is, and how many checks of its notebook pass now."""
     from autograder.course.student import status as whose_modules
 
     for name, whose in whose_modules(student):

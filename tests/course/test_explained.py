@@ -13,10 +13,11 @@ import pytest
 from autograder.course import explained
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from tinybench.course import check_answer, passed, progress
+from tinybench.course import check_answer, marks, passed, progress
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = 2
+ABOUT = {"check_runs": {"section": "4 · How many runs", "pieces": ["required_runs"], "questions": []}}
 
 
 @pytest.mark.slow
@@ -49,12 +50,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))},
     }
     monkeypatch.setattr(explained, "solutions", lambda notebook: {"check_runs": "```python\nrun()\n```"})
+    monkeypatch.setattr(explained, "about", lambda notebook: ABOUT)
     file = tmp_path / "m01.md"
     file.write_text(
         "## check_runs\nWhy so.\n\n- runs = 64: that is by t, not by z\n- runs[1] = 22: ten times too much\n"
     )
     monkeypatch.setattr(explained, "explanations", lambda notebook: file)
-    (tmp_path / progress.SEALED).write_text(json.dumps(explained.seal(tmp_path / "01.ipynb", found)))
+    (tmp_path / marks.SEALED).write_text(json.dumps(explained.seal(tmp_path / "01.ipynb", found)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -74,31 +76,48 @@ def test_answers_are_checked_at_once(folder: Path) -> None:
     ]:
         with pytest.raises(AssertionError, match=re.escape(words)):
             check_answer("runs", wrong)
-    assert "62" not in (folder / progress.SEALED).read_text()
+    assert "62" not in (folder / marks.SEALED).read_text()
 
 
-def test_only_a_right_result_opens_the_explanation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("explain", [True, False])
+def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyPatch, explain: bool) -> None:
     shown: list[str] = []
     monkeypatch.setattr(progress, "_show", shown.append)
-    passed("check_runs", 0.5, [1, 3])
-    assert "stays closed" in shown[-1]
-    assert "run()" not in shown[-1]
+    found = {"answers": {}, "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))}}
+    (folder / marks.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found, explain=explain)))
+    with pytest.raises(AssertionError, match=r"visible tests pass, a hidden one does not.* Look at required_runs"):
+        passed("check_runs", 0.5, [1, 3])
+    assert not shown
+    assert not marks.kept()
     passed("check_runs", 0.5 + 1e-12, (1, 2.0))
-    assert "Why so." in shown[-1]
-    assert "run()" in shown[-1]
+    assert shown[-1].startswith("✓ **check_runs** passed: 1 of 1 checks in this notebook")
+    assert ("Why so." in shown[-1]) == ("run()" in shown[-1]) == explain
     assert "- runs" not in shown[-1], "hints are for wrong answers"
-    kept = json.loads((folder / progress.PROGRESS).read_text())
+    kept = json.loads((folder / marks.PROGRESS).read_text())
     assert (list(kept["checks"]), kept["of"]) == (["check_runs"], 1)
-    assert "run()" not in (folder / progress.SEALED).read_text()
+    assert "run()" not in (folder / marks.SEALED).read_text()
+    with pytest.raises(AssertionError, match="a hidden one does not"):
+        passed("check_runs", 0.25, [1, 2])
+    assert not marks.kept(), "a failure withdraws the mark"
 
 
-def test_an_instructor_may_keep_the_solutions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accepted_answer_is_ticked_however_it_is_rounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr(progress, "_show", shown.append)
-    found = {"answers": {"runs": explained._parts((62, 2.195), 2)}, "proofs": {"check_runs": progress.canonical((1,))}}
-    (folder / progress.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found, explain=False)))
-    passed("check_runs", 1)
-    assert shown == ["✓ **check_runs** passed: 1 of 1 checks in this notebook"]
+    found = {"answers": {"runs": explained._parts((62, 2.195), 2)}, "proofs": {}}
+    right = {name: [part["right"] for part in parts] for name, parts in found["answers"].items()}
+    found["proofs"]["check_runs"] = progress.answered(right, ["runs"])
+    asks = {"check_runs": ABOUT["check_runs"] | {"questions": ["runs"]}}
+    monkeypatch.setattr(explained, "about", lambda notebook: asks)
+    (folder / marks.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found)))
+    for number, answer in enumerate([(62, 2.2), (62.0, 2.249), (62, 2.195)], start=1):
+        check_answer("runs", answer)
+        passed("check_runs", f"{answer[1]:.3f}")
+        assert len(shown) == number
+    with pytest.raises(AssertionError, match="not right yet"):
+        check_answer("runs", (62, 3))
+    with pytest.raises(AssertionError, match="a hidden one does not"):
+        passed("check_runs", "2.195")
 
 
 def test_where_nothing_is_released_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from autograder.course import explained
 from autograder.course.build import needed_cells, run_checks
 from autograder.course.notebook import cells_of, course_notebooks, module_name, read_notebook
 from tests.mutants import mutants
-from tinybench.course.progress import SEALED
+from tinybench.course.marks import SEALED
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}

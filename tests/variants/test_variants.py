@@ -8,8 +8,10 @@ import nbformat
 import pytest
 
 from autograder.checks import SEED
+from autograder.course import explained
 from autograder.course.assignment import Assignment
-from autograder.course.notebook import course_notebooks, read_notebook
+from autograder.course.build import run_checks
+from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.grader import Grader
 from tests.variants import students, variants
 
@@ -31,6 +33,23 @@ def test_honest_variants_earn_full_marks(module: str) -> None:
                 if (why and not said) or any(words not in why for words in said):
                     lost.append(f"{[variant.name for variant in tried]} at {check}: {why or 'full marks'}")
     assert not lost, "\n".join(lost)
+
+
+@pytest.mark.parametrize("module", LISTS)
+def test_honest_variants_are_ticked(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What proves a right solution depends on neither its style nor its types, as in a student's folder."""
+    path, refused = NOTEBOOKS[module], []
+    Assignment.read(path).lay_out(tmp_path)
+    explained.write_sealed(path, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for notebook, judged in students(module, read_notebook(path)):
+        for cell in cells_of(notebook):
+            cell.node.source = cell.visible
+        for check, why in run_checks(notebook, path).items():
+            tried = judged.get(check, [])
+            if why and not any(variant.said for variant in tried):
+                refused.append(f"{[variant.name for variant in tried]} at {check}: {why}")
+    assert not refused, "\n".join(refused)
 
 
 def test_every_module_has_variants() -> None:

@@ -20,8 +20,8 @@ from typing import Any
 
 import tinybench
 from tinybench.course.figures import Markup
+from tinybench.course.marks import PROGRESS
 from tinybench.course.pieces import is_own
-from tinybench.course.progress import PROGRESS
 
 SAVED, BEFORE = "my-work-", "before-restore-"  # how the files begin that are written here
 MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000

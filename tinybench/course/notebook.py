@@ -9,7 +9,8 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from tinybench.course import progress
+from tinybench.course import marks, progress
+from tinybench.course.dependence import repair_first
 from tinybench.course.figures import use_figure_style
 
 MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
@@ -21,7 +22,7 @@ TYPE_ADVICE = (
 
 
 def set_up_notebook() -> None:
-    """Set the style of figures, and have checks that fail say why in a line or two, not by their own source."""
+    """Set the style of figures, have failing checks say why in a line or two, and keep their marks up to date."""
     use_figure_style()
     try:
         from IPython import get_ipython
@@ -31,8 +32,14 @@ def set_up_notebook() -> None:
     if hasattr(shell, "set_custom_exc"):
         shell.set_custom_exc((Exception,), show_error)
         names = _Names(shell)
+        shell.events.register("pre_run_cell", begin_cell)
         shell.events.register("pre_run_cell", names.keep)
         shell.events.register("post_run_cell", names.restore)
+
+
+def begin_cell(cell: Any) -> None:
+    """Withdraw the marks that a cell puts in question, before it runs."""
+    marks.begin(str(cell.raw_cell))
 
 
 class _Names:
@@ -55,15 +62,34 @@ def show_error(
 ) -> list[str]:
     """Show what failed in a cell, and return it: IPython's traceback, but for what a check says."""
     usual = shell.InteractiveTB.structured_traceback(kind, error, trace, tb_offset=tb_offset)
-    shown = _said_by_check(usual, error, traceback.extract_tb(trace)) or usual
+    frames = traceback.extract_tb(trace)
+    first = _to_repair_first(error, frames, shell.user_ns)
+    if first and isinstance(error, AssertionError):
+        error.args = (f"{first}. What follows may come from that: {error}",)
+    shown = _said_by_check(usual, error, frames) or usual
+    if first and first not in shown[0]:
+        shown = [f"{first}.\n", *shown]
     shell._showtraceback(kind, error, shown)  # what IPython itself calls: a handler has to show the error
     return list(shown)
+
+
+def _to_repair_first(error: BaseException, frames: traceback.StackSummary, names: dict[str, Any]) -> str:
+    """Return a sentence on the earlier pieces at fault for the failure of a check, or an empty string."""
+    cells = [frame.filename for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
+    if not cells or _is_stub(error):
+        return ""
+    return repair_first("".join(linecache.getlines(cells[0])), names)
+
+
+def _is_stub(error: BaseException) -> bool:
+    """Whether a function that is still to be written raised an error."""
+    return isinstance(error, NotImplementedError) and str(error).startswith("write ")
 
 
 def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
     """Return what to show of an error that the usual traceback does not explain, else nothing."""
     said = f"{type(error).__name__}: {error}"
-    if isinstance(error, NotImplementedError) and str(error).startswith("write "):  # a stub, wherever it was met
+    if _is_stub(error):  # wherever it was met
         return [said]
     first = linecache.getline(frames[-1].filename, 1) if frames else ""
     if first.startswith(FIGURE):  # what it draws was to be made above

@@ -15,10 +15,11 @@ from typing import Any
 import tinybench
 from tinybench.course.colab import COLAB
 from tinybench.course.figures import Markup
+from tinybench.course.marks import PROGRESS, standing
 from tinybench.course.pieces import how_given, is_own
-from tinybench.course.progress import PROGRESS, read_json
 
 HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
+HEADING = re.compile(r"^## (.+)$", re.M)
 # A mark, a word, and a colour that is seen on white and on black: never the colour alone.
 DONE, BEGUN, REFERENCE, OPEN = "done", "in progress", "reference", "not begun"
 LOOKS = {DONE: ("✓", "#009E73"), BEGUN: ("◐", "#0072B2"), REFERENCE: ("⇄", "#D55E00"), OPEN: ("○", "#808080")}
@@ -53,7 +54,7 @@ class Module:
     points
         Those of its checks and written answers.
     passed
-        The names of the checks that have passed.
+        The names of the checks that pass with the code that the notebook holds now.
     """
 
     name: str
@@ -104,7 +105,7 @@ def read_module(notebook: Path) -> Module | None:
         return None
     sections = tuple(_sections(cells))
     checks = tuple(check for section in sections for check in section.checks)
-    passed = frozenset(checks) & read_json(notebook.with_name(PROGRESS)).get("checks", {}).keys()
+    passed = standing(notebook, checks)
     state, remark = _state(notebook, passed, checks)
     difficulty, minutes = re.search("[●○]+", header["facts"]), re.search(r"(\d+) minutes", header["facts"])
     return Module(
@@ -132,7 +133,7 @@ def _sections(cells: list[dict[str, Any]]) -> Iterator[Section]:
     title, place, checks = "", "", list[str]()
     for cell in cells:
         marks = _graded(cell)
-        heading = re.search(r"^## (.+)$", "".join(cell["source"]), re.M) if cell["cell_type"] == "markdown" else None
+        heading = HEADING.search("".join(cell["source"])) if cell["cell_type"] == "markdown" else None
         if heading:
             if checks:
                 yield Section(title, place, tuple(checks))
@@ -147,7 +148,9 @@ def _state(notebook: Path, passed: frozenset[str], checks: tuple[str, ...]) -> t
     package, name = notebook.parents[1] / "tinybench", notebook.stem.partition("_")[2]
     own, reference = package / f"{name}.py", package / "references" / f"{name}.py"
     if is_own(own):
-        return DONE, f"your tinybench.{name} is in use"
+        counted = notebook.with_name(PROGRESS).is_file() and len(passed) < len(checks)
+        since = f"; in the notebook, {len(passed)} of {len(checks)} checks pass" if counted else ""
+        return DONE, f"your tinybench.{name} is in use{since}"
     if checks and passed.issuperset(checks):
         return DONE, "every check has passed"
     if passed:

@@ -1,0 +1,90 @@
+"""What a check runs on: the pieces of earlier sections, and which of these have not passed their own check."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import inspect
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tinybench.course import marks
+
+REPAIR_FIRST = "Make {check} pass first (section “{section}”): it judges {pieces}, and this check runs on that"
+
+
+def repair_first(source: str, names: Mapping[str, Any]) -> str:
+    """Return a sentence on the first check that has not passed and whose pieces a later check runs on, if there is one.
+
+    Parameters
+    ----------
+    source
+        The cell of the later check.
+    names
+        What the notebook defines.
+    """
+    checks = marks.about(marks.read_sealed())
+    this = next((check for check in marks.PASSED.findall(source) if check in checks), None)
+    if this is None:
+        return ""
+    used, passed = pieces_used(source, names), marks.kept()
+    for check in list(checks)[: list(checks).index(this)]:
+        pieces = [piece for piece in checks[check]["pieces"] if piece in used]
+        if pieces and check not in passed:
+            section = checks[check]["section"].replace("`", "")
+            return REPAIR_FIRST.format(check=check, section=section, pieces=" and ".join(pieces))
+    return ""
+
+
+def pieces_used(source: str, names: Mapping[str, Any]) -> set[str]:
+    """Return the functions, classes and methods of a notebook that a cell may run, directly or through one another."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return set()
+    words = {node.id for node in nodes if isinstance(node, ast.Name)}
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    found, left = set[str](), sorted(words | attributes)  # graft(…).piece is an attribute
+    members: dict[str, Any] = {}  # of the classes found, by Class.member
+    while left:
+        for name in left:
+            members |= {f"{name}.{member}": value for member, value in _members(names.get(name)).items()}
+        found.update(name for name in left if name in names or name in members)
+        for code in [code for name in left for code in _codes(members.get(name, names.get(name)))]:
+            for word, is_attribute in _words(code):
+                (attributes if is_attribute else words).add(word)
+        methods = {name for name in members if _is_special(name) or name.rpartition(".")[2] in attributes}
+        left = sorted(({word for word in words if word in names} | methods) - found)
+    return found
+
+
+def _members(value: Any) -> Mapping[str, Any]:
+    """Return what a class of the notebook defines."""
+    return vars(value) if isinstance(value, type) and value.__module__ == "__main__" else {}
+
+
+def _is_special(name: str) -> bool:
+    """Whether Python itself calls a method, by an operator or a statement."""
+    return name.endswith("__")
+
+
+def _codes(value: Any) -> Iterator[types.CodeType]:
+    """Yield the code of a function of the notebook, however it is wrapped."""
+    value = getattr(value, "__func__", value)
+    for part in (value.fget, value.fset) if isinstance(value, property) else (value,):
+        while isinstance(part, functools.partial):
+            part = part.func
+        part = inspect.unwrap(part) if callable(part) else part
+        if isinstance(part, types.FunctionType) and part.__module__ == "__main__":
+            yield part.__code__
+
+
+def _words(code: types.CodeType) -> Iterator[tuple[str, bool]]:
+    """Yield the global names and the attributes that code reads, and whether each is an attribute."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"):
+            yield str(step.argval), step.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        elif isinstance(step.argval, types.CodeType):
+            yield from _words(step.argval)
