@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -62,7 +63,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_answers_are_checked_at_once(folder: Path) -> None:
-    for right in ((62, 2.2), [62.0, 2.195], (62, 2.249), (Fraction(62), np.float64(2.2))):
+    for right in (
+        (62, 2.2),
+        [62.0, 2.195],
+        (62, 2.249),
+        (Fraction(62), np.float64(2.2)),
+        np.array([62, 2.2]),
+        (Decimal(62), Decimal("2.2")),
+    ):
         check_answer("runs", right)
     check_answer("unit", " j ")
     for wrong, words in [

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinybench.course import marks
 
-REPAIR_FIRST = "Make {check} pass first (section “{section}”): it judges {pieces}, and this check runs on that"
+REPAIR_FIRST = "Make {check} pass first (section “{section}”): it judges {pieces}, which this check runs on"
 
 
 def repair_first(source: str, names: Mapping[str, Any]) -> str:

@@ -122,7 +122,7 @@ def fingerprint(source: str) -> str:
 
 
 def defined(source: str) -> list[str]:
-    """Return the pieces that a cell defines: ``f`` for a function, class or variable, ``C.f`` for a method added to C."""
+    """Return the pieces that a cell defines: ``f`` for a name of its own, ``C.f`` for a method that it adds to C."""
     lines = ["" if line.startswith(("%", "!")) else line for line in source.splitlines()]
     try:
         tree = ast.parse("\n".join(lines))

@@ -12,6 +12,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Set
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -50,6 +51,7 @@ def check_answer(name: str, answer: Any, digits: int = 2) -> None:
     question = marks.read_sealed().get("answers", {}).get(name)
     if question is None:
         return
+    answer = answer.tolist() if hasattr(answer, "tolist") else answer  # NumPy's
     given = list(answer) if isinstance(answer, tuple | list) else [answer]
     if len(given) != len(question["parts"]):
         raise AssertionError(f"{name}: {len(question['parts'])} values are asked for, you gave {len(given)}")
@@ -158,14 +160,15 @@ def _key(name: str, secret: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON's own types, floats with six digits."""
+    """Return a value as JSON's own types, floats with six digits unless they are whole."""
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()
     if isinstance(value, str | int | None):
         return value
-    if isinstance(value, Real):
-        value = float(f"{float(value):.6g}") + 0.0
-        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    if isinstance(value, Real | Decimal):
+        value = float(value)
+        is_whole = math.isfinite(value) and abs(value - round(value)) <= 1e-9 * abs(value) and abs(value) < 1e15
+        return round(value) if is_whole else float(f"{value:.6g}")
     if isinstance(value, Mapping):
         return {str(_plain(key)): _plain(each) for key, each in value.items()}
     if isinstance(value, Set):
