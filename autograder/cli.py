@@ -12,6 +12,7 @@ import click
 from autograder.course.config import FAILED, OK
 from autograder.sandbox import bubblewrap
 from tinybench import __version__
+from tinybench.shell.streams import escape_unprintable
 
 # Each command and the module that holds it, in the order in which a course needs them. In a student's folder some of
 # these modules are not there; the leaderboard has an end for students.
@@ -38,6 +39,7 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 something is wrong; wrong usage exits with 2."""
+    escape_unprintable()
     try:
         return commands.main(arguments, prog_name="autograder", standalone_mode=False) or OK
     except click.ClickException as error:

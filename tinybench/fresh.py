@@ -151,7 +151,7 @@ def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
         question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
         command = [*launcher, sys.executable, "-c", BEGINNING + script + _END, str(question), str(answer)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if not answer.is_file() or not answer.stat().st_size:
             raise RuntimeError(f"the fresh process ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))

@@ -249,7 +249,7 @@ def judge_of_rates(
 
 def write_rows(result: LoadResult, path: str | Path) -> None:
     """Write one row a request as CSV, and what else is known as JSON in a first line after ``#``."""
-    with open(path, "w", newline="") as file:
+    with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(f"# {json.dumps({'seconds': result.seconds, **result.metadata})}\n")
         rows = csv.writer(file)
         rows.writerow(["intended", "started", "finished", "ok"])
@@ -258,7 +258,7 @@ def write_rows(result: LoadResult, path: str | Path) -> None:
 
 def read_rows(path: str | Path) -> tuple[list[np.ndarray], dict[str, Any]]:
     """Return the columns that `write_rows` wrote, and what else is known; ValueError for another file."""
-    with open(path, newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         first, *rows = file.read().splitlines() or [""]
     try:
         if not first.startswith("# ") or rows[:1] != ["intended,started,finished,ok"]:

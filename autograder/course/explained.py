@@ -91,6 +91,7 @@ def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
             env={**os.environ, "MPLBACKEND": "agg"},
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=pace.wall(SECONDS),
         )
     if run.returncode:

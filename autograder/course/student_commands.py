@@ -61,7 +61,9 @@ def _build(folder: Path) -> int:
     # in a process of its own, for which the student's package comes first, whatever `tinybench` is installed
     path = os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")]))
     words = [sys.executable, "-m", "autograder.course.build", str(folder / f"{assignment}.ipynb"), str(package)]
-    run = subprocess.run(words, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    run = subprocess.run(
+        words, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, errors="replace"
+    )
     print(run.stdout, end="")
     print(run.stderr, end="", file=sys.stderr)
     return run.returncode

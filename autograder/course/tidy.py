@@ -29,7 +29,9 @@ def _ruff(texts: Mapping[str, str], *steps: Sequence[str]) -> tuple[dict[str, st
             file.write_text(texts[name], encoding="utf-8")
         for step in steps:
             command = [sys.executable, "-m", "ruff", *step, "--isolated", "--no-cache", *own, "files"]
-            run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            run = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False
+            )
             if run.returncode and "json" not in step:
                 raise RuntimeError(f"ruff {step[0]} failed: {run.stderr or run.stdout}")
         found = json.loads(run.stdout) if "json" in step else []

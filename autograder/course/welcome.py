@@ -142,7 +142,9 @@ class Site:
 
 
 def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", folder, *words], capture_output=True, text=True, encoding="utf-8", errors="replace"
+    ).stdout.strip()
 
 
 def papers(site: Site | None = None, wanted: Iterable[str] = ()) -> dict[str, bytes]:

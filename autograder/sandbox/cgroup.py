@@ -59,7 +59,7 @@ def subtree(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Path 
     if SYSTEMD.is_dir():
         return None  # it has one writer: the manager
     try:
-        name = next(line for line in own.read_text().splitlines() if line.startswith("0::"))
+        name = next(line for line in own.read_text(encoding="utf-8").splitlines() if line.startswith("0::"))
         group = mount / name.removeprefix("0::").strip("/")
         group = group.parent if group.name == OWN else group
         can = set((group / "cgroup.controllers").read_text().split())

@@ -66,7 +66,9 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
         linux.mount(f"/proc/self/fd/{source}", place, "", linux.BIND | linux.RECURSIVE)
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, max(plan["niceness"], os.getpriority(os.PRIO_PROCESS, 0)))
-        Path("/proc/self/oom_score_adj").write_text("500")  # where memory runs out, it goes before the grader
+        Path("/proc/self/oom_score_adj").write_text(
+            "500", encoding="utf-8"
+        )  # where memory runs out, it goes before the grader
     if root:
         _own_devices()
         os.setgroups([])
@@ -77,7 +79,7 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
 
 def _is_mapped(user: int) -> bool:
     """Tell whether this user exists here; in a container of an ordinary user, root may be the only one."""
-    ranges = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text().splitlines())
+    ranges = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text(encoding="utf-8").splitlines())
     return any(first <= user < first + count for first, _, count in ranges)
 
 

@@ -23,10 +23,15 @@ def command_line(part: str, doc: str | None) -> argparse.ArgumentParser:
 
 
 def on_this_machine() -> str:
-    """Return which machine this is, and how busy, for the head of a page of results."""
+    """Return which machine this is, what linear algebra runs there, and how busy it is, for the head of a page."""
     facts = system_info()
+    kernel = f"BLAS kernel {facts['conditions'].get('BLAS kernel', 'not reported')}"
+    settings = [f"{name}={value}" for name, value in facts["settings"].items() if not name.startswith("PYTHON")]
+    libraries = ", ".join([f"Python {facts['python']}", kernel, *settings])
     load = f"load {facts['load_average'][0]:.1f}"
-    return f"on {facts['cores']} cores of {facts['cpu']} ({facts['platform']}, Python {facts['python']}, {load}, {facts['time'][:10]})"
+    return (
+        f"on {facts['cores']} cores of {facts['cpu']} ({facts['platform']}, {libraries}, {load}, {facts['time'][:10]})"
+    )
 
 
 def write_json(file: Path, data: Any) -> None:

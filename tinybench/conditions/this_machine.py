@@ -38,7 +38,9 @@ PLANS = {  # of Windows; their names are translated, their numbers are not
 def ask(*command: str) -> str:
     """Return what a command of the system prints, nothing if it cannot be asked."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=5, check=False
+        ).stdout.strip()
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""
 

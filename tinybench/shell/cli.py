@@ -35,6 +35,7 @@ from tinybench.shell.options import (
 from tinybench.shell.profile_command import profile
 from tinybench.shell.rollout_command import rollout
 from tinybench.shell.serve_command import serve
+from tinybench.shell.streams import escape_unprintable
 from tinybench.shell.study_command import requirements_of, study
 from tinybench.shell.watch_command import watch
 
@@ -57,6 +58,7 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    escape_unprintable()
     try:  # click's own main knows other exit codes
         with commands.make_context("tinybench", list(sys.argv[1:] if arguments is None else arguments)) as context:
             return int(commands.invoke(context))

@@ -259,7 +259,9 @@ def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
         return commit, committed
     command = ["git", "show", "--no-patch", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        told = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=True
+        ).stdout.split()
     except (OSError, subprocess.CalledProcessError):  # no git, no repository, or a name of another kind
         return commit, committed
     return told[0], committed or told[1]

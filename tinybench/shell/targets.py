@@ -180,7 +180,15 @@ def _commit(here: Path, name: str) -> str:
 def _git(here: Path, *arguments: str) -> str:
     command = ["git", "-C", str(here), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=plain_environment())
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            env=plain_environment(),
+        )
     except FileNotFoundError:
         raise ValueError("with --call, OLD and NEW are commits, and git is not installed") from None
     if done.returncode:

@@ -70,7 +70,7 @@ def part_with_parent(*kept: int) -> None:
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     os.close(nothing)
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         area, rights = line.split()[:2]
         if rights[3] == "s":
             start, end = (int(address, 16) for address in area.split("-"))
@@ -90,9 +90,9 @@ def _make_private(start: int, end: int, readable: bool) -> None:
 
 def map_user(inner: int, user: int, group: int) -> None:
     """Let one user and group of outside appear as `inner` in the user namespace just created, and nobody else."""
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{inner} {user} 1")
-    Path("/proc/self/gid_map").write_text(f"{inner} {group} 1")
+    Path("/proc/self/setgroups").write_text("deny", encoding="utf-8")
+    Path("/proc/self/uid_map").write_text(f"{inner} {user} 1", encoding="utf-8")
+    Path("/proc/self/gid_map").write_text(f"{inner} {group} 1", encoding="utf-8")
 
 
 def drop_privileges() -> None:
@@ -136,18 +136,22 @@ def tree_memory(pid: int, most: float = math.inf) -> int:
     while waiting:
         folder = f"/proc/{waiting.pop()}"
         try:
-            lines = Path(f"{folder}/status").read_text().splitlines()
+            lines = Path(f"{folder}/status").read_text(encoding="utf-8").splitlines()
             own += _field(lines, "RssAnon:")
             shared[folder] = _field(lines, "RssShmem:")
             for thread in os.listdir(f"{folder}/task"):
-                waiting += [int(child) for child in Path(f"{folder}/task/{thread}/children").read_text().split()]
+                waiting += [
+                    int(child) for child in Path(f"{folder}/task/{thread}/children").read_text(encoding="utf-8").split()
+                ]
         except (OSError, ValueError):
             continue  # it ended meanwhile
     if own + sum(shared.values()) > most >= own:
         for folder, size in shared.items():
             if size:
                 try:
-                    shared[folder] = _field(Path(f"{folder}/smaps_rollup").read_text().splitlines(), "Pss_Shmem:")
+                    shared[folder] = _field(
+                        Path(f"{folder}/smaps_rollup").read_text(encoding="utf-8").splitlines(), "Pss_Shmem:"
+                    )
                 except OSError:
                     continue  # it may not be looked at: what it holds counts in full
     return own + sum(shared.values())

@@ -43,12 +43,12 @@ def _wait_by_asking() -> None:
 
 
 def _load_averages() -> tuple[float, float, float]:
-    one, five, fifteen = Path("/proc/loadavg").read_text().split()[:3]
+    one, five, fifteen = Path("/proc/loadavg").read_text(encoding="utf-8").split()[:3]
     return float(one), float(five), float(fifteen)
 
 
 def _pages(name: str) -> int:
-    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    lines = (line.split() for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines())
     kilobytes = {words[0]: int(words[1]) for words in lines}
     found = kilobytes["MemTotal:" if name == "SC_PHYS_PAGES" else "MemAvailable:"]
     return found * 1024 // os.sysconf("SC_PAGE_SIZE")

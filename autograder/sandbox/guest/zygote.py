@@ -98,7 +98,7 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
             linux.mount("tmpfs", target, "tmpfs", linux.NOSUID | linux.NODEV, size)
         linux.mount("devpts", "/dev/pts", "devpts", linux.NOSUID, "newinstance,ptmxmode=0666,mode=600,max=16")
         linux.mount("proc", "/proc", "proc", linux.NOSUID | linux.NODEV)
-        Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="utf-8")
         for name, is_folder in linux.uncovered():
             linux.mount(linux.EMPTY if is_folder else linux.NOTHING, f"/proc/{name}", "", linux.BIND)
         for name in linux.PROC_STILL:
@@ -107,7 +107,9 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
             (folder / Path(data).name).symlink_to(data)
         os.chdir(folder)
         os.setsid()
-        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, it goes before the zygote
+        Path("/proc/self/oom_score_adj").write_text(
+            "1000", encoding="utf-8"
+        )  # where memory runs out, it goes before the zygote
         linux.part_with_parent(rpc)
         linux.set_limits(options["limits"])
         linux.drop_privileges()

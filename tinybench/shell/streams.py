@@ -1,0 +1,14 @@
+"""Standard output and error that can print every character, whatever the encoding of the locale."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+
+
+def escape_unprintable() -> None:
+    """Let both standard streams print what their encoding lacks as an escape: a minus sign in ASCII as ``\\u2212``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="backslashreplace")
