@@ -5,6 +5,8 @@ export PYTHON
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # uv trusts the certificates that this system trusts.
 export UV_SYSTEM_CERTS := true
+# It makes Python skip every assert: tests and checks would find nothing.
+unexport PYTHONOPTIMIZE
 # Prints what the target does: the text behind the two number signs of its line.
 say = @sed -n 's/^$@:.*\#\# /== $@: /p' Makefile
 READY := .venv/.ready

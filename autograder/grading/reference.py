@@ -12,7 +12,7 @@ ABSENT = "a piece that is judged later in the notebook is needed here: use only 
 @lru_cache(maxsize=256)
 def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes:
     """Return a module's code without the given pieces, marshalled for the interpreter in the sandbox."""
-    return marshal.dumps(compile(without_pieces(source, pieces), f"<{module}>", "exec"))
+    return marshal.dumps(compile(without_pieces(source, pieces), f"<{module}>", "exec", optimize=0))
 
 
 def without_pieces(source: str, pieces: tuple[str, ...]) -> ast.Module:

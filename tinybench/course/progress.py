@@ -84,7 +84,14 @@ def passed(check: str, *proof: Any) -> None:
     ------
     AssertionError
         If the proof is not the reference's. Then the check is not marked, and the explanation stays closed.
+    RuntimeError
+        If Python skips the asserts of the check.
     """
+    if not __debug__:
+        raise RuntimeError(
+            f"{check} has checked nothing: this Python was started with -O or with PYTHONOPTIMIZE and skips every "
+            "assert. Unset PYTHONOPTIMIZE and start Jupyter again"
+        )
     if RECORD:
         RECORD.setdefault("proofs", {})[check] = canonical(proof)
     sealed = marks.read_sealed()

@@ -1,0 +1,45 @@
+"""Checks are made of asserts, which ``python -O`` skips: nothing may pass because nothing was checked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSED = "from tinybench.course.progress import passed; passed('check_values', 1)"
+BUILT = """
+from pathlib import Path
+from autograder.course.build import needed_cells, run_checks
+from autograder.course.notebook import read_notebook
+
+path = Path("modules/01_result/01_result.ipynb")
+notebook = read_notebook(path)
+first = next(cell for cell in needed_cells(notebook) if cell.is_check)
+raw = next(cell for cell in notebook.cells if cell.source == first.source)
+raw.source = "assert False, 'it was reached'\\n" + raw.source
+print(run_checks(notebook, path)[first.id])
+"""
+
+
+def optimized(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-O", "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_no_check_passes_where_python_skips_its_asserts() -> None:
+    done = optimized(PASSED)
+    assert done.returncode
+    assert "check_values has checked nothing" in done.stderr
+    assert "Unset PYTHONOPTIMIZE" in done.stderr
+
+
+def test_no_module_is_built_where_python_skips_its_asserts() -> None:
+    done = optimized(BUILT)
+    assert done.stdout.strip() == "AssertionError: it was reached", done.stderr
+
+
+def test_make_takes_the_variable_away() -> None:
+    words = ["make", "-s", "--eval", "shown: ; @echo [$$PYTHONOPTIMIZE]", "shown"]
+    done = subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONOPTIMIZE": "2"}, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
