@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
@@ -73,7 +74,7 @@ def test_help_and_errors(shell: InteractiveShell, capsys: pytest.CaptureFixture[
         shell.run_line_magic("bench", "-s 0.05 zip(data)")
     with pytest.raises(NameError, match="nowhere"):
         shell.run_line_magic("bench", "-s 0.05 nowhere(data)")
-    with pytest.raises(SyntaxError):
+    with pytest.raises(UsageError, match=r"'1 \+' cannot be measured: invalid syntax"):
         shell.run_line_magic("bench", "-s 0.05 1 +")
 
 
@@ -167,7 +168,7 @@ def test_a_name_that_is_nowhere_is_an_error(shell: InteractiveShell) -> None:
     ],
 )
 def test_what_cannot_be_a_block_is_named(shell: InteractiveShell, cell: str, message: str) -> None:
-    with pytest.raises(SyntaxError, match=message):
+    with pytest.raises(UsageError, match=message):
         bench(shell, cell)
 
 
@@ -230,3 +231,37 @@ def test_progress_is_shown_on_what_lasts(stream: type[io.StringIO]) -> None:
     assert "10 rounds" in text
     if stream is io.StringIO:
         assert text.splitlines()[1:] == [f"tinybench: {3 * i} of 30 s, {i} rounds" for i in (2, 4, 6, 8, 10)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "cause"),
+    [
+        ("%bench nope(data)", "nope is not defined; run the cell that defines it"),
+        ("%bench -s 0.1 sum(data) vs nope(data)", "nope is not defined"),
+        ("%%bench -s 0.1\nsum(data)\n---\ny = nope", "nope is not defined"),
+        ("%bench -s 0.1 data.nope(1)", "'list' object has no attribute 'nope'"),
+        ("%bench -s 0.1 broken(data)", "list indices must be integers"),
+        ("%bench -s 0.1 sum(data) vs broken(data)", "list indices must be integers"),
+        ("%bench 1 +", "'1 +' cannot be measured: invalid syntax"),
+        ("%bench sum(data) vs", "one side of vs is missing"),
+        ("%bench vs sum(data)", "one side of vs is missing"),
+        ("%bench -n 3 sum(data)", "the only option is -s SECONDS"),
+        ("%bench -s long sum(data)", "-s takes seconds"),
+        ("%%bench\nsum(data)\n---\nreturn 1", "end the block with the expression itself"),
+        ("%%bench\ndata.append(1)", "changes data"),
+        ("%bench -s 0.1 zip(data)", "gives a zip"),
+    ],
+)
+def test_a_line_that_fails_shows_its_cause_in_a_few_lines(
+    shell: InteractiveShell, cell: str, cause: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("def broken(x):\n    return x['key']")
+    assert not shell.run_cell(cell).success
+    captured = capsys.readouterr()
+    shown = captured.out + captured.err
+    error = shown[shown.rfind('File "<block') :] if 'File "<block' in shown else shown.strip().splitlines()[-1]
+    assert cause in error
+    assert "magic.py" not in shown, "none of our frames"
+    assert len(error.splitlines()) <= 7
+    if "broken" in cell:
+        assert "return x['key']" in shown, "but the line of the caller's own code"

@@ -8,12 +8,15 @@ import re
 import symtable
 import textwrap
 import time
+import traceback
 from array import array
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from IPython.core.error import UsageError
 from IPython.display import display
 
 from tinybench.rounds import refuse_later_answer, same_content, untouched_copy
@@ -46,30 +49,60 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%bench`` and ``%%bench``; IPython calls this for ``%load_ext tinybench``."""
 
     def bench(line: str, cell: str | None = None) -> Table | None:
-        seconds, blocks = _read(line, cell)
-        if not blocks:
-            print(USAGE)
-            return None
-        compiled = [_Block(name, source) for name, source in blocks.items()]
-        began = time.perf_counter()
-        for block in compiled:
-            if block.refuse_changes(shell.user_ns) > seconds / 8:
-                break  # slow blocks: there is no time to look at each
-        functions = {block.name: block.bound(shell.user_ns) for block in compiled}
-        left = max(seconds - (time.perf_counter() - began), seconds / 4)
         try:
-            return comparison_table(measure_for(functions, None, left), what="code")
-        except BaseException as error:
-            if not (results := getattr(error, "results", None)):
-                raise
-            table = comparison_table(results, what="code")
-            if isinstance(error, KeyboardInterrupt):
-                return table
-            display(table)
+            return _measured(line, cell, shell.user_ns)
+        except Exception as error:
+            if isinstance(error, NameError) and error.name:
+                error.args = (f"{error.name} is not defined; run the cell that defines it first, or correct the name",)
+            vars(error)["_render_traceback_"] = partial(_few_lines, error)  # IPython shows these
             raise
 
     bench.__doc__ = USAGE
     shell.register_magic_function(bench, magic_kind="line_cell", magic_name="bench")  # type: ignore[call-arg, arg-type]
+
+
+def _measured(line: str, cell: str | None, notebook: Mapping[str, Any]) -> Table | None:
+    """Return the table of what a line or a cell asks to measure, or print the usage if that is nothing."""
+    seconds, blocks = _read(line, cell)
+    if not blocks:
+        print(USAGE)
+        return None
+    try:
+        compiled = [_Block(name, source) for name, source in blocks.items()]
+    except SyntaxError as error:  # IPython would show all frames of this one, and no caret
+        raise UsageError(_syntax_message(error)) from None
+    began = time.perf_counter()
+    for block in compiled:
+        if block.refuse_changes(notebook) > seconds / 8:
+            break  # slow blocks: there is no time to look at each
+    functions = {block.name: block.bound(notebook) for block in compiled}
+    left = max(seconds - (time.perf_counter() - began), seconds / 4)
+    try:
+        return comparison_table(measure_for(functions, None, left), what="code")
+    except BaseException as error:
+        if not (results := getattr(error, "results", None)):
+            raise
+        table = comparison_table(results, what="code")
+        if isinstance(error, KeyboardInterrupt):
+            return table
+        display(table)
+        raise
+
+
+def _few_lines(error: Exception) -> list[str]:
+    """Return an error as text: the block, the last calls of the caller's own code that led to it, and its message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    first = next((i for i, frame in enumerate(frames) if frame.filename.startswith("<block ")), len(frames))
+    shown = [*frames[first : first + 1], *frames[first + 1 :][-3:]]
+    lines = traceback.format_list(shown) + traceback.format_exception_only(error)
+    return "".join(lines).splitlines()
+
+
+def _syntax_message(error: SyntaxError) -> str:
+    """Return what is wrong with a block, and with which line of it."""
+    block, line = str(error.filename).removeprefix("<block ").removesuffix(">"), (error.text or "").strip()
+    place = f" (line {error.lineno}: {line})" if line and line != block else ""
+    return f"{block!r} cannot be measured: {error.msg}{place}"
 
 
 def _read(line: str, cell: str | None) -> tuple[float, dict[str, str]]:
@@ -216,6 +249,10 @@ def _parsed(name: str, source: str) -> list[ast.stmt]:
             error.msg += "; measure a call that runs to its end, such as asyncio.run(main()), in a script"
         elif "return" in error.msg or "yield" in error.msg:
             error.msg += "; end the block with the expression itself"
+        elif re.search(r"\svs$|^vs\s", source.strip()):
+            error.msg = "one side of vs is missing; write an expression before it and one after it"
+        elif re.match(r"--?[a-z]+\b", source.strip()):
+            error.msg += "; the only option is -s SECONDS"
         raise
 
 
