@@ -136,6 +136,8 @@ class Comparison:
         much.
     caution
         What to keep in mind, such as a clock too coarse; "" for nothing.
+    decided : bool
+        Whether the verdict is another than ``"undecided"``. A comparison itself is neither true nor false.
     """
 
     name_a: str
@@ -160,6 +162,17 @@ class Comparison:
     caution: str = ""
 
     __repr__ = short_repr
+
+    @property
+    def decided(self) -> bool:
+        """Whether the verdict is another than ``"undecided"``."""
+        return not self.verdict.startswith("undecided")
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: "faster", "slower" and "undecided" are neither true nor false."""
+        raise TypeError(
+            f"a comparison is neither true nor false; this one is {self.verdict!r}: ask .verdict or .decided"
+        )
 
     def __str__(self) -> str:
         """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``."""
@@ -276,6 +289,8 @@ class Gate:
         The comparison of the candidate with the baseline.
     differences
         Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
+    passed : bool
+        Whether the verdict is ``"passes"``; False where it cannot tell. ``if gate:`` asks the same.
     """
 
     verdict: str
@@ -288,6 +303,15 @@ class Gate:
 
     __repr__ = short_repr
 
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is ``"passes"``: neither ``"fails"`` nor ``"cannot tell"`` is a pass."""
+        return self.verdict == "passes"
+
+    def __bool__(self) -> bool:
+        """Return `passed`, so that ``assert regression_gate(…)`` does what it says."""
+        return self.passed
+
     def __str__(self) -> str:
         """Return the verdict with limit, comparison, and what else differs."""
         told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
@@ -295,7 +319,7 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        return as_fields(self)
+        return {**as_fields(self), "passed": self.passed}
 
 
 def regression_gate(

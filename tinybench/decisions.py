@@ -44,10 +44,12 @@ def study_gains(
                             "variant": name,
                             "baseline": baseline,
                             "metric": metric,
-                            "gain": found.ratio if found else None,
-                            "gain_ci": list(found.ratio_ci) if found else None,
-                            "quotient_of_medians": results[baseline].median / results[name].median if found else None,
-                            "p_value": found.p_value if found else None,
+                            "gain": found.ratio if found is not None else None,
+                            "gain_ci": list(found.ratio_ci) if found is not None else None,
+                            "quotient_of_medians": results[baseline].median / results[name].median
+                            if positive
+                            else None,
+                            "p_value": found.p_value if found is not None else None,
                             "rounds": results[name].count,
                             "measured": results[name].measured,
                         }

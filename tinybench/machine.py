@@ -32,6 +32,15 @@ class MachineCheck:
         return [finding for finding in self.findings if finding.level == "warn"]
 
     @property
+    def passed(self) -> bool:
+        """Whether nothing was found that may spoil a measurement; ``if machine_check():`` asks the same."""
+        return not self.warnings
+
+    def __bool__(self) -> bool:
+        """Return `passed`."""
+        return self.passed
+
+    @property
     def verdict(self) -> str:
         """``ok``, or the names of the warnings."""
         return ", ".join(finding.name for finding in self.warnings) or "ok"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tinybench.comparison import regression_gate
+from tinybench.bottleneck import Finding
+from tinybench.comparison import compare, regression_gate
+from tinybench.machine import MachineCheck
+from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
+from tinybench.rollout.plan import Report
 
 
 def latency(values: Any, **metadata: Any) -> BenchmarkResult:
@@ -100,3 +105,34 @@ def test_sessions_that_measured_both_compare_session_by_session() -> None:
     assert gate.comparison.paired
     assert gate.comparison.counts == (8, 8)
     assert gate.verdict.startswith("cannot tell")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passed"), [("passes", True), ("fails", False), ("cannot tell: needs 120 runs", False)]
+)
+def test_a_gate_is_true_if_it_passed(verdict: str, passed: bool) -> None:
+    rounds = latency([0.010, 0.011, 0.012] * 4, pairing="same")
+    gate = replace(regression_gate(rounds, rounds), verdict=verdict)
+    assert gate.passed is passed
+    assert bool(gate) is passed
+    assert gate.to_dict()["passed"] is passed
+
+
+def test_a_comparison_is_neither_true_nor_false() -> None:
+    slower = compare([3.0, 3.1, 2.9] * 4, [1.0, 1.1, 0.9] * 4)
+    assert slower.decided
+    assert not compare([1.0, 2.0], [1.5, 1.6]).decided
+    with pytest.raises(TypeError, match=r"ask \.verdict or \.decided"):
+        bool(slower)
+
+
+def test_a_machine_check_is_true_if_nothing_was_found() -> None:
+    warning = Finding("load", "warn", "3.0", "others compute", "wait")
+    assert MachineCheck(())
+    assert not MachineCheck((warning,))
+    assert not MachineCheck((warning,)).passed
+
+
+def test_a_rollout_says_whether_it_was_promoted() -> None:
+    assert Report(RolloutState(status="promoted")).promoted
+    assert not Report(RolloutState(status="rolled back")).promoted

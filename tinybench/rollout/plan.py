@@ -178,6 +178,11 @@ class Report:
     __repr__ = short_repr
 
     @property
+    def promoted(self) -> bool:
+        """Whether all users get the new version now."""
+        return self.state.status == "promoted"
+
+    @property
     def share_harmed(self) -> float:
         """The share of all users who are harmed."""
         return self.harmed / self.users if self.users else 0.0
