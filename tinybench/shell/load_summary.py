@@ -83,7 +83,7 @@ def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
         ("failed", f"{sent - found['answered']}", failures(found["failed"])),
         ("rate asked", asked, ""),
         ("rate sent", f"{found['rate_sent']:.4g}/s", ""),
-        ("throughput", f"{found['throughput']:.4g}/s", ""),
+        ("throughput", f"{found['throughput']:.4g}/s", "answers that came while requests were sent"),
         (f"within {1e3 * goodput['bound']:g} ms", f"{goodput['rate']:.4g}/s", f"{goodput['share']:.2%} of them"),
     ]
     for name, tail in found["latency"].items():
