@@ -6,15 +6,19 @@ import getpass
 import os
 import platform
 import secrets
-from contextlib import ExitStack
+import webbrowser
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from autograder.course.config import KERNELS, MODULES, STUDENT, configure, with_root
-from autograder.course.notebook import NotebookError, course_notebooks
+from autograder.course.notebook import NotebookError, course_notebooks, read_notebook
 from autograder.sandbox.bubblewrap import unavailable
+
+if TYPE_CHECKING:
+    from nbformat.sign import NotebookNotary
 
 EXTENSIONS = ("assignment_list", "course_list", "formgrader", "validate_assignment")
 
@@ -137,11 +141,12 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
     from jupyterlab.labapp import LabApp
 
     token = secrets.token_hex(16)
+    opens = browser and has_browser()
     options = {
         "ServerApp.root_dir": root,
         "ServerApp.jpserver_extensions": {f"nbgrader.server_extensions.{name}": True for name in EXTENSIONS},
         "ServerApp.reraise_server_extension_failures": True,
-        "ServerApp.open_browser": browser,
+        "ServerApp.open_browser": opens,
         "ServerApp.answer_yes": True,
         "ServerApp.allow_root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "Application.log_level": "WARN",
@@ -151,12 +156,44 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
     }
     if port is not None:
         options["ServerApp.port"] = port
+    if can_encrypt():
+        options["KernelManager.transport_encryption"] = "auto"
     server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
     server.web_app.settings["page_config_hook"] = without_news
+    # Jupyter Server gives Tornado milliseconds for seconds, which Tornado warns of; this server needs no pings
+    server.web_app.settings["ws_ping_interval"] = 0
+    sign_untouched(server.contents_manager.notary, root / STUDENT)
     exchange = root / "course" / "exchange"
     places = {"first": first, "exchange": exchange, "leaderboard": leaderboard}
     print(ADDRESSES.format(url=server.connection_url, token=token, **places), flush=True)
+    if browser and not opens:
+        print("This machine has no browser that could be opened: open the first address in one.\n", flush=True)
     server.start()
+
+
+def can_encrypt() -> bool:
+    """Return whether kernels can be spoken to in secret; without this, newer ones warn of it."""
+    import zmq
+    from jupyter_client.manager import KernelManager
+
+    return "transport_encryption" in KernelManager.class_trait_names() and zmq.has("curve")
+
+
+def sign_untouched(notary: NotebookNotary, student: Path) -> None:
+    """Sign the notebooks without outputs: they hold nothing that would have to be trusted."""
+    for path in student.rglob("*.ipynb"):
+        with suppress(NotebookError):
+            notebook = read_notebook(path)
+            if not any(cell.get("outputs") for cell in notebook.cells):
+                notary.sign(notebook)
+
+
+def has_browser() -> bool:
+    """Return whether a browser can be opened here, which a server or a container may not have."""
+    try:
+        return bool(webbrowser.get())
+    except webbrowser.Error:
+        return False
 
 
 def without_news(handler: object, page_config: dict[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ ALWAYS = {
     "tinybench history export": "--file --benchmark --machine",
     "tinybench history import": "--file",
     "tinybench watch": "--objective --bound --rules --dashboard",
-    "tinybench rollout": "--data --rate --users --bound --mirrored --allowed --every --patience --longest --fault "
+    "tinybench rollout": "--data --rate --users --bound --mirrored --every --patience --longest --fault "
     "--seed --prometheus --journal --json",
     "autograder export": "--check",
     "autograder lint": "--fix",
@@ -112,6 +112,7 @@ REFUSED = {
     "tinybench watch --rules r.yml --start-prometheus": "--start-prometheus: for which servers?",
     "tinybench watch http://127.0.0.1:1 --prometheus http://127.0.0.1:2": "--prometheus knows its servers",
     "tinybench rollout model.onnx model.onnx --data rows.npy --label-delay 1s": "--label-delay: only for --data with",
+    "tinybench rollout model.onnx model.onnx --data labelled.npz --allowed 2%": "--allowed: only for --data without",
     "tinybench rollout model.onnx model.onnx --data rows.npy --resume": "--resume: without a --journal",
     "autograder grade 01 --assignment 01_tiny": "name assignments",
     "autograder feedback 01 --assignment 01_tiny": "name assignments",
@@ -165,6 +166,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, course: Path, module
     for name in ("model.onnx", "a.json", "b.json"):
         (tmp_path / name).write_text("{}")
     np.save(tmp_path / "rows.npy", np.zeros((2, 2), np.float32))
+    np.savez(tmp_path / "labelled.npz", X=np.zeros((2, 2), np.float32), y=np.zeros(2, int))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

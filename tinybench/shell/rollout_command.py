@@ -88,6 +88,8 @@ def rollout(
     _, rows, labels = load_data(data, 1)
     if labels is None:
         refuse_given({"label_delay"}, "for --data with labels, an .npz with X and y")
+    else:
+        refuse_given({"allowed"}, "for --data without labels: these labels decide which answers are right")
     if labels is not None and len(labels) != len(rows):
         raise ValueError(f"{data} holds {len(rows)} rows and {len(labels)} labels; each row has one")
     show = (lambda look: None) if as_json else _Printer()
