@@ -28,6 +28,7 @@ STUDENT = "student"
 PACKAGE = "tinybench"
 FACE = '# Written by "autograder release": the public names of your package.\n'  # of a student's tinybench/__init__.py
 OK, FAILED = 0, 1  # exit codes of commands
+ASSERTING = {"PYTHONOPTIMIZE": ""}  # for processes that run checks: with python -O their asserts are skipped
 KERNELS = Path(__file__).parent  # for JUPYTER_PATH: a Python kernel in the sandbox
 
 

@@ -21,6 +21,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
 from autograder import pace
+from autograder.course.config import ASSERTING
 from autograder.course.notebook import cells_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def run_notebook(
             config=Config({"KernelManager": private} if os.name == "posix" else {}),
         )
         try:
-            client.execute(env={**os.environ, **(variables or {})})
+            client.execute(env={**os.environ, **ASSERTING, **(variables or {})})
         except CellTimeoutError:
             failure = f"a cell ran longer than {most} s"
         except DeadKernelError:

@@ -25,6 +25,7 @@ import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
+from autograder.course.config import ASSERTING
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import cached, marks, progress
@@ -88,7 +89,7 @@ def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
         run = subprocess.run(
             [sys.executable, "-m", __spec__.name, notebook],
             cwd=folder,
-            env={**os.environ, "MPLBACKEND": "agg"},
+            env={**os.environ, **ASSERTING, "MPLBACKEND": "agg"},
             capture_output=True,
             text=True,
             errors="replace",

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from autograder.course.config import OK, PACKAGE, is_students
+from autograder.course.config import ASSERTING, OK, PACKAGE, is_students
 
 
 def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
@@ -62,7 +62,12 @@ def _build(folder: Path) -> int:
     path = os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")]))
     words = [sys.executable, "-m", "autograder.course.build", str(folder / f"{assignment}.ipynb"), str(package)]
     run = subprocess.run(
-        words, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, errors="replace"
+        words,
+        cwd=folder,
+        env={**os.environ, **ASSERTING, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        errors="replace",
     )
     print(run.stdout, end="")
     print(run.stderr, end="", file=sys.stderr)

@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
+import pytest
+
+from autograder.course.execute import run_notebook
+
 ROOT = Path(__file__).resolve().parents[2]
 PASSED = "from tinybench.course.progress import passed; passed('check_values', 1)"
 BUILT = """
@@ -37,6 +42,13 @@ def test_no_check_passes_where_python_skips_its_asserts() -> None:
 def test_no_module_is_built_where_python_skips_its_asserts() -> None:
     done = optimized(BUILT)
     assert done.stdout.strip() == "AssertionError: it was reached", done.stderr
+
+
+def test_asserts_count_in_the_kernel_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("assert False, 'it was reached'")])
+    cell = run_notebook(notebook, folder=tmp_path).notebook.cells[0]
+    assert [output.ename for output in cell.outputs] == ["AssertionError"]
 
 
 def test_make_takes_the_variable_away() -> None:
