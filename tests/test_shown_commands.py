@@ -21,7 +21,7 @@ COMPARED = {
     "tinybench measure": "tinybench/test_shown_numbers.py::test_measure",
     "tinybench gate": "tinybench/test_shown_pages.py::test_gate",
     "tinybench run": "tinybench/test_shown_pages.py::test_report",
-    "tinybench study": "tinybench/test_quantize.py::test_study_of_a_network",
+    "tinybench study": "tinybench/test_cli.py::test_study",
     "tinybench load": "tinybench/test_shown_numbers.py::test_load",
     "tinybench system": "tinybench/test_benchmark.py::test_what_two_measurements_must_share",
     "tinybench machine": "tinybench/test_shown_numbers.py::test_machine",

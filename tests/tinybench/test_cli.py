@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import importlib
 import io
 import json
 import re
@@ -19,6 +20,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from tests.shown import text_of
+from tests.tinybench.test_shown_pages import compare_study
 from tinybench.benchmark import system_info
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
@@ -252,6 +255,11 @@ def test_study(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     page = (out / "report.html").read_text(encoding="utf-8")
     for part in ("short by", "<img alt=", "ONNX FP32, optimisation off", "clock source", "What to ship"):
         assert part in page, part
+    model = importlib.import_module("linear").model()
+    with np.load("digits.npz") as data:
+        right = model.predict(data["X"]) == data["y"]
+    right = right[len(right) // 4 :]  # the first quarter calibrates
+    compare_study(text_of(page), out, {"scikit-learn": float(np.mean(right))})
 
 
 @pytest.mark.slow

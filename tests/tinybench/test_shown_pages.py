@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import re
 from pathlib import Path
 
@@ -84,6 +86,27 @@ def test_report() -> None:
     for section in sections.values():
         for row in section.rows:
             assert all(cell in page for cell in row.values()), "the page shows what the sections hold"
+
+
+def compare_study(page: str, folder: Path, accuracies: dict[str, float]) -> None:
+    """Compare the table of a study's page with its rounds, and with accuracies that were computed otherwise."""
+    rounds: dict[str, list[float]] = {}
+    with (folder / "hardware_tradeoffs_rounds.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            rounds.setdefault(row["variant"], []).append(float(row["latency"]))
+    lines = page.splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith("variant | latency"))
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines[begin + 1 : begin + 1 + len(rounds)]]
+    assert {name for name, *_ in rows} == rounds.keys()
+    for name, latency, sklearn, fp32, accuracy, *_ in rows:
+        values = np.array(rounds[name])
+        assert is_shown(latency.split()[0], 1e6 * np.median(values)), (name, latency)
+        for gain, other in ((sklearn, "scikit-learn"), (fp32, "ONNX FP32")):
+            if gain != "–":
+                ratio = math.exp(float(np.median(np.log(np.array(rounds[other]) / values))))  # of the paired rounds
+                assert is_shown(gain.split()[0], ratio), (name, gain)
+        if name in accuracies:
+            assert is_shown(accuracy, accuracies[name])
 
 
 def test_metrics_of_a_server(tmp_path: Path) -> None:
