@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tinybench.benchmark import system_info
 from tinybench.conditions.notes import machine_warnings, verdict_of
 from tinybench.dependence import caution
+from tinybench.gate import library_changes
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
 from tinybench.pairs import compare_pair, seen
@@ -157,7 +158,8 @@ def study_warnings(results: Results, pairs: Sequence[Mapping[str, Any]], wanted:
     missing = [metric for metric in wanted if metric not in results]
     if missing:
         told.append(f"The study is not complete: {', '.join(missing)} is not measured yet; resume=True goes on.")
-    told += busy_warnings([result for by_model in results.values() for result in by_model.values()])
+    measured = [result for by_model in results.values() for result in by_model.values()]
+    told += [*busy_warnings(measured), *mixed_conditions(measured)]
     told += unsteady(results.get("latency", {}))
     for metric, by_model in results.items():
         unseen = [name for name, result in by_model.items() if not seen(result)]
@@ -193,6 +195,12 @@ def busy_warnings(results: Sequence[BenchmarkResult]) -> list[str]:
         f"The machine was busy: a load of {load:.1f} on {cores} cores. Comparisons in the same rounds hold; the times "
         "themselves may be shorter on an idle machine."
     ]
+
+
+def mixed_conditions(results: Sequence[BenchmarkResult]) -> list[str]:
+    """Return a sentence on kernels, threads and variables that differ between results, as after a resumed run."""
+    changes = dict.fromkeys(change for other in results[1:] for change in library_changes(results[0], other))
+    return [f"Not measured under the same conditions: {'; '.join(changes)}. Measure all again."] if changes else []
 
 
 def unsteady(latency: Mapping[str, BenchmarkResult]) -> list[str]:
@@ -268,6 +276,8 @@ def conditions_section(results: Results) -> Section:
     first = next(iter(next(iter(results.values())).values()))
     system: dict[str, Any] = first.metadata.get("system") or system_info()
     pools = ", ".join(map(str, system["threads"].get("pools", []))) or "threads unknown"
+    stated, settings = system.get("conditions") or {}, system.get("settings") or {}
+    unset = "none" if "settings" in system else "unknown"
     facts = {
         "processor": f"{system['cpu']} ({', '.join(system['cpu_flags']) or 'no vector extensions of note'})",
         "cores this process may use": system["cores"],
@@ -276,6 +286,9 @@ def conditions_section(results: Results) -> Section:
         "Python": system["python"],
         "libraries": ", ".join(f"{name} {number}" for name, number in system["libraries"].items()),
         "linear algebra and its threads": f"{system['blas']}; {pools}",
+        "kernels": ", ".join(f"{name} {value}" for name, value in stated.items() if name.startswith("BLAS kernel"))
+        or "unknown",
+        "variables that change speed": ", ".join(f"{name}={value}" for name, value in settings.items()) or unset,
         "input": f"{first.metadata.get('input_shape')} {first.metadata.get('input_dtype', '')}",
         "measured from": system["time"],
         "machine check": verdict_of(first) or "unknown",

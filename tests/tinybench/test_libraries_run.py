@@ -193,3 +193,15 @@ def test_nothing_is_loaded_to_ask_which_kernels_run(tmp_path: Path) -> None:
     (tmp_path / "threadpoolctl.py").write_text("raise ImportError\n")
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)  # fmt: skip
     assert done.stdout.split() == ["[]", "None"]
+
+
+def test_a_report_of_results_of_two_sessions_names_what_differs() -> None:
+    from tinybench.report import mixed_conditions
+
+    def result(settings: dict[str, str]) -> BenchmarkResult:
+        return BenchmarkResult("latency", [1.0], {"system": {"conditions": conditions_of_settings(settings)}}, unit="s")
+
+    plain, haswell = result({}), result({"OPENBLAS_CORETYPE": "Haswell"})
+    assert mixed_conditions([plain, plain]) == mixed_conditions([]) == []
+    (told,) = mixed_conditions([plain, haswell, haswell])
+    assert "OPENBLAS_CORETYPE (environment) unset → Haswell" in told

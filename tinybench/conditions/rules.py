@@ -206,8 +206,8 @@ def _kernels(facts: Mapping[str, Any]) -> Rule:
         "blas",
         lambda libraries: not slower_kernels(libraries, flags),
         lambda libraries: ", ".join(map(str, libraries)),
-        f"it leaves out {left_out}, which this processor has: a product of matrices can take twice as long, and its "
-        "times do not compare with those of another kernel",
+        f"it leaves out {left_out}, which this processor has: a product of matrices can take twice as long (on some "
+        "processors it takes no longer), and its times do not compare with those of another kernel",
         f"unset {' '.join(asked)}, before Python starts"
         if asked
         else "a NumPy and a SciPy from pip or conda-forge, whose OpenBLAS chooses its kernel by the processor",
