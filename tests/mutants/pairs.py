@@ -2,7 +2,8 @@
 
 ``python -m tests.mutants.pairs [NN_name ...]`` plays each mutant of `tests.mutants` in a student's notebook, with all
 later pieces right, and with each mutant of a later piece. It prints what each later check says that fails, and counts
-the messages that blame a later piece before they name the earlier one. ``--short`` takes one mutant of each cell.
+the messages that blame a later piece before they name the earlier one. ``--only CELL`` takes the mutants of some cells,
+``--short`` one mutant of each.
 """
 
 from __future__ import annotations
@@ -154,8 +155,11 @@ def two_mistakes(notebook: Notebook, wrong: list[Mutant]) -> Iterator[Said]:
         Path(marks.PROGRESS).write_text(notebook.marks, encoding="utf-8")
 
 
-def play(module: str, *, short: bool) -> list[Said]:
-    """Play the mistakes of a module in a process whose package is the student's; return what failing checks say."""
+def play(module: str, *words: str) -> list[Said]:
+    """Play the mistakes of a module in a process whose package is the student's; return what failing checks say.
+
+    `words` are those of the command that choose mutants.
+    """
     source = ROOT / "modules" / module / f"{module}.ipynb"
     names = [path.stem for path in course_notebooks(ROOT)]
     with tempfile.TemporaryDirectory() as place:
@@ -166,7 +170,7 @@ def play(module: str, *, short: bool) -> list[Said]:
         folder.mkdir()
         Assignment.read(source).lay_out(folder)
         explained.write_sealed(source, folder)
-        command = [sys.executable, "-m", __spec__.name, module, "--inside", *(["--short"] if short else [])]
+        command = [sys.executable, "-m", __spec__.name, module, "--inside", *words]
         variables = environment(folder)
         variables["PYTHONPATH"] += f":{ROOT}"
         run = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
@@ -180,19 +184,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="*", metavar="NN_name")
     parser.add_argument("--short", action="store_true", help="one mutant of each cell")
+    parser.add_argument("--only", metavar="CELL", action="append", help="the mutants of this cell")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
         (module,) = options.modules
-        wrong = mutants(module)
+        wrong = [mutant for mutant in mutants(module) if not options.only or mutant.cell in options.only]
         if options.short:
             wrong = list({mutant.cell: mutant for mutant in reversed(wrong)}.values())[::-1]
         for said in two_mistakes(Notebook(module), wrong):
             print(json.dumps(asdict(said)), flush=True)
         return 0
+    words = [*(["--short"] if options.short else []), *(f"--only={cell}" for cell in options.only or ())]
     bad = 0
     for module in options.modules or [path.stem for path in course_notebooks(ROOT)]:
-        found = play(module, short=options.short)
+        found = play(module, *words)
         for said in found:
             mark = " " if said.names_the_earlier else "!"
             print(
