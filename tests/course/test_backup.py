@@ -15,7 +15,7 @@ import pytest
 
 from autograder.cli import main
 from autograder.course.config import FACE
-from tinybench.course import backup
+from tinybench.course import backup, marks
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF
 
 OWN = f"{BUILT_BY_STUDENT}01_result.ipynb on 2026-01-01 10:00.\nmine = 1\n"
@@ -234,6 +234,33 @@ def test_links_of_the_folder_lead_nowhere(fresh: Path, tmp_path: Path) -> None:
     backup.save(tmp_path / "saved.zip", fresh)
     with zipfile.ZipFile(tmp_path / "saved.zip") as archive:
         assert archive.namelist() == ["01_result/times.csv"]
+
+
+def test_marks_count_for_the_code_that_was_restored(home: Path, tmp_path: Path) -> None:
+    """Marks of the code that a restore replaces count no longer; those that come with their code do."""
+    notebook, progress = home / "01_result" / "01_result.ipynb", home / "01_result" / marks.PROGRESS
+
+    def worked(code: str, *checks: str) -> None:
+        cells = [{"cell_type": "code", "metadata": {}, "source": code.splitlines(keepends=True)}]
+        notebook.write_text(json.dumps({"cells": cells, "nbformat": 4}))
+        made = {check: {"at": 0, "code": {"f": marks.fingerprint(code)}} for check in checks}
+        progress.write_text(json.dumps({"checks": made, "of": 2}))
+
+    def standing() -> set[str]:
+        return set(marks.standing(notebook, ["first", "second"]))
+
+    first, second = "def f():\n    return 1\n", "def f():\n    return 2\n"
+    worked(first, "first")
+    assert standing() == {"first"}
+    backup.save(tmp_path / "with.zip", home)
+    progress.unlink()
+    backup.save(tmp_path / "without.zip", home)
+    worked(second, "first", "second")
+    assert standing() == {"first", "second"}
+    backup.restore(tmp_path / "without.zip", home)
+    assert standing() == set(), "the marks are of other code"
+    backup.restore(tmp_path / "with.zip", home)
+    assert standing() == {"first"}
 
 
 def test_the_commands(home: Path, fresh: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
