@@ -28,7 +28,7 @@ WELCOME = """\
 # The course, and how far you are
 {badges}
 Run the cell below (Shift+Enter). It shows every module: done, in progress, or not begun. Run it as often as you like.
-A check counts while it passes. If it fails later, or if you change its code and save, it no longer counts until it passes again.
+A check counts while it passes. If it fails later, or if you change its code, it no longer counts until it passes again.
 """
 AT_HAND = """\
 At hand while you work:
