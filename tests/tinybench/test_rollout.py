@@ -132,7 +132,7 @@ def test_labels_decide_over_a_version_that_answers_otherwise(
     report = run_rollout(*urls, rows, labels if labelled else None, plan)
     assert (report.state.status, report.state.why) == FATES[labelled, better]
     assert report.looks[-1].events["differs"][0] > 0, "a difference is reported, whatever decides"
-    assert f"{report.differing} one that differs" in report.sentence
+    assert f"{report.differing} got one that differs" in report.sentence
     if not labelled:
         assert report.harmed == 0, "a different answer alone harms nobody"
 

@@ -261,7 +261,7 @@ def test_rollout(capsys: pytest.CaptureFixture[str]) -> None:
         report.sentence,
         {
             "rolled back at # % of the users by labels after # s; # of # users (# %) got a failed, late or newly wrong "
-            "answer from the new version, # one that differs from the old version's, # had it": [
+            "answer from the new version; # got one that differs from the old version's; # had the new version": [
                 5, 2.5, worse, 800, 100 * worse / 800, differs, 400,
             ]
         },

@@ -193,12 +193,13 @@ class Report:
         if not self.looks:
             return "an unfinished rollout stood in the journal: it is taken back; run again for a new one"
         share = f"{100 * STAGES[self.state.stage]:g} % of the users"
-        end = f"{self.state.status} at {share}" + (f" by {self.state.why}" if self.state.why else "")
+        why = {"": "", "differs": " because answers differ"}.get(self.state.why, f" by {self.state.why}")
+        end = f"{self.state.status} at {share}{why}"
         met = f"{self.harmed} of {self.users} users ({100 * self.share_harmed:.1f} %)"
         how = "failed, late or newly wrong" if self.labelled else "failed or late"
         return (
-            f"{end} after {self.seconds:.1f} s; {met} got a {how} answer from the new version, {self.differing} one "
-            f"that differs from the old version's, {self.exposed} had it"
+            f"{end} after {self.seconds:.1f} s; {met} got a {how} answer from the new version; {self.differing} got "
+            f"one that differs from the old version's; {self.exposed} had the new version"
         )
 
     def to_dict(self) -> dict[str, Any]:
