@@ -20,6 +20,9 @@ from tinybench.history.again import condition_changes as changes_in_history
 from tinybench.history.entry import entry_of
 from tinybench.history.series import Point
 from tinybench.result import BenchmarkResult
+from tinybench.shell.gate_run import remarks
+from tinybench.shell.sessions import Measured, Side
+from tinybench.shell.targets import Target
 
 AVX2, AVX_512 = (
     {"avx", "avx2", "fma"},
@@ -205,3 +208,24 @@ def test_a_report_of_results_of_two_sessions_names_what_differs() -> None:
     assert mixed_conditions([plain, plain]) == mixed_conditions([]) == []
     (told,) = mixed_conditions([plain, haswell, haswell])
     assert "OPENBLAS_CORETYPE (environment) unset → Haswell" in told
+
+
+def test_each_side_of_a_gate_tells_its_own_conditions(tmp_path: Path) -> None:
+    """Code that sets a variable before it imports NumPy runs other kernels than the process that measures it."""
+    start = "import numpy as np\nX = np.ones((8, 8))\ndef product():\n    return X @ X\n"
+    (tmp_path / "plain.py").write_text(start)
+    (tmp_path / "older.py").write_text(f"import os\nos.environ['OPENBLAS_CORETYPE'] = 'Nehalem'\n{start}")
+    targets = {"old": Target("plain", "plain:product", tmp_path), "new": Target("older", "older:product", tmp_path)}
+    measured = Measured({name: [1.0, 1.0] for name in targets}, [0, 0])
+    for name, target in targets.items():
+        side = Side(name, target)
+        try:
+            side.ask("load", target.task())
+            measured.conditions[name] = side.ask("conditions")
+        finally:
+            side.close()
+    (told,) = [remark for remark in remarks(targets, measured) if "conditions" in remark]
+    assert "OPENBLAS_CORETYPE (environment) unset → Nehalem" in told
+    results = measured.results(targets)
+    assert stored_conditions(results["new"].metadata)["OPENBLAS_CORETYPE (environment)"] == "Nehalem"
+    assert "OPENBLAS_CORETYPE (environment) unset → Nehalem" in compare(results["old"], results["new"]).caution
