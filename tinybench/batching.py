@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinybench.traffic import Waiting, check_positive
+from tinybench.arguments import check_positive
+from tinybench.traffic import Waiting
 
 T = TypeVar("T")
 Run = Callable[[list[Any]], Awaitable[Sequence[Any]]]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinybench.arguments import check_least, check_numbers, check_pairs, check_positive, check_serial
 from tinybench.causal.arms import Repeated, Row, Stage, WhatIf, gain_interval, in_rounds, prepare
 from tinybench.conditions.rules import Rule
 from tinybench.precision import PRODUCTS
@@ -98,6 +99,12 @@ class Sample(NamedTuple):
     seconds: float
 
 
+def check_time(samples: Sequence[Sample]) -> None:
+    """Raise ValueError if there are samples, but no time passed in them."""
+    if samples and not sum(sample.seconds for sample in samples) > 0:
+        raise ValueError("the samples hold no time, so there are no shares of it; profile for longer")
+
+
 class Sampler:
     """Notes what runs whenever it is asked to."""
 
@@ -114,7 +121,11 @@ class Sampler:
 
 
 def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return the share of the time that each function itself was on (it is last in the stack), the largest first."""
+    """Return the share of the time that each function itself was on (it is last in the stack), the largest first.
+
+    Empty without samples. ValueError if they hold no time.
+    """
+    check_time(samples)
     times: dict[str, float] = {}
     for sample in samples:
         times[sample.stack[-1]] = times.get(sample.stack[-1], 0.0) + sample.seconds
@@ -123,7 +134,11 @@ def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def total_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return the share of the time that each function, or what it called, was on; one that calls itself counts once."""
+    """Return the share of the time that each function, or what it called, was on; one that calls itself counts once.
+
+    Empty without samples. ValueError if they hold no time.
+    """
+    check_time(samples)
     times: dict[str, float] = {}
     for sample in samples:
         for name in set(sample.stack):
@@ -178,13 +193,25 @@ def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequen
         Where everything takes `times` as long; in the same rounds as `spared`.
     spared
         Where everything but the stage does.
+
+    ValueError if there are no runs, a time is not finite, `plain` took no time, or rounds do not pair.
     """
+    check_positive(times=times)
+    check_pairs(slowed=slowed, spared=spared)
+    check_numbers(plain=plain)
+    check_positive(**{"the median of plain": float(np.median(plain))})
     saved = np.median(np.subtract(slowed, spared)) / times
     return float(saved / np.median(plain))
 
 
 def slowing_error(plain: Sequence[float], slowed: Sequence[float], times: int) -> float:
-    """Return by which share the slowed runs take longer (or, below 0, shorter) than `times` the plain ones."""
+    """Return by which share the slowed runs take longer (or, below 0, shorter) than `times` the plain ones.
+
+    ValueError if there are no runs, a time is not finite, or `plain` took no time.
+    """
+    check_positive(times=times)
+    check_numbers(plain=plain, slowed=slowed)
+    check_positive(**{"the median of plain": float(np.median(plain))})
     return float(np.median(slowed) / (times * np.median(plain)) - 1)
 
 
@@ -293,6 +320,10 @@ def gemm_work(m: int, k: int, n: int, a_bytes: int = 4, b_bytes: int = 4, c_byte
 
 def attainable(intensity: float, peak: float, bandwidth: float) -> float:
     """Return the most operations/s at an intensity (operations/byte), peak (operations/s), bandwidth (bytes/s)."""
+    check_least(intensity=intensity)
+    check_positive(bandwidth=bandwidth)
+    if not peak > 0:
+        raise ValueError(f"peak is {peak}; give operations/s above 0, infinite where they are no limit")
     return min(peak, intensity * bandwidth)
 
 
@@ -300,14 +331,20 @@ def wall(work: Work, seconds: float, peak: float, bandwidth: float, near: float 
     """Return what an operator stands at: ``"compute"``, ``"memory"``, or ``"overhead"`` if it is far below the roof.
 
     Far below is less than `near` of what is attainable at its intensity. At the ridge, the wall is ``"compute"``.
+    ValueError unless `seconds`, `peak` and `bandwidth` are above 0.
     """
+    check_positive(seconds=seconds)
     if work.flop / seconds < near * attainable(work.intensity, peak, bandwidth):
         return "overhead"
     return "compute" if work.intensity * bandwidth >= peak else "memory"
 
 
 def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Return how many times faster n workers are than one, by n; ValueError if the time of one is missing."""
+    """Return how many times faster n workers are than one, by n; ValueError if the time of one is missing.
+
+    So is a time, or a number of workers, that is not finite and above 0.
+    """
+    check_positive(**{f"seconds[{n}]": took for n, took in seconds.items()})
     if 1 not in seconds:
         raise ValueError(f"seconds has {', '.join(map(str, seconds))} workers; a speed-up needs the time of 1, too")
     return {n: seconds[1] / took for n, took in seconds.items()}
@@ -315,33 +352,40 @@ def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
 
 def efficiency(seconds: Mapping[int, float]) -> dict[int, float]:
     """Return the speed-up for each worker, by n: 1 where n workers are n times as fast."""
+    check_least(1, **{f"n = {n}": n for n in seconds})
     return {n: gain / n for n, gain in speedup(seconds).items()}
 
 
 def amdahl(n: float, serial: float) -> float:
     """Return the speed-up with n workers of a fixed task, of which the share `serial` runs on one."""
+    check_serial(n, serial)
     return 1 / (serial + (1 - serial) / n)
 
 
 def gustafson(n: float, serial: float) -> float:
     """Return the speed-up where the task grows with n, and `serial` is the share of n's time that runs on one."""
+    check_serial(n, serial)
     return n - serial * (n - 1)
 
 
 def usl(n: float, contention: float, crosstalk: float) -> float:
     """Return the speed-up by the Universal Scalability Law."""
+    check_least(1, n=n)
+    check_least(contention=contention, crosstalk=crosstalk)
     return n / (1 + contention * (n - 1) + crosstalk * n * (n - 1))
 
 
 def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
     """Return contention and crosstalk, neither below 0, that fit measured speed-ups best.
 
-    n / speed-up − 1 is linear in both: least squares of that. ValueError unless two numbers of workers are above 1.
+    n / speed-up − 1 is linear in both: least squares of that. ValueError unless two numbers of workers are above 1,
+    and all speed-ups are finite and above 0.
     """
     from scipy.optimize import nnls
 
     if sum(n > 1 for n in speedups) < 2:
         raise ValueError(f"there are {len(speedups)} numbers of workers; two unknowns take two of them above 1")
+    check_positive(**{f"the speed-up of {n}": gain for n, gain in speedups.items()})
     n = np.array([float(workers) for workers in speedups])
     lost = n / np.array(list(speedups.values())) - 1
     contention, crosstalk = nnls(np.stack([n - 1, n * (n - 1)], axis=1), lost)[0]
@@ -350,6 +394,7 @@ def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
 
 def best_workers(contention: float, crosstalk: float) -> float:
     """Return at how many workers the law's speed-up is largest: 1 or more, no whole number, perhaps infinite."""
+    check_least(contention=contention, crosstalk=crosstalk)
     if contention >= 1:
         return 1.0
     return max(1.0, math.sqrt((1 - contention) / crosstalk)) if crosstalk else math.inf
@@ -375,5 +420,5 @@ def types_that_ran(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         ):
             kind = PRODUCTS[event["args"]["op_name"]] or next(iter(event["args"]["input_type_shape"][0]))
             times[kind] = times.get(kind, 0.0) + event["dur"]
-    total = sum(times.values())
+    total = sum(times.values()) or 1.0  # a trace rounds short times to 0 µs
     return {kind: spent / total for kind, spent in sorted(times.items(), key=lambda item: -item[1])}

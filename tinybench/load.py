@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.arguments import check_least, check_numbers, check_percentile, check_positive, check_share
 from tinybench.batching import Batching, in_virtual_time, rehearsal
 from tinybench.conditions.notes import machine_notes
 from tinybench.reprs import short_repr
@@ -29,7 +30,6 @@ from tinybench.traffic import (
     Waiting,
     check_arrivals,
     check_load,
-    check_positive,
     judge_of_rates,
     objections,
     read_rows,
@@ -106,6 +106,7 @@ class LoadResult:
 
     def goodput(self, bound: float) -> float:
         """Return how many requests a second were answered within `bound` seconds of their intended start."""
+        check_least(bound=bound)
         return float(np.sum(self.latencies <= bound) / self.seconds)
 
     def backlog(self, at: Any) -> np.ndarray:
@@ -233,7 +234,8 @@ def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[
     independent it would be the binomial error, which is the least that counts. Student t with 9 degrees, on the
     logarithm of the share; batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
 
-    Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short.
+    Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short; or if
+    a value is NaN. An infinite value is a request that failed.
     """
     from scipy.special import stdtrit
 
@@ -243,6 +245,9 @@ def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[
         raise ValueError(
             f"q is {q}, with {len(ordered)} values; give a percentile between 0 and 100, and 10 values or more"
         )
+    check_share(confidence=confidence)
+    if np.isnan(ordered[-1]):  # NaN is sorted last
+        raise ValueError("a value is nan; a latency is a number, and infinite where the request failed")
     over = np.asarray(values, dtype=float) >= np.quantile(ordered, q / 100, method="inverted_cdf")
     shares = np.array([part.mean() for part in np.array_split(over, batches)])
     if np.count_nonzero(shares) < 8:
@@ -260,12 +265,19 @@ def littles_law(rate: float, seconds: float) -> float:
     """Return how many requests are in a system on average, which come at `rate` and stay for `seconds` on average.
 
     Little, Operations Research 9 (1961): whatever the order, the distributions and the number of servers.
+    ValueError if one is negative or not finite.
     """
+    check_least(rate=rate, seconds=seconds)
     return rate * seconds
 
 
 def utilisation(rate: float, service: float, servers: int = 1) -> float:
-    """Return which share of the time servers are busy, if requests come at `rate` and take `service` seconds each."""
+    """Return which share of the time servers are busy, if requests come at `rate` and take `service` seconds each.
+
+    ValueError if one is negative or not finite, or there are no servers.
+    """
+    check_least(rate=rate, service=service)
+    check_positive(servers=servers)
     return rate * service / servers
 
 
@@ -282,12 +294,13 @@ def mg1(rate: float, service: float, cv2: float) -> float:
     Raises
     ------
     ValueError
-        If the utilisation is 1 or more.
+        If the utilisation is 1 or more, or a number is negative or not finite.
 
     References
     ----------
     Pollaczek and Khinchine; Harchol-Balter, "Performance Modeling and Design of Computer Systems" (2013), chapter 23.
     """
+    check_least(cv2=cv2)
     rho = check_load(rate, service)
     return rho / (1 - rho) * (1 + cv2) / 2 * service
 
@@ -295,9 +308,12 @@ def mg1(rate: float, service: float, cv2: float) -> float:
 def mmc(rate: float, service: float, servers: int) -> float:
     """Return the mean wait in the queue in seconds, with Poisson arrivals and exponential service by several servers.
 
-    ValueError if the utilisation is 1 or more. Erlang C: Harchol-Balter (2013), chapter 14.
+    ValueError if the utilisation is 1 or more, or `servers` is not a whole number. Erlang C: Harchol-Balter (2013),
+    chapter 14.
     """
     rho = check_load(rate, service, servers)
+    if servers != int(servers):
+        raise ValueError(f"servers is {servers}; give a whole number")
     blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
     for k in range(1, servers + 1):
         blocked = rate * service * blocked / (k + rate * service * blocked)
@@ -321,6 +337,7 @@ def kingman(rate: float, service: float, cv2_gaps: float, cv2: float) -> float:
     `cv2_gaps` and `cv2` are the variance over the squared mean of gaps and service times. ValueError as `mg1`.
     Kingman, Biometrika 49 (1962); the variances of gaps and service, ×rate / (2 (1 − ρ)).
     """
+    check_least(cv2_gaps=cv2_gaps, cv2=cv2)
     rho = check_load(rate, service)
     return rate * (cv2_gaps / rate**2 + cv2 * service**2) / (2 * (1 - rho))
 
@@ -393,10 +410,17 @@ def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int
 
 
 def offline(run: Callable[[range], Any], samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return how many samples a second are answered if all are there at once: `run` takes their numbers."""
+    """Return how many samples a second are answered if all are there at once: `run` takes their numbers.
+
+    ValueError if there are no samples, or the clock saw no time pass.
+    """
+    check_least(1, samples=samples)
     begin = clock()
     run(range(samples))
-    return samples / (clock() - begin)
+    seconds = clock() - begin
+    if seconds <= 0:
+        raise ValueError(f"the clock saw {seconds} s pass, which gives no rate; send more samples")
+    return samples / seconds
 
 
 def server(
@@ -449,12 +473,16 @@ def simulate_batches(
         A free worker starts a batch once it is full, or once its oldest request has waited `max_wait` seconds.
     """
     check_positive(max_batch=max_batch)
+    check_least(max_wait=max_wait)
     times, latencies, sizes, free, i = check_arrivals(arrivals).tolist(), list[float](), list[int](), -math.inf, 0
     while i < len(times):  # i is the oldest request without an answer, free is when the worker is free
         full = times[i + max_batch - 1] if i + max_batch <= len(times) else math.inf
         start = max(free, min(full, times[i] + max_wait))
         end = bisect_right(times, start, i, min(i + max_batch, len(times)))
-        free = start + batch_seconds(end - i)
+        seconds = batch_seconds(end - i)
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"batch_seconds({end - i}) is {seconds}; a batch takes a finite time of at least 0 s")
+        free = start + seconds
         latencies += [free - arrived for arrived in times[i:end]]
         sizes.append(end - i)
         i = end
@@ -514,7 +542,8 @@ def batch_sweep(
 
 
 def throughput(sweep: Mapping[int, BenchmarkResult]) -> dict[int, float]:
-    """Return the rows a second at each batch size of a `batch_sweep`."""
+    """Return the rows a second at each batch size of a `batch_sweep`; ValueError where the median took no time."""
+    check_positive(**{f"the median at batch size {size}": result.median for size, result in sweep.items()})
     return {size: size / result.median for size, result in sweep.items()}
 
 
@@ -535,6 +564,8 @@ def best_setting(
     max_batches, max_waits
         What to try, every pair of them; of equals the first one counts.
     """
+    check_positive(bound=bound)
+    check_percentile(q)
     best, least = None, math.inf
     for pair in itertools.product(max_batches, max_waits):
         latencies, sizes = simulate_batches(arrivals, batch_seconds, *pair)
@@ -560,9 +591,11 @@ def instances_needed(
     bound
         The latency that counts, in seconds.
     most
-        ValueError if so many instances are not enough.
+        ValueError if so many instances are not enough, no service was measured, or one is not a finite time.
     """
     check_positive(peak_qps=peak_qps, bound=bound)
+    check_numbers(services=services)
+    check_percentile(q)
     times = np.sort(np.random.default_rng(seed).uniform(0, 20_000 / peak_qps, 20_000))
     work = np.resize(np.asarray(services, dtype=float), len(times))
     for instances in range(math.floor(peak_qps * work.mean()) + 1, most + 1):
@@ -574,9 +607,12 @@ def instances_needed(
 
 def rule_of_thumb(peak_qps: float, service: float, safety: float = 1.5, most_busy: float = 0.7) -> int:
     """Return how many instances the usual rule of thumb asks for; it knows neither the bound nor the variation."""
+    check_positive(peak_qps=peak_qps, service=service, safety=safety, most_busy=most_busy)
     return math.ceil(peak_qps * service * safety / most_busy)
 
 
 def cost_per_million(hourly: float, rate: float) -> float:
     """Return what a million requests cost if all instances cost `hourly` together and answer `rate` a second."""
+    check_least(hourly=hourly)
+    check_positive(rate=rate)
     return hourly / (rate * 3600) * 1e6

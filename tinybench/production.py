@@ -17,18 +17,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinybench.arguments import check_buckets, check_counts, check_least, check_numbers, check_share
 from tinybench.objectives import interval_of
 from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
 
 
 def error_budget(objective: float, requests: float) -> float:
-    """Return how many of so many requests may fail: an objective of 0.999 allows one in a thousand."""
+    """Return how many of so many requests may fail: an objective of 0.999 allows one in a thousand.
+
+    ValueError unless the objective lies between 0 and 1 and `requests` is a finite number of at least 0.
+    """
+    check_share(objective=objective)
+    check_least(requests=requests)
     return (1 - objective) * requests
 
 
 def burn_rate(bad: float, total: float, objective: float) -> float:
-    """Return how many times as fast as allowed the budget is spent; 0 without requests."""
+    """Return how many times as fast as allowed the budget is spent, 0 without requests; errors as `error_budget`."""
+    check_share(objective=objective)
+    check_least(bad=bad, total=total)
     return bad / error_budget(objective, total) if total else 0.0
 
 
@@ -36,8 +44,9 @@ def increase(counter: Sequence[float]) -> float:
     """Return by how much a counter grew from the first reading to the last.
 
     A counter only grows. Where a reading is smaller than the one before, the process was started anew and counts from
-    0: what it shows is what came since.
+    0: what it shows is what came since. ValueError for a reading that is negative or not finite.
     """
+    check_least(**{f"counter[{i}]": reading for i, reading in enumerate(counter)})
     return float(sum(b - a if b >= a else b for a, b in pairwise(counter)))
 
 
@@ -52,7 +61,12 @@ def burning(
         Readings of two counters at the same regular moments up to now.
     long, short
         Length of the windows, in steps between readings; a window longer than the readings takes them all.
+
+    ValueError if a window has no step, or the counters do not have the same number of readings.
     """
+    check_least(1, long=long, short=short)
+    if len(bad) != len(total):
+        raise ValueError(f"bad has {len(bad)} readings and total has {len(total)}; read both at the same moments")
     return all(
         burn_rate(increase(bad[-window - 1 :]), increase(total[-window - 1 :]), objective) >= factor
         for window in (long, short)
@@ -104,8 +118,10 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float
     counts
         How many values lie at or below each bound (so the last count is that of all); NaN is returned if that is 0.
 
-    In the last bucket, which has no end, the answer is the largest finite bound.
+    In the last bucket, which has no end, the answer is the largest finite bound. ValueError if `q` is not a quantile,
+    the bounds do not increase, or the counts decrease.
     """
+    check_buckets(q, bounds, counts)
     if counts[-1] == 0:
         return math.nan
     rank = q * counts[-1]
@@ -117,7 +133,13 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float
 
 
 def quantile_bounds(q: float, bounds: Sequence[float], counts: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of the bucket in which the q-quantile lies: the truth may be anywhere between them."""
+    """Return the ends of the bucket in which the q-quantile lies: the truth may be anywhere between them.
+
+    (NaN, NaN) if no value was counted; ValueError as `histogram_quantile`.
+    """
+    check_buckets(q, bounds, counts)
+    if counts[-1] == 0:
+        return math.nan, math.nan
     i = next(i for i, count in enumerate(counts) if count >= q * counts[-1] and count > 0)
     return (float(bounds[i - 1]) if i else 0.0), float(bounds[i])
 
@@ -177,14 +199,25 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
     ----------
     reference, window
         How many values fell into each bin. Half a value is added to every bin of both, so that none is empty.
+
+    ValueError if a count is negative or not finite, all counts of one are 0, or the numbers of bins differ.
     """
+    check_counts(reference=reference, window=window)
+    if len(reference) != len(window):
+        raise ValueError(
+            f"reference has {len(reference)} bins and window has {len(window)}; use the same bins for both"
+        )
     p, q = (np.asarray(counts, dtype=float) + 0.5 for counts in (reference, window))
     p, q = p / p.sum(), q / q.sum()
     return float(np.sum((p - q) * np.log(p / q)))
 
 
 def ks(reference: Sequence[float], window: Sequence[float]) -> float:
-    """Return the Kolmogorov–Smirnov statistic: the largest distance between the two shares of values at or below x."""
+    """Return the Kolmogorov–Smirnov statistic: the largest distance between the two shares of values at or below x.
+
+    ValueError if one of the two has no values, or a value that is not finite.
+    """
+    check_numbers(reference=reference, window=window)
     a, b = np.sort(reference), np.sort(window)
     x = np.concatenate([a, b])
     shares = (np.searchsorted(values, x, side="right") / len(values) for values in (a, b))
@@ -200,11 +233,18 @@ def permutation_p(
 ) -> float:
     """Return the p value of "both come from the same source": how often a random division gives as much or more.
 
-    The observed division counts as one of them, so the smallest p value is ``1 / (permutations + 1)``.
+    The observed division counts as one of them, so the smallest p value is ``1 / (permutations + 1)``. ValueError if
+    one of the two has no values, a value or the statistic is not finite, or there are no permutations.
     """
+    check_numbers(reference=reference, window=window)
+    check_least(1, permutations=permutations)
     rng = np.random.default_rng(seed)
     pooled, m = np.concatenate([reference, window]), len(reference)
     observed, as_much = statistic(pooled[:m], pooled[m:]), 1
+    if not math.isfinite(observed):
+        raise ValueError(
+            f"the statistic of reference and window is {observed}; give a statistic that is finite for both"
+        )
     for _ in range(permutations):
         shuffled = rng.permutation(pooled)
         as_much += statistic(shuffled[:m], shuffled[m:]) >= observed
@@ -221,8 +261,11 @@ def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> flo
     coin
         ``coin.random()``, between 0 and 1, is the share of the ties (the new value is one) that count as larger.
 
-    If the new value comes from the same source as those seen, the result is uniform between 0 and 1.
+    If the new value comes from the same source as those seen, the result is uniform between 0 and 1. ValueError for
+    NaN.
     """
+    if math.isnan(value):
+        raise ValueError("value is nan, which has no rank; leave it out, and count how often values are missing")
     larger = len(seen) - bisect.bisect_right(seen, value)
     ties = len(seen) - larger - bisect.bisect_left(seen, value) + 1
     return (larger + coin.random() * ties) / (len(seen) + 1)
@@ -244,6 +287,8 @@ class DriftAlarm:
     slopes = (-1.8, -0.9, 0.9, 1.8)
 
     def __init__(self, reference: Sequence[float], level: float = 0.05, seed: int = 0) -> None:
+        check_share(level=level)
+        check_numbers(0, reference=reference)
         self.seen, self.level, self.coin = sorted(map(float, reference)), level, random.Random(seed)
         self.kept, self.stakes, self.n = 1.0, [0.0] * len(self.slopes), 0
 
@@ -284,7 +329,15 @@ def users_needed(share: float, change: float, level: float = 0.05, power: float 
         The probability of a false alarm, two-sided.
 
     (z₁₋ₗₑᵥₑₗ⁄₂ + z_power)² (p(1 − p) + q(1 − q)) / change², rounded up, where q = share + change.
+
+    ValueError unless p, q, the level and the power lie between 0 and 1, the power is above the level, and the change is
+    not 0.
     """
+    check_share(share=share, level=level, power=power, **{"share + change": share + change})
+    if abs(change) < 1e-9:
+        raise ValueError(f"change is {change}; no number of users shows a change of 0: give the smallest that matters")
+    if power <= level:
+        raise ValueError(f"power is {power}, and the level is {level}; a test finds more than it raises false alarms")
     p, q = share, share + change
     z = NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(power)
     return math.ceil(z**2 * (p * (1 - p) + q * (1 - q)) / change**2)
@@ -302,7 +355,12 @@ def share_e_value(new: int, both: int, share: float = 0.5) -> float:
         are its own.
 
     B(new + 1, both − new + 1) / (shareⁿᵉʷ (1 − share)ᵒˡᵈ), by logarithms; 1 before the first event, capped at e⁷⁰⁰.
+    ValueError unless 0 ≤ `new` ≤ `both`, and the share lies between 0 and 1.
     """
+    check_least(new=new, both=both)
+    check_share(share=share)
+    if new > both:
+        raise ValueError(f"new is {new}, and both is {both}; both counts the events of the new version, too")
     from scipy.special import betaln
 
     old = both - new
@@ -314,8 +372,10 @@ def in_canary(user: str, share: float, salt: str = "") -> bool:
     """Return whether a user gets the new version: always the same answer, and whoever is in at 5 % is in at 20 %.
 
     The first 8 bytes of ``hashlib.sha256((salt + user).encode()).digest()`` are a number below 2⁶⁴, and so a place
-    between 0 and 1; those below `share` are in.
+    between 0 and 1; those below `share` are in. ValueError unless `share` is a number from 0 to 1.
     """
+    if not 0 <= share <= 1:
+        raise ValueError(f"share is {share}; the part of all users who get the new version is a number from 0 to 1")
     number = int.from_bytes(hashlib.sha256((salt + user).encode()).digest()[:8], "big")
     return number / 2**64 < share
 
@@ -370,7 +430,14 @@ def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: i
       with ``why="blind"``.
     - Harm, by any metric with an e value of `stop_at` or more, rolls back; ``why`` is the one with the most evidence.
     - Otherwise, when the stage has seen enough: on to the next stage; after the last one, promoted.
+
+    ValueError for an e value that is negative or NaN: it is not a reading without harm.
     """
+    for name, value in seen.evidence.items():
+        if not value >= 0:
+            raise ValueError(
+                f"evidence of {name} is {value}; an e value is at least 0: without a reading, fresh is False"
+            )
     if state.status != "running":
         return state
     if not seen.fresh:
@@ -394,8 +461,10 @@ def best_split(values: Sequence[float]) -> tuple[int, float]:
 
     For every k from 1 to n − 1: the sum of the ranks of the first k values (1 for the smallest, ties share their mean:
     `scipy.stats.rankdata`), minus its mean k (n + 1) / 2, divided by its standard deviation √(k (n − k) (n + 1) / 12).
-    The score is the largest absolute value; the first of equals.
+    The score is the largest absolute value; the first of equals. ValueError for fewer than 2 values, or one that is not
+    finite.
     """
+    check_numbers(2, values=values)
     from scipy.stats import rankdata
 
     n = len(values)
@@ -410,8 +479,12 @@ def change_points(values: Sequence[float], level: float = 0.01, fewest: int = 5,
 
     A series is divided at its `best_split` if at most the share `level` of random orders have one as good (the order as
     it is counts as one of them; ``np.random.default_rng(0)`` shuffles), then either part in the same way, by half the
-    level. Parts shorter than twice `fewest` stay whole.
+    level. Parts shorter than twice `fewest` stay whole. ValueError for a value that is not finite, a level
+    that is not between 0 and 1, or `fewest` below 1.
     """
+    check_share(level=level)
+    check_least(1, fewest=fewest, permutations=permutations)
+    check_numbers(0, values=values)
     if len(values) < 2 * fewest:
         return []
     k, score = best_split(values)

@@ -53,8 +53,13 @@ def median_interval(values: list[float], confidence: float = 0.95) -> tuple[floa
 
 
 def bounded_exp(x: float) -> float:
-    """Return exp(x), kept between 1e-304 and 1e304: an end of a ratio is neither 0 nor infinite."""
-    return math.exp(max(-700.0, min(700.0, x)))
+    """Return exp(x), kept between 1e-304 and 1e304 for a finite x: the end of an interval is neither 0 nor infinite."""
+    return math.exp(max(-700.0, min(700.0, x)) if math.isfinite(x) else x)
+
+
+def scatters(values: Sequence[float]) -> bool:
+    """Whether values differ by more than rounding, so that their standard deviation says something."""
+    return float(np.ptp(values)) > 1e-14 * float(np.max(np.abs(values)))
 
 
 def difference_within(
@@ -101,20 +106,33 @@ def pair_names(a: BenchmarkResult, b: BenchmarkResult, names: tuple[str, str] | 
     return (first, second) if first != second else (f"{first} (first)", f"{second} (second)")
 
 
+def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
+    """Return a two-sided p value, and an interval of the difference, of two samples whose scatter is not known.
+
+    If all values of one sample lie above all of the other, p is the least that ranks allow, 2 / C(n + m, n). Otherwise
+    it is 1. The interval holds all differences of two values, −∞ to ∞ where there are too few values for one.
+    """
+    least = max(2 / math.comb(len(x) + len(y), len(x)), 1e-300)
+    low, high = min(x) - max(y), max(x) - min(y)
+    ends = (low, high) if least <= 1 - confidence else (-math.inf, math.inf)
+    return least if low > 0 or high < 0 else 1.0, ends
+
+
 def welch(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
     """Return Welch's two-sided p value, and the interval of the difference of two means.
 
-    Without any scatter p is 1 for equal means and 0 otherwise. Welch, Biometrika 34 (1947).
+    Where the values of a sample are all equal, which does not mean that it has no scatter, both are those of
+    `by_ranks`. Welch, Biometrika 34 (1947).
     """
     from scipy.special import stdtr, stdtrit
 
     n, m = len(x), len(y)
     if min(n, m) < 2:
         raise ValueError(f"{n} and {m} values; scatter shows from 2 values a sample on")
+    if not (scatters(x) and scatters(y)):
+        return by_ranks(x, y, confidence)
     (mean_x, std_x), (mean_y, std_y) = mean_and_std(list(x)), mean_and_std(list(y))
     v, w, difference = std_x**2 / n, std_y**2 / m, mean_x - mean_y
-    if v + w == 0:
-        return float(difference == 0), (difference, difference)
     df = (v + w) ** 2 / (v**2 / (n - 1) + w**2 / (m - 1))
     half = float(stdtrit(df, 0.5 + confidence / 2)) * math.sqrt(v + w)
     return 2 * float(stdtr(df, -abs(difference) / math.sqrt(v + w))), (difference - half, difference + half)
@@ -134,7 +152,13 @@ def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.
     u, v = [math.log(d) for d in x], [math.log(d) for d in y]
     p, (low, high) = welch(u, v, confidence)
     ratio_ci = bounded_exp(low), bounded_exp(high)
-    difference, ends = difference_within(x, y, ratio_ci)
+    if scatters(u) and scatters(v):
+        difference, ends = difference_within(x, y, ratio_ci)
+    else:
+        difference, ends = (
+            bounded_exp(float(np.mean(u))) - bounded_exp(float(np.mean(v))),
+            by_ranks(x, y, confidence)[1],
+        )
     found = {"ratio": math.exp(float(np.mean(u) - np.mean(v))), "ratio_ci": ratio_ci, "p_value": p}
     return found | {"difference": difference, "difference_ci": ends}
 

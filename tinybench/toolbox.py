@@ -12,24 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.arguments import check_least, check_numbers, check_pairs
 from tinybench.comparison import Comparison, compare
 from tinybench.result import BenchmarkResult, mean_and_std
-from tinybench.samples import as_result, bounded_exp, check_comparable
+from tinybench.samples import as_result, bounded_exp, check_comparable, scatters
 from tinybench.wording import words_for
 
 
 def welch_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:
     """Return ``(t, df, p)`` of Welch's two-sided test of the means of two independent samples.
 
-    Without any scatter p is 1 for equal means and 0 otherwise. Raises ValueError if a sample has fewer than 2 values.
+    All three are NaN if the values of a sample are all equal: these do not show its scatter. Raises ValueError if a
+    sample has fewer than 2 values, or one that is not finite.
     """
     from scipy import stats
 
-    if min(len(a), len(b)) < 2:
-        raise ValueError(f"{len(a)} and {len(b)} values; scatter shows from 2 values a sample on")
-    if max(a) == min(a) and max(b) == min(b):
-        same = a[0] == b[0]
-        return (0.0 if same else math.copysign(math.inf, a[0] - b[0])), len(a) + len(b) - 2.0, float(same)
+    check_numbers(2, a=a, b=b)
+    if not (scatters(a) and scatters(b)):
+        return math.nan, math.nan, math.nan
     found = stats.ttest_ind(a, b, equal_var=False)
     return float(found.statistic), float(found.df), float(found.pvalue)
 
@@ -39,10 +39,14 @@ def welch_intervals(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
 
-    The ratio's is that of the logarithms' difference; it is (NaN, NaN) where a value is not positive.
+    The ratio's is that of the logarithms' difference; it is (NaN, NaN) where a value is not positive. Both are if the
+    values of a sample are all equal. Raises ValueError as `welch_test`.
     """
     from scipy import stats
 
+    check_numbers(2, a=a, b=b)
+    if not (scatters(a) and scatters(b)):
+        return (math.nan, math.nan), (math.nan, math.nan)
     low, high = stats.ttest_ind(a, b, equal_var=False).confidence_interval(confidence)
     if min(*a, *b) <= 0:
         return (float(low), float(high)), (math.nan, math.nan)
@@ -56,9 +60,13 @@ def permutation_test(
     """Return the two-sided p value of a permutation test of the difference of means.
 
     If `paired` it flips the signs of the rounds' differences instead of shuffling all values. Where there are no more
-    than `resamples` arrangements all are counted; else as many are drawn, by `seed`.
+    than `resamples` arrangements all are counted; else as many are drawn, by `seed`. Raises ValueError if a sample has
+    fewer than 2 values or one that is not finite, or pairs are not complete.
     """
     from scipy import stats
+
+    check_least(1, resamples=resamples)
+    (check_pairs if paired else check_numbers)(2, a=a, b=b)
 
     def size(x: np.ndarray, y: np.ndarray, axis: int) -> Any:
         return np.abs(np.mean(x, axis=axis) - np.mean(y, axis=axis))
@@ -72,21 +80,28 @@ def permutation_test(
 
 
 def wilcoxon_test(differences: Sequence[float]) -> float:
-    """Return the two-sided p value of the signed-rank test, normal approximation; 1.0 if all differences are zero."""
+    """Return the two-sided p value of the signed-rank test, normal approximation; 1.0 if all differences are zero.
+
+    Raises ValueError if there are no differences, or one is not finite.
+    """
     from scipy import stats
 
-    return float(stats.wilcoxon(differences, method="asymptotic").pvalue) if np.any(differences) else 1.0
+    check_numbers(differences=differences)
+    n = int(np.count_nonzero(differences))
+    if n == 0:
+        return 1.0
+    least = 2.0 ** (1 - n)  # all signs alike, by chance
+    return max(least, float(stats.wilcoxon(differences, method="asymptotic").pvalue))
 
 
 def in_deviations(difference: float, std: float) -> float:
-    """Return a difference in standard deviations: 0 for none, else infinite without scatter."""
-    if std == 0:
-        return 0.0 if difference == 0 else math.copysign(math.inf, difference)
-    return difference / std
+    """Return a difference in standard deviations, NaN without scatter: one value, or equal ones, do not show it."""
+    return difference / std if std > 0 else math.nan
 
 
 def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the difference of means in pooled standard deviations; see `in_deviations` without scatter."""
+    check_numbers(a=a, b=b)
     (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
     freedom = len(a) + len(b) - 2
     pooled = math.sqrt(((len(a) - 1) * std_a**2 + (len(b) - 1) * std_b**2) / max(1, freedom))
@@ -95,11 +110,13 @@ def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
 
 def cohens_d_paired(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the mean difference of the rounds in standard deviations of that difference (Cohen's d_z)."""
+    check_pairs(a=a, b=b)
     return in_deviations(*mean_and_std([float(d) for d in np.subtract(a, b)]))
 
 
 def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the probability that a value of a exceeds one of b, ties counting half."""
+    check_numbers(a=a, b=b)
     from scipy.stats import rankdata
 
     ranks = rankdata([*a, *b])
@@ -110,7 +127,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
     """Return Friedman's rank test of three or more results of the same rounds: is any model faster than another?
 
     Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
-    there are fewer than three results, their numbers of rounds differ, or they do not compare.
+    there are fewer than three results or two rounds, their numbers of rounds differ, or they do not compare.
     """
     from scipy import stats
 
@@ -118,6 +135,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
     if len(groups) < 3 or len({group.count for group in groups}) > 1:
         counts = ", ".join(str(group.count) for group in groups)
         raise ValueError(f"Friedman's test takes three or more results of the same rounds, not {counts or 'no'} values")
+    check_numbers(2, results=groups[0].values)
     for group in groups[1:]:
         check_comparable(groups[0], group)
     k, n, times = len(groups), groups[0].count, [group.values for group in groups]
@@ -125,7 +143,8 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
         return {"chi2": 0.0, "p_value": 1.0, "df": k - 1, "w": 0.0}
     found = stats.friedmanchisquare(*times)
     chi2 = float(found.statistic)
-    return {"chi2": chi2, "p_value": float(found.pvalue), "df": k - 1, "w": chi2 / (n * (k - 1))}
+    least = math.factorial(k) ** (1 - n)  # the probability that n rounds agree by chance
+    return {"chi2": chi2, "p_value": max(float(found.pvalue), least), "df": k - 1, "w": chi2 / (n * (k - 1))}
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

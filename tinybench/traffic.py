@@ -18,18 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tinybench.arguments import check_percentile, check_positive, check_share
+
 if TYPE_CHECKING:
     from tinybench.load import LoadResult
 
 Numbers = Sequence[float] | np.ndarray
 HEAD_START = 1e-3  # seconds by which our own threads get a request early: waking one up takes some 0.1 ms
-
-
-def check_positive(**values: float) -> None:
-    """Raise ValueError for the first of some named values that is no finite number above 0."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value}; give a finite number above 0")
 
 
 def check_arrivals(arrivals: Numbers) -> np.ndarray:
@@ -142,6 +137,7 @@ def growth(result: LoadResult) -> float:
 
 def objections(result: LoadResult, q: float) -> list[str]:
     """Return why a run tells no q-th percentile; empty if it does."""
+    check_percentile(q)
     found, allowed = [], 1 - q / 100
     if grown := growth(result):
         found.append(
@@ -175,7 +171,11 @@ def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> fl
     """
     from scipy.special import bdtr
 
+    check_percentile(q)
+    check_share(confidence=confidence)
     ordered, n = np.sort(np.asarray(latencies, dtype=float)), len(latencies)
+    if np.isnan(ordered).any():
+        raise ValueError("a latency is nan; it is a number, and infinite where the query failed")
     dropped = int(np.sum(bdtr(np.arange(n), n, 1 - q / 100) <= 1 - confidence)) - 1
     if dropped < 1:
         needed = next(m for m in range(n + 1, 10**7) if bdtr(1, m, 1 - q / 100) <= 1 - confidence)
@@ -196,12 +196,18 @@ def evidence(runs: Sequence[LoadResult], bound: float, q: float = 99.0, confiden
 
     The share of requests beyond the bound is compared with what is allowed, in units of the error of the comparison:
     by ten batches of each run in the order of time, at the bound and at the percentile that was measured, and the
-    binomial error at least. A run in which nothing was slow proves little if its slowest requests came together.
+    binomial error at least. A run in which nothing was slow proves little if its slowest requests came together. A run
+    with fewer than ten requests proves nothing: 0.
     """
     from scipy.special import stdtrit
 
+    check_positive(bound=bound, runs=len(runs))
+    check_percentile(q)
+    check_share(confidence=confidence)
     if any(growth(run) for run in runs):
         return -math.inf
+    if min(len(run.ok) for run in runs) < 10:
+        return 0.0
     latencies, allowed = [run.latencies.round(9) for run in runs], 1 - q / 100  # below 1 ns there is only rounding
     everything = np.concatenate(latencies)
     measured = np.quantile(everything, q / 100, method="inverted_cdf")

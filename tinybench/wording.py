@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.optional import NOT_BUILT
+from tinybench.optional import NOT_BUILT, from_toolbox
 from tinybench.result import scale_unit
 from tinybench.table import facts
 
@@ -167,10 +167,10 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
         else f"{comparison.ratio:.4g} ({interval(*comparison.ratio_ci, 4)})",
         "difference": f"{difference:.3g} {unit} ({interval(low, high, 3, unit)})",
         "p value": f"{comparison.p_value:.2g}",
-        "effect size (Cohen's d)": NOT_BUILT
-        if math.isnan(effect)
-        else f"{effect:.2f}"
+        "effect size (Cohen's d)": f"{effect:.2f}"
         if math.isfinite(effect)
+        else NOT_BUILT
+        if from_toolbox("cohens_d") is None
         else "no scatter to compare with",
         **{name.replace("_", " "): f"{value:.3g}" for name, value in comparison.checks.items()},
         "measurements": counts,

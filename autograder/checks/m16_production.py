@@ -236,7 +236,7 @@ def distances_are_measured(student: Any) -> None:
     rng = draw()
     for _ in range(12):
         bins = int(rng.integers(2, 15))
-        a, b = (rng.integers(0, 60, bins).tolist() for _ in range(2))
+        a, b = ([int(rng.integers(1, 60)), *rng.integers(0, 60, bins - 1).tolist()] for _ in range(2))
         p, q = (np.array(counts) + 0.5 for counts in (a, b))
         truth = float(stats.entropy(p, q) + stats.entropy(q, p))
         agrees(student.psi, truth, [(a, b)], "Σ (p − q) ln (p / q), with half a value more in every bin of both")

@@ -152,8 +152,8 @@ def test_no_sentence_contradicts_itself(x: list[float], y: list[float], paired: 
     low, high = found.ratio_ci
     assert 0 <= low <= found.ratio * (1 + 1e-12)
     assert found.ratio <= high * (1 + 1e-12)
-    if not paired:
-        assert 0 < low < math.inf > high
+    if not paired and high < math.inf:  # few equal values have no interval
+        assert low > 0
     said = f"{found} {found._repr_mimebundle_()['text/html']}"
     assert not re.search(r"\b(inf|nan)\b|\b1\d\d+(\.\d+)? % (lower|less)", said), said
     if any(abs(math.log(end)) < 1e-9 for end in (low or 0.5, min(high, 2.0), found.ratio)):
@@ -172,7 +172,8 @@ def test_no_sentence_contradicts_itself(x: list[float], y: list[float], paired: 
 
 def test_constant_samples() -> None:
     assert compare([2.0] * 5, [2.0] * 5, paired=False).verdict.startswith("undecided")
-    assert compare([2.0] * 5, [3.0] * 5, paired=False).p_value == 0.0
+    assert compare([2.0] * 5, [3.0] * 5, paired=False).p_value == pytest.approx(2 / math.comb(10, 5))
+    assert compare([2.0] * 3, [3.0] * 3, paired=False).verdict.startswith("undecided")
     assert compare([2.0] * 8, [2.0] * 8, paired=True, margin=0.01).verdict == "equivalent"
 
 

@@ -45,7 +45,8 @@ def test_wilcoxon_is_the_normal_approximation(differences: list[int]) -> None:
     kept = np.array([d for d in differences if d])
     ranks = stats.rankdata(np.abs(kept))
     z = (ranks[kept > 0].sum() - ranks.sum() / 2) / math.sqrt(float((ranks**2).sum()) / 4)
-    assert toolbox.wilcoxon_test(differences) == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-9)
+    least = 2 / 2 ** len(kept)
+    assert toolbox.wilcoxon_test(differences) == pytest.approx(max(least, math.erfc(abs(z) / math.sqrt(2))), rel=1e-9)
 
 
 def test_permutation_is_uniform_without_a_difference() -> None:
@@ -68,7 +69,7 @@ def test_cohens_d_is_the_t_value_rescaled() -> None:
     a, b = rng.normal(1, 1, 14), rng.normal(0, 2, 9)
     assert toolbox.cohens_d(a, b) == pytest.approx(stats.ttest_ind(a, b).statistic * math.sqrt(1 / 14 + 1 / 9))
     assert toolbox.cohens_d_paired(a[:9], b) == pytest.approx(stats.ttest_rel(a[:9], b).statistic / 3)
-    assert toolbox.cohens_d([1.0, 1.0], [2.0, 2.0]) == -math.inf
+    assert math.isnan(toolbox.cohens_d([1.0, 1.0], [2.0, 2.0]))
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
@@ -86,7 +87,7 @@ def test_friedman_without_ties_is_its_formula(k: int, n: int, seed: int) -> None
     sums = stats.rankdata(times, axis=0).sum(axis=1)
     chi2 = 12 / (n * k * (k + 1)) * float(np.sum((sums - n * (k + 1) / 2) ** 2))
     assert table["chi2"] == pytest.approx(chi2, rel=1e-9, abs=1e-9)
-    assert table["p_value"] == pytest.approx(float(stats.chi2.sf(chi2, k - 1)), rel=1e-9)
+    assert table["p_value"] == pytest.approx(max(float(stats.chi2.sf(chi2, k - 1)), math.factorial(k) ** (1 - n)))
     assert table["w"] == pytest.approx(chi2 / n / (k - 1), rel=1e-9, abs=1e-9)
     assert toolbox.friedman(times.tolist()) == table, "plain lists are results"
 
@@ -134,7 +135,7 @@ TWO = latency([1, 2])
         (lambda: toolbox.friedman([TWO, TWO, latency([1, 2, 3])]), "not 2, 2, 3 values"),
         (lambda: toolbox.friedman([[1.0], [1.0, 2.0], []]), "measurement"),
         (lambda: toolbox.compare_all({"a": TWO}), "at least two"),
-        (lambda: toolbox.welch_test([1.0], [2.0, 3.0]), "from 2 values"),
+        (lambda: toolbox.welch_test([1.0], [2.0, 3.0]), "a has 1 value; at least 2"),
     ],
 )
 def test_bad_arguments(use: Callable[[], Any], message: str) -> None:

@@ -36,7 +36,18 @@ def wilcoxon_test(differences):
     d = np.array([x for x in differences if x])
     return stats.wilcoxon(d, method="asymptotic").pvalue if d.size else 1
 '''),
-                         ("Wilcoxon by hand", '    return float(stats.wilcoxon(differences, method="asymptotic").pvalue) if np.any(differences) else 1.0\n', '''    kept = [float(d) for d in differences if d != 0]
+                         ("Wilcoxon in one line", '''    n = int(np.count_nonzero(differences))
+    if n == 0:
+        return 1.0
+    least = 2.0 ** (1 - n)  # all signs alike, by chance
+    return max(least, float(stats.wilcoxon(differences, method="asymptotic").pvalue))
+''', '    return float(stats.wilcoxon(differences, method="asymptotic").pvalue) if np.any(differences) else 1.0\n'),
+                         ("Wilcoxon by hand", '''    n = int(np.count_nonzero(differences))
+    if n == 0:
+        return 1.0
+    least = 2.0 ** (1 - n)  # all signs alike, by chance
+    return max(least, float(stats.wilcoxon(differences, method="asymptotic").pvalue))
+''', '''    kept = [float(d) for d in differences if d != 0]
     if not kept:
         return 1.0
     ranks = stats.rankdata(np.abs(kept))
@@ -62,7 +73,9 @@ def vargha_delaney_a12(a, b):
 '''),
                      ("counted pairs", "    from scipy.stats import rankdata\n\n    ranks = rankdata([*a, *b])\n    return float((ranks[: len(a)].sum() / len(a) - (len(a) + 1) / 2) / len(b))",
                       "    from fractions import Fraction\n\n    wins = sum(1 if x > y else Fraction(1, 2) if x == y else 0 for x in a for y in b)\n    return Fraction(wins, len(a) * len(b))")],
-    "friedman": [("NumPy scalars", '    chi2 = float(found.statistic)\n    return {"chi2": chi2, "p_value": float(found.pvalue), ', '    chi2 = found.statistic\n    return {"chi2": chi2, "p_value": stats.chi2.sf(chi2, k - 1), ')],
+    "friedman": [("NumPy scalars", '''    chi2 = float(found.statistic)
+    least = math.factorial(k) ** (1 - n)  # the probability that n rounds agree by chance
+    return {"chi2": chi2, "p_value": max(float(found.pvalue), least), ''', '    chi2 = found.statistic\n    return {"chi2": chi2, "p_value": stats.chi2.sf(chi2, k - 1), ')],
     "holm": [("NumPy", '''    m, adjusted, largest = len(p_values), [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(m), key=lambda i: p_values[i])):
         largest = max(largest, min(1.0, (m - rank) * p_values[index]))

@@ -30,7 +30,10 @@ def gain_interval(
     times: int,
     resamples: int = 400,
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a gain by the bootstrap over rounds; without end for fewer than 4."""
+    """Return the 95 % interval of a gain by the bootstrap over rounds.
+
+    It has no ends for fewer than 4 rounds, or where no round differs from another: nothing shows the scatter then.
+    """
     if len(plain) < 4:
         return -math.inf, math.inf
     rng = np.random.default_rng(0)
@@ -38,7 +41,7 @@ def gain_interval(
     rows = rng.integers(len(a), size=(resamples, len(a)))
     found = [gain(a[row], b[row], c[row], times) for row in rows]
     low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high)
+    return (float(low), float(high)) if low < high else (-math.inf, math.inf)
 
 
 def _saved(plain: Sequence[float], other: Sequence[float], _: Sequence[float], __: int) -> float:
@@ -70,7 +73,7 @@ class Row(NamedTuple):
             more = "more" if self.error > 0 else "less"
             return f"runs that should take as long took {abs(100 * self.error):.0f} % {more}"
         if math.isinf(self.high):
-            return "too few rounds; let max_seconds be larger"
+            return "too few rounds, or all alike; let max_seconds be larger"
         if self.high - self.low > 2 * TOO_WIDE:
             return f"runs scatter too much ({100 * self.low:.0f} to {100 * self.high:.0f} %); measure longer"
         return ""

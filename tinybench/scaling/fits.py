@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.arguments import check_least, check_share
 from tinybench.reprs import short_repr
 from tinybench.table import Table
 from tinybench.wording import finite
@@ -20,7 +21,10 @@ Fit = Callable[[dict[int, float]], "float | Sequence[float]"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval; ``str`` gives both, and "at least" where the interval has no upper end."""
+    """A number with its interval; ``str`` gives both, and "at least" where the interval has no upper end.
+
+    `low` and `high` are NaN where there is no interval, as rounds that do not differ do not show their scatter.
+    """
 
     value: float
     low: float
@@ -28,7 +32,9 @@ class Estimate:
     confidence: float = 0.95
 
     def __str__(self) -> str:
-        """Return such as ``0.12 (95 % CI 0.08 to 0.15)``, or ``at least 3.4 (95 % CI)``."""
+        """Return such as ``0.12 (95 % CI 0.08 to 0.15)``, ``at least 3.4 (95 % CI)`` or ``2 (no interval)``."""
+        if math.isnan(self.low):
+            return f"{self.value:.3g} (no interval: the rounds do not differ)"
         level = f"{100 * self.confidence:.3g} % CI"
         if math.isinf(self.high):
             return f"at least {self.low:.3g} ({level})" if math.isfinite(self.low) else f"without end ({level})"
@@ -110,13 +116,15 @@ def with_interval(
     Estimate, or a tuple of them
         Of the middle of the rounds (see `trimmed`). For the interval this is moved at random as far as the rounds
         differ, with the heavier tails of Student's t for few rounds, and fitted again; the interval lies between the
-        quantiles. It keeps to the bounds of a law, and may be infinite.
+        quantiles. It keeps to the bounds of a law, and may be infinite. Where the rounds do not differ, it is NaN.
 
     References
     ----------
     Tukey, McLaughlin, "Less vulnerable confidence and significance procedures for location", Sankhyā A 25 (1963): the
     trimmed mean with its standard error and degrees of freedom.
     """
+    check_share(confidence=confidence)
+    check_least(1, draws=draws)
     logs = check_rounds(seconds_by_n, unknown)
     workers = list(seconds_by_n)
     middle, apart, kept = trimmed(logs)
@@ -131,8 +139,11 @@ def with_interval(
     # ends that were drawn, not points between two of them, of which one may be infinite
     low = np.quantile(found, tail, axis=0, method="lower")
     high = np.quantile(found, 1 - tail, axis=0, method="higher")
+    low, high = np.minimum(values, low), np.maximum(values, high)
+    if np.abs(apart).max() < 1e-12:  # of logarithms: only rounding
+        low, high = np.full((2, len(values)), math.nan)
     ends = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
-    estimates = tuple(Estimate(value, min(value, least), max(value, most), confidence) for value, least, most in ends)
+    estimates = tuple(Estimate(*found, confidence) for found in ends)
     return estimates if np.ndim(plain) else estimates[0]
 
 
