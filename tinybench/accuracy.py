@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.arguments import check_least, check_share
 from tinybench.conditions.notes import machine_notes
 from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
@@ -22,7 +23,7 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
     It begins at exactly 0 where no row is right, and ends at exactly 1 where all are. ValueError if there are no rows,
     `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
     """
-    if total < 1 or total != int(total):
+    if not 1 <= total < math.inf or total != int(total):
         raise ValueError(f"total is {total}; an accuracy needs at least one row")
     if not 0 <= correct <= total or correct != int(correct):
         raise ValueError(f"correct is {correct} of {total}; it is a count of rows, not a share")
@@ -172,6 +173,11 @@ def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tupl
         raise ValueError(f"{name} is empty; there is nothing to compare")
     if (truth.dtype.kind in "US") != (said.dtype.kind in "US"):
         raise ValueError(f"{name} is {said.tolist()[0]!r} where y is {truth.tolist()[0]!r}: text never equals a number")
+    for what, labels in (("y", truth), (name, said)):
+        if labels.dtype.kind == "f" and np.isnan(labels).any():
+            raise ValueError(
+                f"{what} is NaN in row {int(np.argmax(np.isnan(labels)))}; NaN is no class: leave such rows out"
+            )
     return truth, said
 
 
@@ -347,14 +353,17 @@ def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
     """
     from scipy.special import gammaincinv
 
+    check_least(count=count)
+    check_share(confidence=confidence)
     tail = (1 - confidence) / 2
     return float(gammaincinv(count, tail)) if count else 0.0, float(gammaincinv(count + 1, 1 - tail))
 
 
 def exact_p(only_a: int, only_b: int) -> float:
-    """Return the two-sided p value of an exact McNemar test."""
+    """Return the two-sided p value of an exact McNemar test; ValueError for what is not a count."""
     from scipy.special import bdtr
 
+    check_least(only_a=only_a, only_b=only_b)
     return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
 
 
@@ -365,7 +374,7 @@ def difference_interval(only_a: int, only_b: int, rows: int, confidence: float =
     half of 1 − `confidence`, and 0 lies outside only where `exact_p` is below 1 − `confidence`. ValueError if a
     count is negative, or they are more than `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
-    if only_a < 0 or only_b < 0 or rows < 1 or only_a + only_b > rows:
+    if not (only_a >= 0 and only_b >= 0 and only_a + only_b <= rows and 1 <= rows < math.inf):
         raise ValueError(f"{only_a} and {only_b} discordant of {rows} rows cannot be")
     low_a, high_a = count_interval(only_a, confidence)
     low_b, high_b = count_interval(only_b, confidence)

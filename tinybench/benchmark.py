@@ -265,7 +265,8 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     metadata is that of the best size's latency, with ``batch_size``, the size, and ``by_batch``: for each size (as
     text, for JSON) the medians of ``throughput`` in rows/s and of ``latency`` in s.
 
-    Raises ValueError if there is no batch size, or one is not a positive whole number (True is none).
+    Raises ValueError if there is no batch size, one is not a positive whole number (True is none), or a call took no
+    time.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
@@ -273,6 +274,10 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     for size, result in latencies.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"batch size {size!r} is not a positive whole number")
+        if result.min_val <= 0:
+            raise ValueError(
+                f"a call of batch size {size} took {result.min_val} s by this clock; time more calls at once"
+            )
         rates[size] = [size / seconds for seconds in result.values]
     medians = {size: float(np.median(values)) for size, values in rates.items()}
     best = max(medians, key=lambda size: medians[size])

@@ -33,6 +33,7 @@ from tinybench.traffic import (
     judge_of_rates,
     objections,
     read_rows,
+    sorted_latencies,
     threads,
     write_rows,
 )
@@ -234,20 +235,14 @@ def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[
     independent it would be the binomial error, which is the least that counts. Student t with 9 degrees, on the
     logarithm of the share; batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
 
-    Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short; or if
-    a value is NaN. An infinite value is a request that failed.
+    Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short.
     """
     from scipy.special import stdtrit
 
     batches, beyond = 10, 1 - q / 100
-    ordered = np.sort(np.asarray(values, dtype=float))
-    if not 0 < q < 100 or len(ordered) < batches:
-        raise ValueError(
-            f"q is {q}, with {len(ordered)} values; give a percentile between 0 and 100, and 10 values or more"
-        )
+    check_percentile(q)
     check_share(confidence=confidence)
-    if np.isnan(ordered[-1]):  # NaN is sorted last
-        raise ValueError("a value is nan; a latency is a number, and infinite where the request failed")
+    ordered = sorted_latencies(values, batches)
     over = np.asarray(values, dtype=float) >= np.quantile(ordered, q / 100, method="inverted_cdf")
     shares = np.array([part.mean() for part in np.array_split(over, batches)])
     if np.count_nonzero(shares) < 8:
@@ -265,17 +260,13 @@ def littles_law(rate: float, seconds: float) -> float:
     """Return how many requests are in a system on average, which come at `rate` and stay for `seconds` on average.
 
     Little, Operations Research 9 (1961): whatever the order, the distributions and the number of servers.
-    ValueError if one is negative or not finite.
     """
     check_least(rate=rate, seconds=seconds)
     return rate * seconds
 
 
 def utilisation(rate: float, service: float, servers: int = 1) -> float:
-    """Return which share of the time servers are busy, if requests come at `rate` and take `service` seconds each.
-
-    ValueError if one is negative or not finite, or there are no servers.
-    """
+    """Return which share of the time servers are busy, if requests come at `rate` and take `service` seconds each."""
     check_least(rate=rate, service=service)
     check_positive(servers=servers)
     return rate * service / servers
@@ -308,12 +299,9 @@ def mg1(rate: float, service: float, cv2: float) -> float:
 def mmc(rate: float, service: float, servers: int) -> float:
     """Return the mean wait in the queue in seconds, with Poisson arrivals and exponential service by several servers.
 
-    ValueError if the utilisation is 1 or more, or `servers` is not a whole number. Erlang C: Harchol-Balter (2013),
-    chapter 14.
+    ValueError as `mg1`, or if `servers` is not a whole number. Erlang C: Harchol-Balter (2013), chapter 14.
     """
     rho = check_load(rate, service, servers)
-    if servers != int(servers):
-        raise ValueError(f"servers is {servers}; give a whole number")
     blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
     for k in range(1, servers + 1):
         blocked = rate * service * blocked / (k + rate * service * blocked)
@@ -410,16 +398,12 @@ def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int
 
 
 def offline(run: Callable[[range], Any], samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return how many samples a second are answered if all are there at once: `run` takes their numbers.
-
-    ValueError if there are no samples, or the clock saw no time pass.
-    """
-    check_least(1, samples=samples)
+    """Return how many samples a second are answered if all are there at once: `run` takes their numbers."""
+    check_positive(samples=samples)
     begin = clock()
     run(range(samples))
     seconds = clock() - begin
-    if seconds <= 0:
-        raise ValueError(f"the clock saw {seconds} s pass, which gives no rate; send more samples")
+    check_positive(**{"the time by this clock": seconds})
     return samples / seconds
 
 
@@ -480,8 +464,7 @@ def simulate_batches(
         start = max(free, min(full, times[i] + max_wait))
         end = bisect_right(times, start, i, min(i + max_batch, len(times)))
         seconds = batch_seconds(end - i)
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"batch_seconds({end - i}) is {seconds}; a batch takes a finite time of at least 0 s")
+        check_least(**{f"batch_seconds({end - i})": seconds})
         free = start + seconds
         latencies += [free - arrived for arrived in times[i:end]]
         sizes.append(end - i)
@@ -564,7 +547,6 @@ def best_setting(
     max_batches, max_waits
         What to try, every pair of them; of equals the first one counts.
     """
-    check_positive(bound=bound)
     check_percentile(q)
     best, least = None, math.inf
     for pair in itertools.product(max_batches, max_waits):
@@ -591,7 +573,7 @@ def instances_needed(
     bound
         The latency that counts, in seconds.
     most
-        ValueError if so many instances are not enough, no service was measured, or one is not a finite time.
+        ValueError if so many instances are not enough.
     """
     check_positive(peak_qps=peak_qps, bound=bound)
     check_numbers(services=services)

@@ -8,6 +8,7 @@ from tinybench.dependence import is_dependent
 from tinybench.pairs import seen
 from tinybench.pareto import check_units
 from tinybench.result import BenchmarkResult, percentile_interval
+from tinybench.samples import scatters
 
 _UNKNOWN = (-math.inf, math.inf)
 _SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # of a ms, an MB and an mJ in SI units
@@ -20,10 +21,11 @@ def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
     ----------
     name
         Of a field of `Requirements`: ``"latency_p95_ms"`` asks for the 95th percentile, ``"accuracy_min"`` for the
-        share, ``"memory_max_mb"`` for the largest of all measurements (which is what it is, without an interval),
+        share, ``"memory_max_mb"`` for the largest of two or more (which is what it is, without an interval),
         ``"throughput_min_qps"`` for the median and ``"energy_budget_mj"`` for the mean.
     result
-        In SI units. Too few values, an estimate, or a value below what its meter sees cannot tell.
+        In SI units. Too few values, a mean of equal ones, an estimate, or a value below what its meter sees cannot
+        tell.
 
     Raises
     ------
@@ -63,13 +65,13 @@ def _share(result: BenchmarkResult) -> tuple[float, float]:
 
 
 def _mean(result: BenchmarkResult) -> tuple[float, float]:
-    return result.mean_ci() if result.count > 1 else _UNKNOWN
+    return result.mean_ci() if scatters(result.values) else _UNKNOWN
 
 
 _LOOKS = {
     "latency": _percentile,
     "accuracy": _share,
-    "memory": lambda result: (result.max_val, result.max_val),
+    "memory": lambda result: (result.max_val, result.max_val) if result.count > 1 else _UNKNOWN,
     "throughput": BenchmarkResult.median_ci,
     "energy": _mean,
 }

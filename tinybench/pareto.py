@@ -457,20 +457,26 @@ def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.rando
 
 
 def percent(share: float) -> str:
-    """Return a share in whole percent, but never as all or none of what it is not."""
+    """Return a share in whole percent, but never as all or none of what it is not; "–" for NaN."""
+    if math.isnan(share):
+        return "–"
     return ">99%" if 0.995 <= share < 1 else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str]) -> str:
-    """Return a sentence if it is not known which rows some models are right on, else ""."""
+    """Return a sentence if some results do not show how they vary, or on which rows a model is right, else ""."""
     results = {row_name(p, i): p[m] for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")}
     names = [name for name, value in results.items() if "total" in value.metadata and "right" not in value.metadata]
-    if len(points) < 2 or not names:
-        return ""
-    return (
-        f"which rows {', '.join(names)} got right is not known: their accuracies are drawn apart, which leaves more "
-        "models in doubt than there are; measure them with measure_accuracy on the same rows"
-    )
+    alone = [name for name, value in results.items() if value.metadata.get("total", value.count) == 1]
+    told = []
+    if len(points) > 1 and names:
+        told.append(
+            f"which rows {', '.join(names)} got right is not known: their accuracies are drawn apart, which leaves "
+            "more models in doubt than there are; measure them with measure_accuracy on the same rows"
+        )
+    if len(points) > 1 and alone:
+        told.append(f"one value or row, as of {', '.join(alone)}, does not show how much others differ: measure more")
+    return "; ".join(told)
 
 
 def replicate(values: Sequence[Any], resamples: int, seed: Sequence[int]) -> np.ndarray:
@@ -502,7 +508,8 @@ def membership_probability(
     """Return for each row of results on which share of frontiers it lies when rows and rounds are drawn again.
 
     One bootstrap for all models; plain numbers stay as they are. The same seed gives the same answer. A UserWarning
-    says where it is not known which rows were right. Raises ValueError as `objective_values`.
+    says where it is not known which rows were right, or a result has one value or row. Raises ValueError as
+    `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)
@@ -521,7 +528,7 @@ def membership_probability(
 def interval(value: Any) -> tuple[float, float]:
     """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range.
 
-    NaN where it is not known, as for what was not `seen`.
+    NaN where it is not known, as for what was not `seen`, or for a single value.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)
@@ -533,4 +540,4 @@ def interval(value: Any) -> tuple[float, float]:
     try:
         return value.median_ci()
     except ValueError:  # too few values for an interval
-        return value.min_val, value.max_val
+        return (value.min_val, value.max_val) if value.count > 1 else (math.nan, math.nan)

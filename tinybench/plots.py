@@ -92,7 +92,8 @@ def plot_pareto_frontier(
             )  # fmt: skip
             handles.append(drawn)
     for k, name in enumerate("xy"):
-        if (ends[k] > 0).all() and ends[k].max() > 8 * ends[k].min():
+        known = ends[k][np.isfinite(ends[k])]
+        if known.size and known.min() > 0 and known.max() > 8 * known.min():
             _readable_log_axis(axes, name)
     axes.margins(0.14)
     axes.tick_params(labelsize=10)

@@ -100,8 +100,11 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
     """Return how many measurements a two-sided interval for the q-th percentile takes at least.
 
-    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. ValueError unless 1 ≤ `q` < 100.
+    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. ValueError unless 1 ≤ `q` < 100
+    and 0 < `confidence` < 1.
     """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     if not 1 <= q < 100:
         raise ValueError(f"q is {q}; a percentile with an interval lies from 1 to below 100 (p95 is 95, not 0.95)")
     # the extreme measurement must lie beyond the percentile, but for (1 - confidence) / 2
@@ -134,14 +137,15 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
 
-    The same seed gives the same interval. Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    The same seed gives the same interval. It is (NaN, NaN) where all resamples give the same, as for a single value:
+    they do not show the scatter. Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
     """
     rng = np.random.default_rng(seed)
     data = np.asarray(values)
     replicas = [float(statistic(data[rng.integers(len(data), size=len(data))])) for _ in range(resamples)]
     tail = 100 * (1 - confidence) / 2
     lower, upper = np.percentile(replicas, [tail, 100 - tail])
-    return float(lower), float(upper)
+    return (float(lower), float(upper)) if min(replicas) < max(replicas) else (math.nan, math.nan)
 
 
 def bca_interval(
@@ -153,6 +157,8 @@ def bca_interval(
 ) -> tuple[float, float]:
     """Return the bias-corrected and accelerated bootstrap interval of any function of a one-dimensional array.
 
+    It is (NaN, NaN) where all resamples give the same: they do not show the scatter.
+
     Efron, Journal of the American Statistical Association 82 (1987); for few values as much wider as t is than z:
     Hesterberg, The American Statistician 69 (2015), section 3.3.
     """
@@ -163,7 +169,7 @@ def bca_interval(
     n, found = len(data), float(statistic(data))
     replicas = np.array([float(statistic(data[rng.integers(n, size=n)])) for _ in range(resamples)])
     if np.ptp(replicas) == 0:
-        return found, found
+        return math.nan, math.nan
     below = (np.mean(replicas < found) + np.mean(replicas <= found)) / 2
     bias = ndtri(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
     # many values are left out in groups, which give the same acceleration in less time

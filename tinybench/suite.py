@@ -143,9 +143,9 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
     """Return for each metric the best model, and who cannot be told apart from it.
 
     ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
-    `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's.
-    `DIRECTIONS` says which way is better. Where some models are measured and others estimated, the measured ones alone
-    compete.
+    `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's or is
+    not known. `DIRECTIONS` says which way is better. Where some models are measured and others estimated, the measured
+    ones alone compete.
     """
     results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
@@ -160,7 +160,7 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
         tied = []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "undecided" if low <= upper and high >= lower else "apart"
+            overlapping = "apart" if low > upper or high < lower else "undecided"  # also where one is NaN
             if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
                 tied.append(name)
         champion = competing[winner]

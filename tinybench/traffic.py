@@ -43,6 +43,8 @@ def check_arrivals(arrivals: Numbers) -> np.ndarray:
 def check_load(rate: float, service: float, servers: int = 1) -> float:
     """Return the utilisation; ValueError if it is 1 or more, with the growth of the queue."""
     check_positive(rate=rate, service=service, servers=servers)
+    if servers != int(servers):
+        raise ValueError(f"servers is {servers}; give a whole number")
     rho = rate * service / servers
     if rho >= 1:
         raise ValueError(
@@ -162,6 +164,16 @@ def objections(result: LoadResult, q: float) -> list[str]:
     return found
 
 
+def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
+    """Return latencies in ascending order; ValueError if there are fewer than `least`, or one is NaN."""
+    ordered: np.ndarray = np.sort(np.asarray(latencies, dtype=float))
+    if len(ordered) < least:
+        raise ValueError(f"{len(ordered)} values are too few; give {least} or more")
+    if np.isnan(ordered).any():
+        raise ValueError("a latency is nan; it is a number, and infinite where the request failed")
+    return ordered
+
+
 def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> float:
     """Return the latency that MLPerf reports for the q-th percentile: with `confidence` it is not below the truth.
 
@@ -173,9 +185,7 @@ def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> fl
 
     check_percentile(q)
     check_share(confidence=confidence)
-    ordered, n = np.sort(np.asarray(latencies, dtype=float)), len(latencies)
-    if np.isnan(ordered).any():
-        raise ValueError("a latency is nan; it is a number, and infinite where the query failed")
+    ordered, n = sorted_latencies(latencies), len(latencies)
     dropped = int(np.sum(bdtr(np.arange(n), n, 1 - q / 100) <= 1 - confidence)) - 1
     if dropped < 1:
         needed = next(m for m in range(n + 1, 10**7) if bdtr(1, m, 1 - q / 100) <= 1 - confidence)

@@ -68,7 +68,8 @@ class Standings:
 
 @lru_cache(maxsize=50_000)
 def accuracy_of(correct: int, total: int) -> Score:
-    return Score(correct / total, *wilson_interval(correct, total))
+    lower, upper = wilson_interval(correct, total)
+    return Score(correct / total, lower, upper)
 
 
 def entry_of(row: Any) -> Entry:

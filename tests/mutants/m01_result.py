@@ -45,7 +45,7 @@ MUTANTS = {
                            ("bootstrap_fixed_seed", "default_rng(seed)", "default_rng(0)"),
                            ("bootstrap_mean_only", "float(statistic(", "float(np.mean("),
                            ("bootstrap_confidence_ignored", "100 * (1 - confidence) / 2", "2.5"),
-                           ("bootstrap_ends_swapped", "return float(lower), float(upper)", "return float(upper), float(lower)"),
+                           ("bootstrap_ends_swapped", "(float(lower), float(upper))", "(float(upper), float(lower))"),
                            ("bootstrap_min_max", "np.percentile(replicas, [tail, 100 - tail])", "min(replicas), max(replicas)")],
     "tukey_outliers": [("outliers_sorted", "for value in values", "for value in sorted(values)"),
                        ("outliers_one_side", "value < first - reach or ", ""),

@@ -176,7 +176,7 @@ class TestBootstrap:
     @settings(max_examples=25)
     def test_stays_within_the_sample(self, values: list[float]) -> None:
         low, high = bootstrap_interval(values, np.median, resamples=50)
-        assert min(values) <= low <= high <= max(values)
+        assert math.isnan(low) or min(values) <= low < high <= max(values)
 
 
 class TestBca:
@@ -201,13 +201,13 @@ class TestBca:
 
     @pytest.mark.parametrize("values", [[2.0], [2.0] * 5])
     def test_without_scatter(self, values: list[float]) -> None:
-        assert tinybench.result.bca_interval(values, np.mean, resamples=20) == (2.0, 2.0)
+        assert np.isnan(tinybench.result.bca_interval(values, np.mean, resamples=20)).all()
 
     @given(samples)
     @settings(max_examples=25)
     def test_stays_within_the_sample(self, values: list[float]) -> None:
         low, high = tinybench.result.bca_interval(values, np.median, resamples=50)
-        assert min(values) <= low <= high <= max(values)
+        assert math.isnan(low) or min(values) <= low <= high <= max(values)
 
 
 @given(samples)

@@ -117,7 +117,7 @@ def comparison_rows(results):
     "best_by_dimension": [("sorted, a set of ties", '''        tied = []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "undecided" if low <= upper and high >= lower else "apart"
+            overlapping = "apart" if low > upper or high < lower else "undecided"  # also where one is NaN
             if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
                 tied.append(name)
 ''', '''        tied = set()

@@ -141,7 +141,7 @@ def total_shares(samples):
         if event.get("cat") == "Node" and event["name"].endswith("_kernel_time") and event["args"]["op_name"] in PRODUCTS:
             kind = PRODUCTS[event["args"]["op_name"]] or next(iter(event["args"]["input_type_shape"][0]))
             times[kind] = times.get(kind, 0.0) + event["dur"]
-    total = sum(times.values())
+    total = sum(times.values()) or 1.0  # a trace rounds short times to 0 µs
     return {kind: spent / total for kind, spent in sorted(times.items(), key=lambda item: -item[1])}''', '''    from collections import Counter
 
     times = Counter()

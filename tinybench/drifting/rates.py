@@ -48,10 +48,14 @@ class RateAlarm:
         return float(self._capital.evidence[0])
 
     def add(self, failed: bool | Iterable[bool]) -> bool:
-        """Take in whether one value, or each of several, failed; return whether the alarm is on."""
-        values = np.atleast_1d(np.asarray(failed if isinstance(failed, bool | np.ndarray) else list(failed))).astype(
-            int
-        )
+        """Take in whether one value, or each of several, failed; return whether the alarm is on.
+
+        ValueError for what is neither True nor False.
+        """
+        seen = np.atleast_1d(np.asarray(failed if isinstance(failed, bool | np.ndarray) else list(failed)))
+        if not np.isin(seen, (0, 1)).all():
+            raise ValueError(f"{seen[~np.isin(seen, (0, 1))][0]} is not a failure or a success; give True or False")
+        values = seen.astype(int)
         self.total, self.bad = self.total + len(values), self.bad + int(values.sum())
         path = self._capital.add(self._factors[values][:, None, :])
         self.alarm = self.alarm or bool((path >= 1 / self.level).any())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from tinybench.history.series import Series
 from tinybench.history.steps import find_steps
-from tinybench.wording import short_number, span
+from tinybench.wording import finite, short_number, span
 
 
 class Change(NamedTuple):
@@ -43,12 +44,14 @@ class Change(NamedTuple):
     def in_percent(self) -> tuple[str, str]:
         """Return the size and its interval, with the digits that they deserve."""
         low, value, high = (100 * (end - 1) for end in (self.low, self.factor, self.high))
-        return f"{'+' if value > 0 else ''}{short_number(value, (low, high))} %", span((low, high), "%")
+        size = f"{'+' if value > 0 else ''}{short_number(value, (low, high))} %"
+        return size, span((low, high), "%") if math.isfinite(high) else "no interval: too few values"
 
     def to_dict(self, series: Series) -> dict[str, Any]:
-        """Return it as plain data for ``json.dumps``."""
+        """Return it as plain data for ``json.dumps``; the ends are None where there is no interval."""
         within = {"earliest": series.commits[self.earliest], "latest": series.commits[self.latest]}
-        return self._asdict() | within | {"benchmark": series.benchmark, "machine": series.machine}
+        fields: dict[str, Any] = finite(self._asdict())
+        return fields | within | {"benchmark": series.benchmark, "machine": series.machine}
 
 
 def changes_of(series: Series) -> list[Change]:

@@ -241,9 +241,14 @@ def _placed(values: np.ndarray, k: int, begins: int, found: int) -> Step:
 
 
 def _shift(before: np.ndarray, after: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """Return by how much one group lies above the other, and its 95 % interval by ranks (Hodges and Lehmann)."""
+    """Return by how much one group lies above the other, and its 95 % interval by ranks (Hodges and Lehmann).
+
+    With too few values for one, such as 1 and 20, it is −∞ to ∞.
+    """
     pairs = np.sort(np.subtract.outer(after, before).ravel())
     m, n = len(before), len(after)
     spread = NormalDist().inv_cdf(0.975) * math.sqrt(m * n * (m + n + 1) / 12)
+    if 2 / math.comb(m + n, m) > 0.05:
+        return float(np.median(pairs)), (-math.inf, math.inf)
     skip = max(0, int(m * n / 2 - spread))
     return float(np.median(pairs)), (float(pairs[skip]), float(pairs[-skip - 1]))

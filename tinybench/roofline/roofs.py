@@ -158,8 +158,9 @@ def bytes_text(size: float) -> str:
 
 def with_interval(result: BenchmarkResult) -> str:
     """Return the median with its interval, or with the range of few values."""
-    ends = result.median_ci() if result.count >= 6 else (result.min_val, result.max_val)
-    return format_interval(result.median, *ends, "", f"{100 * result.confidence:.3g} % CI").strip()
+    if result.count < 6:
+        return format_interval(result.median, result.min_val, result.max_val, "", "range").strip()
+    return format_interval(result.median, *result.median_ci(), "", f"{100 * result.confidence:.3g} % CI").strip()
 
 
 def against(result: BenchmarkResult, known: Specification | None) -> str:

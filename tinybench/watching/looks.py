@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tinybench.arguments import check_least
 from tinybench.reprs import short_repr
 from tinybench.watching.queries import COUNTED, Objective, Window
 from tinybench.watching.scrape import Reading, Readings, increases
@@ -189,6 +190,7 @@ def share_interval(bad: float, total: float) -> tuple[float, float]:
 
     if not total > 0:
         return 0.0, 1.0
+    check_least(bad=bad, total=total)
     bad = min(bad, total)  # Prometheus extrapolates, and may give more
     low = float(beta.ppf((1 - SURE) / 2, bad, total - bad + 1)) if bad else 0.0
     high = float(beta.ppf((1 + SURE) / 2, bad + 1, total - bad)) if bad < total else 1.0

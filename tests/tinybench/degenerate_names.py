@@ -1,0 +1,79 @@
+"""What `test_degenerate` does not call, each with the reason."""
+
+from __future__ import annotations
+
+CONVENTION = "documented: of one value the deviation is 0 and both ends are the value; outputs and cautions say so"
+OF_COUNTS = "of the counts of a `Reference`, which are neither negative nor all 0; `windows.judge` is tried"
+OF_BETS = "the capital of bets on p-values; `DriftAlarm` and `RateAlarm` are tried, and `test_drifting` simulates it"
+WRAPS = "hands on what a function that is tried returns, or shows it"
+NOT_STATISTICAL = "returns two numbers that are not the ends of an interval"
+MEASURES = "measures: its values are those of a `BenchmarkResult`, which refuses what is not a finite number"
+NO_NUMBER = "gives no interval, p-value or effect size"
+
+# By the name of the file and of the function.
+ELSEWHERE = {
+    "arguments.check_percentile": "raises for what is not a percentile, which is tried wherever it is called",
+    "capital.Capital.evidence": OF_BETS,
+    "drift.Looker._psi": OF_COUNTS,
+    "energy.energy_reading": NOT_STATISTICAL,
+    "entry._ratio": "of two checked results, by `median_ratio`, which is tried",
+    "evidence.Evidence.e_values": "products of `harm_e_value`, which is tried; 1 without events",
+    "fits.free_usl": "of the speed-ups that `check_rounds` let pass",
+    "foreseen.WhatIf.saved": "by `gain_interval`, which is tried",
+    "formatting.interval": WRAPS,
+    "formatting.interval_of": WRAPS,
+    "formulas.work_of": NOT_STATISTICAL,
+    "gate_run.sessions_needed": "a rough number of sessions, from none on; `test_gate_run` tries it",
+    "load_summary._percentile": WRAPS,
+    "objectives._mean": WRAPS,
+    "objectives._percentile": WRAPS,
+    "objectives._share": WRAPS,
+    "onnx.check_parity": "by `accuracy.parity`, which is tried",
+    "options.stalls": NOT_STATISTICAL,
+    "pareto.objective_values": "the values themselves; NaN is refused",
+    "pictures._ends": WRAPS,
+    "queries.quantile": "the text of a query",
+    "quick._interval": WRAPS,
+    "ranking.Entry.point": NOT_STATISTICAL,
+    "rates.RateAlarm.evidence": OF_BETS,
+    "report._shown_interval": WRAPS,
+    "result.BenchmarkResult.mean_ci": CONVENTION,
+    "result.BenchmarkResult.percentile": "a percentile of the values, without an interval",
+    "result.format_interval": WRAPS,
+    "result.mean_and_std": CONVENTION,
+    "result.runs_for_percentile": "a number of runs; `percentile_interval` calls it",
+    "result.t_interval": CONVENTION,
+    "roofs.with_interval": WRAPS,
+    "series._errors": "of the checked values of entries",
+    "steps._most_evidence": "sums of scores within `find_steps`, which is tried",
+    "steps._usual": "level and scale within `find_steps`, which is tried",
+    "study.throughput_and_bandwidth": NOT_STATISTICAL,
+    "tally.Tally.latencies": "two medians, NaN without requests",
+    "this_machine.spent_seconds": NOT_STATISTICAL,
+    "watch.Ranks.p_values": "`test_drifting` compares it with `conformal_p`, which is tried",
+    "watch.Stream.evidence": OF_BETS,
+    "watch_command._quantile": WRAPS,
+    "windows.chi2_of": OF_COUNTS,
+    "windows.ks_of": OF_COUNTS,
+    "windows.psi_of": OF_COUNTS,
+}
+
+# Of the public names.
+FACE = {
+    **dict.fromkeys(
+        ("measure_accuracy", "measure_cold_start", "measure_energy", "measure_latencies", "measure_latency"), MEASURES
+    ),
+    **dict.fromkeys(("measure_memory", "measure_session_latency", "memory_stages", "resident_growth"), MEASURES),
+    **dict.fromkeys(("best_meter", "low_rank", "machine_check", "model_size", "open_loop", "precise_timer"), NO_NUMBER),
+    **dict.fromkeys(("prune_units", "prune_weights", "quantize_dynamic_int8", "quantize_static_int8"), NO_NUMBER),
+    **dict.fromkeys(
+        ("OnnxModel", "Requirements", "operator_profile", "pareto_frontier", "plot_pareto_frontier"), NO_NUMBER
+    ),
+    **dict.fromkeys(("simulate_queue", "system_info", "to_onnx"), NO_NUMBER),
+    **dict.fromkeys(("Benchmark", "BenchmarkSuite", "tradeoff_study", "what_if"), "puts together what is tried"),
+    **dict.fromkeys(("Comparison", "Gate"), "holds what `compare` and `regression_gate` found"),
+    "check_parity": "by `accuracy.parity`, which is tried",
+    "compare_live": "by `anytime_interval` and `sign_e_value`, which are tried",
+    "regression_gate": "by `compare`, which is tried; `test_gate` tries few rounds and one session",
+    "required_runs": "a number of runs; `test_result` tries what it refuses",
+}
