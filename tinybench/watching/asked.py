@@ -141,8 +141,9 @@ class Asked:
             goods = self._counts(span, now, f"{HISTOGRAM}_bucket", f',le="{self.objective.le}"')
             for version, total in totals.items():
                 bad = float(np.maximum(0.0, total - goods.get(version, math.nan)))
-                found[version].append(burn_rate(bad, total, self.objective.share) if total > 0 else math.nan)
-                if span == self.window.long and share_interval(bad, total)[0] > self.objective.budget:
+                known = total > 0 and not math.isnan(bad)
+                found[version].append(burn_rate(bad, total, self.objective.share) if known else math.nan)
+                if known and span == self.window.long and share_interval(bad, total)[0] > self.objective.budget:
                     surely.add(version)
         return {version: (each[0], each[1]) for version, each in found.items() if len(each) == 2}, surely
 
