@@ -190,6 +190,28 @@ def test_what_would_have_no_effect_is_refused(
     assert files(folder) == before, "nothing is written before the refusal"
 
 
+@pytest.mark.parametrize(
+    ("use", "named"),
+    [
+        ("tinybench compare a.onnx b.onnx zoo:c --data d.npy", "a.onnx, b.onnx, d.npy: no such files"),
+        ("tinybench measure a.joblib --data d.npy", "a.joblib, d.npy: no such files"),
+        ("tinybench run a.onnx model.onnx b.joblib --data rows.npy", "a.onnx, b.joblib: no such files"),
+        ("tinybench rollout a.onnx b.onnx --data d.npy", "a.onnx, b.onnx, d.npy: no such files"),
+        ("tinybench rollout a.pt b.pt --data d.npy", "'a.pt', 'b.pt': not an .onnx file"),
+        ("tinybench history import a.jsonl b.jsonl", "a.jsonl, b.jsonl: no such files"),
+        ("tinybench profile --flame no/f.svg --perfetto nor/p.json script.py", "there is no folder no, nor"),
+        ("autograder leaderboard token Ada Ada Ben Ben ''", "'Ada' is named twice; 'Ben' is named twice; one of"),
+    ],
+)
+def test_all_that_is_wrong_is_said_at_once(
+    use: str, named: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("script.py").touch()
+    program, *words = shlex.split(use)
+    assert (run_tinybench if program == "tinybench" else run_autograder)(words)
+    assert named in capsys.readouterr().err
+
+
 HANDED_ON = [*(spelling for each in profile.params if isinstance(each, click.Option) for spelling in each.opts), "-h", "--help"]  # fmt: skip
 
 

@@ -123,7 +123,10 @@ def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ..
     store, names = Store(database), [name.strip() for name in students]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice or "" in names:  # before any token is made: a second one would end the first
-        raise ValueError(f"{twice[0]!r} is named twice" if twice else "one of the names is blank")
+        problems = [f"{name!r} is named twice" for name in twice if name] + ["one of the names is blank"] * (
+            "" in names
+        )
+        raise ValueError("; ".join(problems))
     for student in names:
         print(f"{student}\t{store.add_token(student, olympics.quota.token_days)}")
 

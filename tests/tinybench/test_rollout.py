@@ -175,7 +175,7 @@ def test_wrong_input_has_clear_words(tmp_path: Path, capsys: pytest.CaptureFixtu
     np.save(narrow := tmp_path / "narrow.npy", np.ones((4, 3), np.float32))
     np.savez(short := tmp_path / "short.npz", X=np.ones((4, 4)), y=np.ones(3))
     tries = {
-        "is no .onnx file": [str(model), "new.joblib", "--data", str(data)],
+        "not an .onnx file": [str(model), "new.joblib", "--data", str(data)],
         "no such file": [str(model), "gone.onnx", "--data", str(data)],
         "answers 422": [str(model), str(model), "--data", str(narrow), "--no-prometheus"],
         "4 rows and 3 labels": [str(model), str(model), "--data", str(short)],

@@ -91,13 +91,14 @@ def compare(
     Two or more models, the first is the baseline. They are timed in shuffled rounds, each round every model once, and
     compared pair by pair with the first.
     """
-    from tinybench.shell.files import load_data, load_models
+    from tinybench.shell.files import load_data, load_models, refuse_missing
     from tinybench.shell.output import finish, rescued
     from tinybench.shell.quick import comparison_table, measure_for
 
     if len(models) < 2:
         raise ValueError("compare takes two or more models; for one there is `tinybench measure`")
     refuse_threads(models)
+    refuse_missing(*models, data)
     inputs, _, _ = load_data(data, batch)
     loaded = load_models(models, threads)
     with rescued(save, form):
@@ -125,7 +126,10 @@ def measure(
     The median comes from 30 rounds spread over the time, the tail from single calls. The rounds are what --save writes,
     for a later `tinybench gate`.
     """
+    from tinybench.shell.files import refuse_missing
+
     refuse_threads([model])
+    refuse_missing(model, data)
     if sessions is not None:
         refuse_given({"mode"}, "without --sessions, whose sessions are timed as served")
         from tinybench.shell.gate_run import measure_in_sessions
@@ -200,10 +204,11 @@ def run(
     the frontier, all comparisons, the conditions), report.md, tables and figures; a study that was stopped goes on
     with --resume.
     """
-    from tinybench.shell.files import load_labelled, load_models
+    from tinybench.shell.files import load_labelled, load_models, refuse_missing
     from tinybench.suite import BenchmarkSuite
 
     refuse_threads(models)
+    refuse_missing(*models, data)
     requirements = requirements_of(limits)
     inputs, rows, labels = load_labelled(data, batch)
     suite = BenchmarkSuite(load_models(models, threads), (rows, labels), out, inputs=inputs, measurement_runs=rounds)

@@ -28,6 +28,13 @@ def load_models(specs: Sequence[str], threads: int = 1) -> dict[str, Any]:
     return {name: load_model(spec, threads) for name, spec in zip(names, specs, strict=True)}
 
 
+def refuse_missing(*files: str | Path) -> None:
+    """Raise FileNotFoundError that names all files which are not there; what is not the name of a file is left out."""
+    named = [Path(file) for file in files if isinstance(file, Path) or file.endswith((".onnx", ".joblib"))]
+    if missing := [str(file) for file in dict.fromkeys(named) if not file.is_file()]:
+        raise FileNotFoundError(f"{', '.join(missing)}: no such file{'s' * (len(missing) > 1)}")
+
+
 def load_model(spec: str, threads: int = 1) -> Any:
     """Return the model that a file or ``module:function`` names."""
     if spec.endswith(".onnx"):

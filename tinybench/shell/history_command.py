@@ -171,7 +171,9 @@ def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
 def take_in(files: Sequence[Path], store: Path) -> int:
     """Take in what `export` wrote, all of it or nothing; what is there already stays once."""
     from tinybench.history.store import History
+    from tinybench.shell.files import refuse_missing
 
+    refuse_missing(*files)
     entries = [entry for file in files for entry in read_lines(file)]
     with History(store) as kept:
         new = kept.add_all(entries)
@@ -197,8 +199,6 @@ def read_lines(file: Path) -> list[Any]:
 
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file}: no such file") from None
     except UnicodeDecodeError:
         raise ValueError(f"{file} is no text; `tinybench history export` writes lines of JSON") from None
     found = []

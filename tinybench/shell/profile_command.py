@@ -172,9 +172,9 @@ def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         wanted |= {out / name: save for name, save in FOLDER.items()}
-    for file in wanted:
-        if not file.parent.is_dir():
-            raise FileNotFoundError(f"{file}: there is no folder {file.parent}")
+    if missing := [file for file in wanted if not file.parent.is_dir()]:
+        folders = ", ".join(dict.fromkeys(str(file.parent) for file in missing))
+        raise FileNotFoundError(f"{', '.join(map(str, missing))}: there is no folder {folders}")
     return wanted
 
 

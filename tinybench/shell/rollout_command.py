@@ -72,17 +72,16 @@ def rollout(
 
     Exit code 0: promoted; 1: rolled back for harm; 2: rolled back because nobody could tell; 3: wrong input.
     """
-    for file in (old, new):
-        if not file.endswith(".onnx"):
-            raise ValueError(f"{file!r} is no .onnx file; rollout takes nothing else")
-        if not Path(file).is_file():
-            raise FileNotFoundError(f"{file}: no such file")
+    from tinybench.shell.files import load_data, refuse_missing
+
+    if wrong := [repr(file) for file in (old, new) if not file.endswith(".onnx")]:
+        raise ValueError(f"{', '.join(wrong)}: not an .onnx file; rollout takes nothing else")
+    refuse_missing(old, new, data)
     try:
         from tinybench.rollout.engine import roll_out
         from tinybench.rollout.plan import Plan
     except ImportError as missing:  # in a student's package that has not come so far
         raise ValueError(f"tinybench rollout uses what modules 14 and 16 build, and {missing}") from None
-    from tinybench.shell.files import load_data
     from tinybench.shell.running import stopping_on_term
 
     _, rows, labels = load_data(data, 1)
