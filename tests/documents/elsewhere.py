@@ -49,6 +49,8 @@ ELSEWHERE = {
     "pytest tests/course/test_explained.py -k NN": (PATHS, "runs with all tests"),
     "autograder release NN_name": (GUIDE, "as `autograder release 01_result`"),
     "python -m tests.course.perfect_student NN --references": ("tests/course/test_published.py::test_a_student_who_solves_everything_needs_no_reference", "runs a notebook"),
+    "python -m tests.mutants.pairs NN_name": ("tests/mutants/test_pairs.py", "runs a module's checks for minutes"),
+    "python -m tests.mutants.overfit NN_name": ("tests/mutants/test_overfit.py", "runs a module's checks for minutes"),
     "python -m tests.notebooks.figures NN FOLDER": (PATHS, "runs a notebook"),
     "python -m tests.notebooks.slow NN": ("tests/notebooks/test_slow_clock.py", "runs a notebook"),
     "python -m tests.notebooks.student FOLDER NN": ("tests/notebooks/test_student.py", "runs notebooks"),
