@@ -114,10 +114,13 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
     """Return probabilities of the same shape as the scores, (n, classes); each row sums to 1.
 
-    The higher the temperature, the more even they are; it is above 0, else ValueError.
+    The higher the temperature, the more even they are; it is above 0, else ValueError. So is a score
+    that is not finite.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
+    if not np.isfinite(scores).all():
+        raise ValueError("a score is NaN or infinite, so it has no probability: training went wrong; take a lower rate")
     z = np.asarray(scores) / temperature
     powers = np.exp(z - z.max(axis=1, keepdims=True))
     probabilities: np.ndarray = powers / powers.sum(axis=1, keepdims=True)

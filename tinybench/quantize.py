@@ -96,10 +96,12 @@ def quantize_tensor(x: Any, params: QuantParams) -> np.ndarray:
     Parameters
     ----------
     x
-        Real numbers; beyond the grid they become its ends.
+        Real numbers; beyond the grid they become its ends. ValueError for NaN.
     params
         The grid.
     """
+    if np.isnan(np.asarray(x, np.float64)).any():
+        raise ValueError("the tensor holds NaN, which no integer stands for; find the operation that gave it")
     low, high = params.limits
     steps = np.rint(np.asarray(x, np.float64) / params.scale) + params.zero_point
     kind = np.int32 if params.bits > 8 else np.int8 if params.signed else np.uint8

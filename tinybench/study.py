@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, recall_per_class, wilson_interval
+from tinybench.arguments import check_least, check_positive
 from tinybench.benchmark import system_info
 from tinybench.conditions.notes import machine_notes
 from tinybench.decisions import (
@@ -125,7 +126,11 @@ def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int,
         Bytes of the model, read once in a call.
     row_bytes
         Bytes of input and output of one row.
+
+    ValueError if a call took no time, or a number is negative or not finite.
     """
+    check_positive(latency=latency, batch_size=batch_size)
+    check_least(weight_bytes=weight_bytes, row_bytes=row_bytes)
     return batch_size / latency, (weight_bytes + batch_size * row_bytes) / latency
 
 

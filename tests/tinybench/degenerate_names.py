@@ -47,7 +47,6 @@ ELSEWHERE = {
     "series._errors": "of the checked values of entries",
     "steps._most_evidence": "sums of scores within `find_steps`, which is tried",
     "steps._usual": "level and scale within `find_steps`, which is tried",
-    "study.throughput_and_bandwidth": NOT_STATISTICAL,
     "tally.Tally.latencies": "two medians, NaN without requests",
     "this_machine.spent_seconds": NOT_STATISTICAL,
     "watch.Ranks.p_values": "`test_drifting` compares it with `conformal_p`, which is tried",

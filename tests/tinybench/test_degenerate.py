@@ -35,8 +35,10 @@ from tinybench import (
     objectives,
     pareto,
     production,
+    quantize,
     result,
     samples,
+    study,
     toolbox,
     traffic,
 )
@@ -255,6 +257,18 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     ),
     "compress.seed_verdict": (
         lambda found: isinstance(found, str), compress.seed_verdict, of([[], [(0.0, 0.0)], [(NAN, 1.0)] * 2, [(0.0, 0.0)] * 2])
+    ),
+    "compress.softmax": (
+        lambda found: np.allclose(found.sum(axis=1), 1), compress.softmax,
+        [([[1.0]],), ([[1.0, 1.0]],), ([[NAN, 1.0]],), ([[INF, 1.0]],), ([[1.0, 2.0]], 0), ([[1.0, 2.0]], NAN)],
+    ),
+    "quantize.quantize_tensor": (
+        lambda found: found.size == 1, lambda x: quantize.quantize_tensor([x], quantize.quantization_params([1.0])),
+        of([0.0, NAN, INF]),
+    ),
+    "study.throughput_and_bandwidth": (
+        lambda found: all(map(number(0), found)), study.throughput_and_bandwidth,
+        [(value, 1, 1, 1) for value in (0, *BAD)] + [(1.0, 0, 1, 1), (1.0, 1, -1, 1)],
     ),
     "memory.max_concurrent": (lambda found: found >= 0, memory.max_concurrent, [(b, 1) for b in BAD] + [(1, 0), (0, 1)]),
     "memory.memory_pressure": (number(0), memory.memory_pressure, [(b, 1) for b in BAD] + [(1, b) for b in BAD] + [(0, 1)]),
