@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from tinybench.arguments import check_least, check_share
 from tinybench.conditions.notes import machine_notes
+from tinybench.kinds import check_kinds, describe
 from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
 
@@ -87,6 +88,10 @@ def predicted_labels(
 
 def named_datasets(datasets: Any) -> dict[str, tuple[Any, np.ndarray]]:
     """Return a pair ``(X, y)``, a sequence of pairs (``dataset 0``, …) or a mapping as datasets by name, checked."""
+    if datasets is not None and not isinstance(datasets, Iterable):
+        raise TypeError(
+            f"datasets is {describe(datasets)}; it must be a pair (X, y), a list of pairs, or a dictionary of them"
+        )
     if isinstance(datasets, Mapping):
         named = {str(name): pair for name, pair in datasets.items()}
     elif isinstance(datasets, tuple) and len(datasets) == 2 and not isinstance(datasets[0], tuple):
@@ -101,6 +106,9 @@ def named_datasets(datasets: Any) -> dict[str, tuple[Any, np.ndarray]]:
 def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise ValueError(f"{name} is no pair (X, y) but {type(pair).__name__}")
+    if not hasattr(pair[0], "shape") and not isinstance(pair[0], Sized):
+        raise TypeError(f"{name}: X is {describe(pair[0])}; it must hold a row for each label")
+    check_kinds({}, {"y": pair[1]})
     inputs = np.asarray(pair[0]) if isinstance(pair[0], list | tuple) else pair[0]
     labels = np.asarray(pair[1])
     if labels.ndim == 2 and labels.shape[1] == 1:

@@ -26,6 +26,7 @@ from tinybench.conditions.notes import library_conditions
 from tinybench.conditions.settings import read_settings
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
+from tinybench.kinds import check_kinds
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.optional import corrected
@@ -345,6 +346,8 @@ class Benchmark:
         clock: Callable[[], float] = time.perf_counter,
         progress: Callable[..., Iterable[Any]] | str | None = "bar",
     ) -> None:
+        kinds = {"models": "Mapping[str, Any] | Sequence[Any]", "progress": "Callable[..., Any] | str | None"}
+        check_kinds(kinds, {"models": models, "progress": progress})
         self.models = name_models(models)
         self.datasets = datasets
         self.warmup_runs, self.measurement_runs = warmup_runs, measurement_runs

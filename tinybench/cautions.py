@@ -12,6 +12,7 @@ import numpy as np
 from tinybench.conditions.notes import verdict_of
 from tinybench.dependence import autocorrelation, batch_length, batch_means, caution, effective_count, is_dependent
 from tinybench.gate import library_changes
+from tinybench.kinds import check_kinds
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.rounds import Subject
 from tinybench.samples import check_margin, same_rounds
@@ -131,7 +132,10 @@ def two_digits(count: float) -> int:
 
 
 def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, margin: float) -> None:
-    """Raise ValueError unless there are two models, evidence and time to stop at, and the margin is a fraction."""
+    """Raise TypeError or ValueError unless there are two models by name, evidence and time to stop at, and a fraction
+    as the margin.
+    """
+    check_kinds({"models": "Mapping[str, Any]"}, {"models": models})
     check_margin(margin)
     if len(models) != 2:
         raise ValueError(f"{len(models)} models; compare_live takes two, measure_latencies and compare_all take more")

@@ -16,6 +16,7 @@ import numpy as np
 
 from tinybench.cautions import check_live, independent_values, judged, last_start
 from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
+from tinybench.kinds import check_kinds
 from tinybench.latency import ready
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
@@ -219,6 +220,8 @@ def compare(
 
     Raises
     ------
+    TypeError
+        If `a` or `b` is neither a result nor a list of numbers, such as a model.
     ValueError
         If the results do not compare, do not pair, or are too few; if `margin` or `confidence` makes no sense.
     """
@@ -250,10 +253,8 @@ def compare(
 
 
 def _results(a: BenchmarkResult | Sequence[float], b: BenchmarkResult | Sequence[float]) -> list[BenchmarkResult]:
-    """Return plain measurements as results."""
-    for each in (a, b):
-        if isinstance(each, type) or callable(each):
-            raise ValueError(f"{each!r} is a model; measure first, by measure_latencies, or use compare_live")
+    """Return plain measurements as results; TypeError for anything else, such as a model."""
+    check_kinds(dict.fromkeys("ab", "BenchmarkResult | Sequence[float]"), {"a": a, "b": b})
     return [as_result(a), as_result(b)]
 
 

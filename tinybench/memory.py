@@ -21,6 +21,7 @@ import psutil
 
 from tinybench.fresh import fresh_task
 from tinybench.heap import WithoutArenas, free_heap, young_heap
+from tinybench.kinds import describe
 from tinybench.latency import as_callable, as_input, check_runs, describe_input
 from tinybench.result import BenchmarkResult
 from tinybench.rounds import fed_by_name, plain_call
@@ -305,11 +306,13 @@ def stored_form(model: Any) -> Any:
         return getattr(session, "_model_path", None) or getattr(session, "_model_bytes", None) or model
     if callable(getattr(model, "SerializeToString", None)):
         return model.SerializeToString()
-    if isinstance(model, type | np.ufunc) or (inspect.isroutine(model) and not inspect.ismethod(model)):
-        kind = "class" if isinstance(model, type) else "function"
-        name = getattr(model, "__name__", kind)
+    if (
+        model is None
+        or isinstance(model, type | np.ufunc)
+        or (inspect.isroutine(model) and not inspect.ismethod(model))
+    ):
         raise TypeError(
-            f"{name} is a {kind}, which has no size of its own; save the model that it uses and pass the path"
+            f"the model is {describe(model)}, which has no size of its own; save what it uses and pass the path"
         )
     return model
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from tinybench.accuracy import ParityResult, parity
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
+from tinybench.kinds import check_kinds, describe
 from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
@@ -107,6 +108,8 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
     ValueError
         If a weight is NaN or infinite.
     """
+    if not callable(getattr(model, "fit", None)):
+        raise TypeError(f"model is {describe(model)}; it must be a fitted scikit-learn model")
     path = Path(path)
     refuse_existing(path, overwrite)
     try:
@@ -197,6 +200,7 @@ class OnnxModel:
     def __init__(
         self, path: str | Path, threads: int = 1, optimization: str = "all", profile: bool | str | Path = False
     ) -> None:
+        check_kinds({"path": "str | Path", "optimization": "str"}, {"path": path, "optimization": optimization})
         self.path, self.threads, self.optimization = Path(path), threads, optimization
         self.name = self.path.stem
         trace = Path(tempfile.mkdtemp(), "trace") if profile is True else profile or None

@@ -18,6 +18,7 @@ import numpy as np
 
 from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.dependence import batch_length
+from tinybench.kinds import describe
 from tinybench.pairs import seen
 from tinybench.result import BenchmarkResult
 
@@ -130,6 +131,10 @@ def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[
                 raise ValueError(f"{row_name(point, index)} has no {metric!r}; it has {', '.join(map(repr, point))}")
         values = [point[metric] for metric in objectives]
     else:
+        if not isinstance(point, Iterable):
+            raise TypeError(
+                f"point {index} is {describe(point)}; it must be a row such as {dict.fromkeys(objectives, 1.0)}"
+            )
         values = list(point)
         if len(values) != len(objectives):
             raise ValueError(f"point {index} has {len(values)} numbers for {len(objectives)} objectives")

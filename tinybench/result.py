@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.dependence import autocorrelation, batch_means, batch_medians, caution, effective_count, is_dependent
+from tinybench.kinds import check_kinds
 from tinybench.reprs import short_repr
 from tinybench.table import facts
 
@@ -313,6 +314,14 @@ class BenchmarkResult:
 
     def __post_init__(self) -> None:
         """Guard the input and compute the summary."""
+        kinds = {
+            "metric_name": "str",
+            "unit": "str",
+            "values": "Iterable[Any]",
+            "metadata": "Mapping[str, Any]",
+            "confidence": "float",
+        }
+        check_kinds(kinds, {name: getattr(self, name) for name in kinds})
         if not 0 < self.confidence < 1:
             raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
         self.metadata = json_safe(dict(self.metadata))

@@ -19,6 +19,7 @@ import numpy as np
 
 from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
+from tinybench.kinds import check_kinds
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
 from tinybench.optional import corrected
@@ -274,6 +275,7 @@ class BenchmarkSuite:
         clock: Clock | None = None,
         progress: Any = "bar",
     ) -> None:
+        check_kinds({"output_dir": "str | Path"}, {"output_dir": output_dir})
         first = next(iter(named_datasets(datasets).values()))
         self.models = Benchmark(models, progress=None).models
         self.datasets, self.output_dir = datasets, Path(output_dir)

@@ -39,7 +39,9 @@ _HOMES = {homes}
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"tinybench.{{home}}"), name)
+            from tinybench.kinds import checked  # late: `import tinybench` loads no NumPy
+
+            return checked(getattr(import_module(f"tinybench.{{home}}"), name))
     raise AttributeError(f"module 'tinybench' has no attribute {{name!r}}")
 
 
