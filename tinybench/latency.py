@@ -286,8 +286,9 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     -------
     dict
         ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values, as
-        in RFC 3393) in the unit of the result; ``intervals``: the order-statistic interval of each percentile that has
-        enough measurements; ``reasons``: for each other number, why it has none.
+        in RFC 3393; None for one value) in the unit of the result; ``intervals``: the order-statistic interval of each
+        percentile that has enough measurements, unless both ends are equal; ``reasons``: for each other number, why it
+        has none.
     """
     reasons = {
         "max": "a maximum only grows with more measurements",
@@ -298,11 +299,16 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     for q in (50, 90, 95, 99):
         summary[f"p{q}"] = result.percentile(q)
         try:
-            intervals[f"p{q}"] = percentile_interval(result.values, q, result.confidence)
+            low, high = percentile_interval(result.values, q, result.confidence)
         except ValueError as too_few:
             reasons[f"p{q}"] = str(too_few)
+            continue
+        if low < high:
+            intervals[f"p{q}"] = low, high
+        else:
+            reasons[f"p{q}"] = "both ends are equal: the clock is too coarse"
     steps = [abs(after - before) for before, after in pairwise(result.values)]
-    summary |= {"max": result.max_val, "jitter": fmean(steps) if steps else 0.0}
+    summary |= {"max": result.max_val, "jitter": fmean(steps) if steps else None}
     return {**summary, "intervals": intervals, "reasons": reasons}
 
 

@@ -8,7 +8,6 @@ from tinybench.dependence import is_dependent
 from tinybench.pairs import seen
 from tinybench.pareto import check_units
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.samples import scatters
 
 _UNKNOWN = (-math.inf, math.inf)
 _SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # of a ms, an MB and an mJ in SI units
@@ -43,7 +42,7 @@ def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
         return -math.inf, result.metadata.get("at_most", math.inf) / size
     try:
         low, high = _LOOKS[metric](result)
-    except ValueError:  # too few values
+    except ValueError:  # too few values, or equal ones
         return _UNKNOWN
     return low / size, high / size
 
@@ -61,11 +60,7 @@ def _share(result: BenchmarkResult) -> tuple[float, float]:
 
     if {"correct", "total"} <= result.metadata.keys():
         return wilson_interval(result.metadata["correct"], result.metadata["total"], result.confidence)
-    return _mean(result)
-
-
-def _mean(result: BenchmarkResult) -> tuple[float, float]:
-    return result.mean_ci() if scatters(result.values) else _UNKNOWN
+    return result.mean_ci()
 
 
 _LOOKS = {
@@ -73,5 +68,5 @@ _LOOKS = {
     "accuracy": _share,
     "memory": lambda result: (result.max_val, result.max_val) if result.count > 1 else _UNKNOWN,
     "throughput": BenchmarkResult.median_ci,
-    "energy": _mean,
+    "energy": BenchmarkResult.mean_ci,
 }

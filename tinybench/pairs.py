@@ -8,7 +8,7 @@ import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, rows_right
 from tinybench.comparison import compare
-from tinybench.result import BenchmarkResult
+from tinybench.result import BenchmarkResult, is_interval
 
 
 def seen(value: Any) -> bool:
@@ -46,7 +46,8 @@ def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: Ben
     """Compare two results of one metric by the test that fits them; None where there is none.
 
     ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in ``unit``) with their
-    ``_lower`` and ``_upper``; ``p`` (uncorrected), ``cohens_d``, ``paired``, ``test``, ``verdict`` (of a, seen from b).
+    ``_lower`` and ``_upper``, None where the comparison has no interval; ``p`` (uncorrected), ``cohens_d``, ``paired``,
+    ``test``, ``verdict`` (of a, seen from b).
     Accuracies whose `rows_right` are known are compared row by row; `untestable` says why there is no test.
     """
     row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
@@ -61,8 +62,10 @@ def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: Ben
         return row | {"p": found.p_value, "cohens_d": None, "paired": True, "test": "McNemar", "verdict": verdict}
     same_input = a.metadata.get("input_shape") == b.metadata.get("input_shape")
     comparison = compare(a, b, names=names, allow=() if same_input else ("shape",))
-    row |= {"ratio": comparison.ratio, "ratio_lower": comparison.ratio_ci[0], "ratio_upper": comparison.ratio_ci[1]}
-    row |= {"difference": comparison.difference, "p": comparison.p_value, "cohens_d": comparison.effect_size}
-    row["difference_lower"], row["difference_upper"] = comparison.difference_ci
+    row |= {"ratio": comparison.ratio, "difference": comparison.difference}
+    row |= {"p": comparison.p_value, "cohens_d": comparison.effect_size}
+    for what, ends in (("ratio", comparison.ratio_ci), ("difference", comparison.difference_ci)):
+        if is_interval(*ends):
+            row[f"{what}_lower"], row[f"{what}_upper"] = ends
     test = "sign test" if comparison.paired else "Welch"
     return row | {"paired": comparison.paired, "test": test, "verdict": comparison.verdict.partition(":")[0]}

@@ -20,7 +20,7 @@ from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.dependence import batch_length
 from tinybench.kinds import describe
 from tinybench.pairs import seen
-from tinybench.result import BenchmarkResult
+from tinybench.result import BenchmarkResult, is_interval
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 
@@ -533,7 +533,7 @@ def membership_probability(
 def interval(value: Any) -> tuple[float, float]:
     """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range.
 
-    NaN where it is not known, as for what was not `seen`, or for a single value.
+    NaN where it is not known, as for what was not `seen`, for one value, and where both ends would be equal.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)
@@ -543,6 +543,7 @@ def interval(value: Any) -> tuple[float, float]:
     if {"correct", "total"} <= value.metadata.keys():
         return wilson_interval(value.metadata["correct"], value.metadata["total"], value.confidence)
     try:
-        return value.median_ci()
+        low, high = value.median_ci()
     except ValueError:  # too few values for an interval
-        return (value.min_val, value.max_val) if value.count > 1 else (math.nan, math.nan)
+        low, high = value.min_val, value.max_val
+    return (low, high) if is_interval(low, high) else (math.nan, math.nan)

@@ -51,7 +51,7 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
             lower, value, upper = (
                 number / factor for number in (interval(result)[0], central(result), interval(result)[1])
             )
-            known = not math.isnan(lower)
+            known = math.isfinite(upper - lower)  # one value, or equal ones, have no bar
             error = [[max(0.0, value - lower)], [max(0.0, upper - value)]] if known else None
             axes.errorbar(
                 value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2

@@ -75,7 +75,8 @@ def plot_pareto_frontier(
         axis.set_label_text(f"{text}, {'lower' if objectives[metric] == 'min' else 'higher'} is better", fontsize=11)
     values, corners = values / scales, corners / scales
     ends = np.array([[interval(value) for value in column] for column in raw]) / np.array(scales)[:, None, None]
-    errors = np.abs(ends - values.T[:, :, None]).transpose(0, 2, 1)
+    errors = np.abs(ends - values.T[:, :, None]).transpose(0, 2, 1)  # NaN draws no bar
+    ends = np.where(np.isfinite(ends), ends, values.T[:, :, None])
 
     styles = (  # Okabe-Ito blue and vermilion; shape and filling tell them apart without colour
         (on_frontier, "o", "#0072B2", "#0072B2", "on the frontier"),

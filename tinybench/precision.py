@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from tinybench.accuracy import output_kind, parity, wilson_interval
 from tinybench.latency import as_input, measure_latencies
 from tinybench.onnx import OnnxModel, both_answers
 from tinybench.reprs import short_repr
-from tinybench.result import BenchmarkResult
+from tinybench.result import BenchmarkResult, is_interval
 from tinybench.table import Table
 
 FP32, FOUR_BITS = "FP32", "4-bit weights"
@@ -96,7 +95,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
     def ends(name: str, form: str) -> str:
         pair = row[name]
-        return f" ({pair[0]:{form}}–{pair[1]:{form}})" if pair and None not in pair else ""
+        return f" ({pair[0]:{form}}–{pair[1]:{form}})" if pair else ""
 
     return {
         "form": row["form"],
@@ -219,7 +218,7 @@ def precision_study(
             found[form] |= {"ratio": 1.0, "ratio_ci": None, "verdict": "the baseline"}
         else:
             told = compare(result, latencies[FP32], confidence=confidence)
-            ends = [end if math.isfinite(end) else None for end in told.ratio_ci]
+            ends = list(told.ratio_ci) if is_interval(*told.ratio_ci) else None
             found[form] |= {"ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
     return PrecisionStudy([{"form": form, **row} for form, row in found.items()], latencies, len(timed), confidence)
 

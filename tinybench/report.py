@@ -37,6 +37,7 @@ def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
         "median": "medians with their 95 % order-statistic intervals",
         "Wilson": "shares of all rows with Wilson's 95 % intervals",
         "range": "medians with the range, as fewer than 6 values have no interval",
+        "none": "numbers without an interval, as one value, or equal ones, say nothing about scatter",
     }
     shown = "; ".join(kinds[kind] for kind in dict.fromkeys(row["interval"] for row in rows))
     better = "Lower is better" if DIRECTIONS[metric] == "min" else "Higher is better"
@@ -115,7 +116,7 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
 def most_gained(a: BenchmarkResult, b: BenchmarkResult) -> float:
     """Return by how much one accuracy exceeds another at most: by rows where they are known, else by both intervals."""
     row = compare_pair("accuracy", ("a", "b"), a, b)
-    return float(row["difference_upper"]) if row else interval(a)[1] - interval(b)[0]
+    return float(row["difference_upper"]) if row else min(1.0, interval(a)[1] - interval(b)[0])  # 1.0 where NaN
 
 
 def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> Section:
@@ -255,12 +256,13 @@ def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: 
 
 def _pair_row(row: Mapping[str, Any], label: str) -> dict[str, str]:
     if row["ratio"] is None or math.isnan(row["ratio"]):
-        factor, unit = scale_unit(abs(row["difference"]), row["unit"])
-        factor, unit = (0.01, "points") if row["metric"] == "accuracy" else (factor, unit)
-        low, value, high = (row[f"difference{end}"] / factor for end in ("_lower", "", "_upper"))
-        amount = f"{value:+.3g} ({low:+.3g} to {high:+.3g}) {unit}"
+        factor, unit = (0.01, "points") if row["metric"] == "accuracy" else scale_unit(row["difference"], row["unit"])
+        low, high = (row[f"difference{end}"] for end in ("_lower", "_upper"))
+        ends = "" if low is None else f" ({low / factor:+.3g} to {high / factor:+.3g})"
+        amount = f"{row['difference'] / factor:+.3g}{ends} {unit}"
     else:
-        amount = f"× {row['ratio']:.3g} ({row['ratio_lower']:.3g} to {row['ratio_upper']:.3g})"
+        low, high = row["ratio_lower"], row["ratio_upper"]
+        amount = f"× {row['ratio']:.3g}{'' if low is None else f' ({low:.3g} to {high:.3g})'}"
     return {
         "pair": f"{row['model_a']} against {row['model_b']}",
         "metric": label,

@@ -36,7 +36,10 @@ def check_values(values: Iterable[Any]) -> list[float]:
 
 
 def mean_and_std(values: list[float]) -> tuple[float, float]:
-    """Return mean and standard deviation (n − 1) of one or more finite numbers; the latter is 0.0 for a single one."""
+    """Return mean and standard deviation (n − 1) of one or more finite numbers.
+
+    One number says nothing about scatter. Its deviation is 0.0 by convention; NaN is as good.
+    """
     n = len(values)
     mean = math.fsum(values) / n
     if n == 1:
@@ -49,9 +52,10 @@ def mean_and_std(values: list[float]) -> tuple[float, float]:
 
 
 def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Student t interval of the mean, ``(lower, upper)``; both are the mean for a single value.
+    """Return the Student t interval of the mean, ``(lower, upper)``.
 
-    The values are taken as independent; `confidence` is the coverage, between 0 and 1.
+    The values are taken as independent; `confidence` is the coverage, between 0 and 1. One value has no interval. Both
+    ends are that value by convention; NaN is as good.
     """
     from scipy.special import stdtrit
 
@@ -224,11 +228,30 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
     raise ValueError(f"{where} is {value!r}, which JSON cannot hold; use numbers, text, lists and dictionaries")
 
 
+def no_scatter(count: int, unit: str) -> str:
+    """Return a caution for one value, or for values that are all equal: what they cannot tell, and what to do."""
+    constant = unit in ("", "B")  # fractions and sizes may be
+    if count == 1:
+        enough = "which is enough for a constant, such as the size of a file, and for nothing else"
+        return f"one value says nothing about scatter, {enough if constant else 'measure at least 6 times'}"
+    cause = "they are a constant, or their counter is" if constant else "the clock or counter is"
+    cure = "" if constant else "; put more calls into one measurement"
+    return f"all {count} values are equal: {cause} too coarse to show scatter{cure}"
+
+
+def is_interval(low: float, high: float) -> bool:
+    """Return whether two ends are an interval to show: finite, and apart by more than rounding."""
+    return math.isfinite(high - low) and high - low > 1e-12 * max(abs(low), abs(high))
+
+
 def format_interval(middle: float, low: float, high: float, unit: str, named: str) -> str:
-    """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with the digits that an interval of this width deserves."""
+    """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with the digits that an interval of this width deserves.
+
+    Ends that do not differ are no interval: one value, or a clock that is too coarse. Then the number stands alone.
+    """
     factor, name = scale_unit(middle or max(abs(low), abs(high)), unit)
     middle, low, high = middle / factor, low / factor, high / factor
-    if low == high == middle:
+    if not is_interval(low, high):
         return f"{middle:.{4 if abs(middle) < 1e4 else 15}g} {name}".rstrip()
     places = max(0, -math.floor(round(math.log10((high - low) / 5), 9)))
     middle, low, high = (round(value, places) + 0.0 for value in (middle, low, high))  # + 0.0 turns −0 into 0
@@ -240,12 +263,13 @@ def format_measurement(mean: float, std: float, unit: str) -> str:
     """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
 
     The deviation has one significant digit, two if it begins with a 1, but is never rounded before the decimal point
-    (``"123 ± 55 B"``); the mean ends at the same place. Without a deviation: ``"1.5 ± 0 s"``, the mean by ``.4g``.
+    (``"123 ± 55 B"``); the mean ends at the same place. A deviation of 0 comes from one value, or from equal ones, and
+    says nothing: ``"1.5 s"``, the mean alone, by ``.4g``.
     """
     factor, name = scale_unit(mean or std, unit)
     mean, std = mean / factor, std / factor
     if std == 0:
-        return f"{mean:.4g} ± 0 {name}".rstrip()
+        return f"{mean:.4g} {name}".rstrip()
     place = math.floor(math.log10(std))
     decimals = max(0, -place + (1 if std < 2 * 10**place else 0))
     return f"{mean:.{decimals}f} ± {std:.{decimals}f} {name}".rstrip()
@@ -271,15 +295,17 @@ class BenchmarkResult:
     Attributes
     ----------
     mean, std, median, min_val, max_val : float
-        Summary in `unit`; `std` divides by n − 1 and is 0.0 for one value.
+        Summary in `unit`; `std` divides by n − 1. For one value it is 0.0, a convention that carries no information.
     count : int
         Number of measurements.
     ci_lower, ci_upper : float
-        Student t interval of the mean; both are the mean for one value.
+        Student t interval of the mean. For one value both are the mean, by the same convention.
     dependence : dict
         How alike neighbours are, and how many independent values they all count as.
+    scattered : bool
+        Whether at least two values differ; without that nothing shows a deviation or an interval.
     cautions : list of str
-        Where the intervals may not hold, and why.
+        Where the intervals may not hold, and why: also that one value, or equal ones, say nothing about scatter.
 
     Raises
     ------
@@ -326,6 +352,8 @@ class BenchmarkResult:
             raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
         self.metadata = json_safe(dict(self.metadata))
         self._summarise()
+        if self.count == 1:  # a convention that other code relies on; it carries no information, see `undetermined`
+            self.std, self.ci_lower, self.ci_upper = 0.0, self.mean, self.mean
 
     def _summarise(self) -> None:
         """Guard the values, and set count, mean, std, median, min_val, max_val, ci_lower and ci_upper."""
@@ -338,7 +366,10 @@ class BenchmarkResult:
 
     @property
     def cv(self) -> float:
-        """Coefficient of variation, std / abs(mean): about 0.05 is stable, 0.30 is not; NaN when the mean is 0."""
+        """Coefficient of variation, std / abs(mean): about 0.05 is stable, 0.30 is not; NaN when the mean is 0.
+
+        For one value it is 0.0 as `std` is, a convention that carries no information.
+        """
         return self.std / abs(self.mean) if self.mean else math.nan
 
     def percentile(self, q: float) -> float:
@@ -348,10 +379,24 @@ class BenchmarkResult:
         return float(np.percentile(self.values, q))
 
     @property
-    def dependence(self) -> dict[str, float]:
+    def scattered(self) -> bool:
+        """Whether at least two values differ; without that neither a deviation nor an interval is known."""
+        rounding = 1e-9 * abs(self.max_val) if self.unit == "s" else 0.0  # of the difference of two clock readings
+        return self.max_val - self.min_val > rounding
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Names of the attributes that are only a convention here; `to_dict` holds None in their place."""
+        if self.count == 1:
+            return "std", "ci_lower", "ci_upper"
+        return () if self.scattered else ("ci_lower", "ci_upper")
+
+    @property
+    def dependence(self) -> dict[str, float | None]:
         """How alike neighbours are, how many independent values all count as, and into how many batches they go."""
-        alike, count = autocorrelation(self.values), effective_count(self.values)
-        return {"autocorrelation": alike, "effective_count": count, "batches": len(self.independent_values)}
+        alike = autocorrelation(self.values) if self.scattered else None
+        count, batches = effective_count(self.values), len(self.independent_values)
+        return {"autocorrelation": alike, "effective_count": count, "batches": batches}
 
     @property
     def independent_values(self) -> list[float]:
@@ -361,17 +406,25 @@ class BenchmarkResult:
         return batch_medians(self.values, runs_for_percentile(50, self.confidence))
 
     def mean_ci(self) -> tuple[float, float]:
-        """Return the t interval of the mean; from means of batches where the values depend on one another."""
+        """Return the t interval of the mean; from means of batches where the values depend on one another.
+
+        ValueError if there is one value, or if all are equal: then the scatter is unknown.
+        """
+        if not self.scattered:
+            found = "one value" if self.count == 1 else f"{self.count} equal values"
+            raise ValueError(f"{found} cannot tell how far the mean may be off; measure more often, or more finely")
         length = self.count // len(self.independent_values)
         return t_interval(batch_means(self.values, length), self.confidence)
 
     @property
     def how_many(self) -> str:
-        """``n = 30``, and what to know with it: too few, batches, dependence, nothing seen, an estimate."""
+        """``n = 30``, and what to know with it: equal, too few, batches, dependence, nothing seen, an estimate."""
         least, batches = runs_for_percentile(50, self.confidence), len(self.independent_values)
         text = f"n = {self.count}"
-        if self.count < least:
-            text += ", too few for an interval" if self.min_val != self.max_val else ""
+        if self.count > 1 and not self.scattered:
+            text += ", all equal"
+        elif self.count < least:
+            text += ", too few for an interval"
         elif batches < self.count:
             text += f" in {batches} batches"
         elif "round_starts" not in self.metadata and is_dependent(self.values):
@@ -394,12 +447,20 @@ class BenchmarkResult:
         machine = self.metadata.get("machine")  # see `tinybench.conditions.notes`
         if isinstance(machine, dict) and self.unit not in ("", "B"):  # fractions and bytes hardly depend on its state
             said += machine.get("warnings", [])
-        if self.std == 0:
+        counted = "wilson_interval" in self.metadata or {"correct", "total"} <= self.metadata.keys()
+        if counted or not self.metadata.get("seen", True):  # its interval is not of these values, or nothing was seen
             return said
-        found = (
-            [] if "round_starts" in self.metadata else [caution(self.values, runs_for_percentile(50, self.confidence))]
-        )
-        skewness = sum(((value - self.mean) / self.std) ** 3 for value in self.values) / self.count
+        if not self.scattered:
+            return [*said, no_scatter(self.count, self.unit)]
+        least = runs_for_percentile(50, self.confidence)
+        if self.count < least:
+            said = [
+                *said,
+                f"{self.count} values are too few for an interval of the median, which takes at least {least}",
+            ]
+        found = [] if "round_starts" in self.metadata else [caution(self.values, least)]
+        scale = self.std or math.inf  # tiny values may differ and yet have squares of 0
+        skewness = sum(((value - self.mean) / scale) ** 3 for value in self.values) / self.count
         if skewness > max(1.0, 0.15 * math.sqrt(self.count)):
             found.append("values are skewed: intervals of their mean cover less than they say, use median_ci()")
         elif any(found) and not is_dependent(self.values):
@@ -421,8 +482,12 @@ class BenchmarkResult:
         return tukey_outliers(self.values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `WRITTEN` names, fields, summary and cautions, as plain data for ``json.dumps``."""
-        return json_safe({name: getattr(self, name) for name in WRITTEN}, "result")  # type: ignore[no-any-return]
+        """Return what `WRITTEN` names, fields, summary and cautions, as plain data for ``json.dumps``.
+
+        What `self.undetermined` names is None: of one value the deviation and the interval are unknown.
+        """
+        known = {name: None if name in self.undetermined else getattr(self, name) for name in WRITTEN}
+        return json_safe(known, "result")  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
@@ -458,24 +523,30 @@ class BenchmarkResult:
         """Return the text of ``str``; with ``f"{result:sd}"`` mean and standard deviation instead of the median."""
         if form != "sd":
             return format(str(self), form)
-        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} (mean ± sd), {self.how_many}"
+        what = "mean ± sd" if self.scattered else "mean"
+        return f"{self.metric_name}: {format_measurement(self.mean, self.std, self.unit)} ({what}), {self.how_many}"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the result as an accessible HTML table and as text."""
         factor, unit = scale_unit(self.mean or self.std, self.unit)
-        low, high = self.mean_ci()
         level = f"{100 * self.confidence:.3g} % CI"
-        try:
-            middle = format_interval(self.median, *self.median_ci(), self.unit, level)
-        except ValueError:
-            middle = f"{self.median / factor:.4g} {unit} (too few values for an interval)"
-        rows = {
-            "median": middle,
-            "mean": format_interval(self.mean, low, high, self.unit, level),
-            "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
-            "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",
-            "measurements": f"{self.count}, {len(self.outliers())} of them outliers",
-        }
+        if self.scattered:
+            try:
+                middle = format_interval(self.median, *self.median_ci(), self.unit, level)
+            except ValueError:
+                middle = f"{self.median / factor:.4g} {unit} (too few values for an interval)"
+            rows = {
+                "median": middle,
+                "mean": format_interval(self.mean, *self.mean_ci(), self.unit, level),
+                "standard deviation": f"{self.std / factor:.3g} {unit} (cv {self.cv:.1%})",
+                "range": f"{self.min_val / factor:.4g} to {self.max_val / factor:.4g} {unit}",
+                "measurements": f"{self.count}, {len(self.outliers())} of them outliers",
+            }
+        else:
+            value = format_measurement(self.mean, 0.0, self.unit)
+            rows = {"value": value, "measurements": f"{self.count}{', all equal' if self.count > 1 else ''}"}
+        if "wilson_interval" in self.metadata:
+            rows = {"of all rows": str(self).partition(": ")[2], **rows}
         if not self.measured:
             rows["measured"] = "no, an estimate"
         if self.cautions:

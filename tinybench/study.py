@@ -36,7 +36,7 @@ from tinybench.memory import memory_pressure, memory_stages, model_size
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
 from tinybench.reprs import short_repr
-from tinybench.result import BenchmarkResult, json_safe
+from tinybench.result import BenchmarkResult, is_interval, json_safe
 from tinybench.suite import write_text
 from tinybench.table import Table, csv_text
 from tinybench.variants import FP32, SKLEARN, load_variant, study_variants
@@ -164,14 +164,14 @@ def study_batch(
     kept["energy"] = energy
     columns = {}
     for name, variant in variants.items():
-        shares = None
+        ends, shares = latency[name].median_ci(), None
         if variant.file.suffix == ".onnx":
             profiled = OnnxModel(variant.file, threads, variant.optimization)
             shares = operator_profile(profiled, x, runs=20).shares
         rate, bandwidth = throughput_and_bandwidth(medians[name], len(x), variant.weight_bytes or 0, variant.row_bytes)
         columns[name] = {
             "latency": medians[name],
-            "latency_ci": list(latency[name].median_ci()),
+            "latency_ci": list(ends) if is_interval(*ends) else None,
             "latency_p95": served[name].percentile(95),
             "throughput": rate,
             "effective_bandwidth": None if variant.weight_bytes is None else bandwidth,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ from tinybench.report import (
 )
 from tinybench.result import BenchmarkResult
 from tinybench.table import csv_text
+from tinybench.wording import finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,15 +113,18 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 
     ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``, ``min_val``, ``max_val``;
     then ``value`` (by `central`) with ``lower`` and ``upper`` (by `interval`), and ``interval``: ``"Wilson"``,
-    ``"median"``, or ``"range"`` below 6 measurements.
+    ``"median"``, ``"range"`` below 6 measurements, or ``"none"`` where `interval` is NaN, as for one measurement. What
+    is ``undetermined``, as the deviation of one measurement, is None.
     """
     rows = []
     for metric, by_model in results.items():
         for name, result in by_model.items():
             lower, upper = interval(result)
             kind = "Wilson" if "total" in result.metadata else "median" if result.count >= 6 else "range"
+            kind = "none" if math.isnan(upper) else kind
             row = {"metric": metric, "model": name, "unit": result.unit, "measured": result.measured}
-            row |= {key: getattr(result, key) for key in ("count", "mean", "std", "median", "min_val", "max_val")}
+            for key in ("count", "mean", "std", "median", "min_val", "max_val"):
+                row[key] = None if key in result.undetermined else getattr(result, key)
             rows.append({**row, "value": central(result), "lower": lower, "upper": upper, "interval": kind})
     return rows
 
@@ -144,9 +149,9 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
     """Return for each metric the best model, and who cannot be told apart from it.
 
     ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
-    `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's or is
-    not known. `DIRECTIONS` says which way is better. Where some models are measured and others estimated, the measured
-    ones alone compete.
+    `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's. An
+    unknown interval (NaN) tells nobody apart. `DIRECTIONS` says which way is better. Where some models are measured and
+    others estimated, the measured ones alone compete.
     """
     results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
@@ -161,7 +166,7 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
         tied = []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "apart" if low > upper or high < lower else "undecided"  # also where one is NaN
+            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN tells nobody apart
             if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
                 tied.append(name)
         champion = competing[winner]
@@ -428,7 +433,7 @@ class BenchmarkSuite:
             "benchmark_summary.csv": csv_text(summary_rows(results)),
             "comparisons.csv": csv_text(comparison_rows(results)),
             "benchmark_dashboard.csv": csv_text(dashboard_rows(results)),
-            "benchmark_summary.json": json.dumps(best_by_dimension(results), indent=1, ensure_ascii=False),
+            "benchmark_summary.json": json.dumps(finite(best_by_dimension(results)), indent=1, ensure_ascii=False),
         }
         for name, text in texts.items():
             write_text(self.output_dir / name, text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.optional import NOT_BUILT, from_toolbox
-from tinybench.result import scale_unit
+from tinybench.result import is_interval, scale_unit
 from tinybench.table import facts
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ def span(ends: tuple[float, float], unit: str) -> str:
     return f"{low}{'–' if ends[0] >= 0 else ' to '}{high} {unit}".rstrip()
 
 
+def no_ends(ends: tuple[float, float]) -> str:
+    """Return why two ends are not shown as an interval: one has no limit, or they are equal."""
+    return "no interval, as all are equal" if math.isfinite(ends[1] - ends[0]) else "no finite interval"
+
+
 def times_text(value: float) -> str:
     """Return a factor for a sentence: 3.4, 0.02, 12,000, and a limit where it is beyond sense."""
     if value >= 1e6:
@@ -74,7 +79,7 @@ def sentence(comparison: Comparison) -> str:
     if decided and less:  # "41 % less" is said with a positive number
         change, ends = -change, (-ends[1], -ends[0])
     amount = f"{short_number(change, ends)} {unit}".rstrip()
-    interval = f"{level} {span(ends, unit)}" if math.isfinite(ends[1] - ends[0]) else "no finite interval"
+    interval = f"{level} {span(ends, unit)}" if is_interval(*ends) else no_ends(ends)
     if decided:
         return f"{a} {_more_or_less(comparison, amount, less)} {b} ({interval}, {p}, {n})"
     details = f"(change {amount}, {interval}, {p}, {n})"
@@ -116,6 +121,8 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
         return f"{a} against {b} is {verdict} (ratio {times_text(ratio)}, {level} {reach}, {details})"
     else:
         return None
+    if not is_interval(*ends):
+        return f"{kind.format(times_text(value))} ({no_ends(ends)}, {details})"
     if ends[1] < 1000 and ends[1] < 3 * ends[0]:
         return f"{kind.format(short_number(value, ends))} ({level} {span(ends, '')}, {details})"
     reach = "–".join(dict.fromkeys(map(times_text, ends)))
@@ -154,8 +161,8 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
     level = f"{100 * comparison.confidence:.3g} % CI"
 
     def interval(lowest: float, highest: float, digits: int, unit: str = "") -> str:
-        if not math.isfinite(highest - lowest):
-            return "no finite interval"
+        if not is_interval(lowest, highest):
+            return no_ends((lowest, highest))
         return f"{level} {lowest:.{digits}g} to {highest:.{digits}g} {unit}".rstrip()
 
     effect = comparison.effect_size

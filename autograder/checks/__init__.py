@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -28,7 +29,7 @@ from tinybench.dependence import is_dependent
 
 __all__ = [
     "SEED", "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "judge",
-    "judges", "number", "numbers", "plain", "refuses", "run", "same", "shown", "shuffled", "text", "words",
+    "judges", "number", "numbers", "plain", "quiet", "refuses", "run", "same", "shown", "shuffled", "text", "words",
 ]  # fmt: skip
 Check = Callable[[Any], None]
 SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
@@ -126,6 +127,16 @@ def words(rng: np.random.Generator, number: int) -> list[str]:
     """Return made-up names, all different and none of them a word, for inputs whose names are told back."""
     picked = rng.choice(26**4, number, replace=False).tolist()
     return ["".join(chr(97 + n // 26**place % 26) for place in range(4)) + str(n % 10) for n in picked]
+
+
+def quiet(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function without its warnings, which stock nbgrader would punish as output on stderr.
+
+    NumPy and SciPy warn of the deviation of one value, and rightly so.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args)
 
 
 def expect(condition: bool, message: str) -> None:

@@ -6,6 +6,7 @@ Files live where the student's code runs, so checks read and write them through 
 from __future__ import annotations
 
 import json
+import math
 from itertools import combinations
 from secrets import token_hex
 from typing import Any
@@ -120,6 +121,9 @@ def rows_are_whole(student: Any) -> None:
     moments = {"count": 5, "mean": few.mean(), "std": few.std(ddof=1), "median": np.median(few)}
     holds(summary["latency", "b"], moments | {"min_val": few[0], "max_val": few[-1]}, "the row of b's latency")
     holds(summary["energy", "b"], {"measured": False, "unit": "J"}, "an estimate", "it stays labelled, with its unit")
+    once = items(student.summary_rows({"energy": {"b": BenchmarkResult("energy", [0.5], unit="J")}}), told, 1)[0]
+    truth = {"mean": 0.5, "std": None, "lower": math.nan, "upper": math.nan, "interval": "none"}
+    holds(once, truth, "the row of one value", "it says nothing about scatter")
 
 
 def rounds(**factors: float) -> dict[str, BenchmarkResult]:
@@ -232,6 +236,8 @@ def best_admits_ties(student: Any) -> None:
          {"model": "m"}, "30 in six of seven runs against 27: central ranks by the median, not by the mean"),
         ("energy", guess | fact, {"model": "fact", "measured": True, "tied": []},
          "an estimate never competes with a measurement"),
+        ("energy", {name: BenchmarkResult("energy", [v], unit="J") for name, v in {"m": 2.0, "n": 3.0}.items()},
+         {"model": "m", "tied": ["n"]}, "one value has no interval, and tells nobody apart"),
         ("energy", guess, {"model": "guess", "measured": False}, "estimates compete among themselves, labelled"),
     ]  # fmt: skip
     for metric, results, truth, cause in cases:

@@ -25,13 +25,11 @@ ELSEWHERE = {
     "formulas.work_of": NOT_STATISTICAL,
     "gate_run.sessions_needed": "a rough number of sessions, from none on; `test_gate_run` tries it",
     "load_summary._percentile": WRAPS,
-    "objectives._mean": WRAPS,
     "objectives._percentile": WRAPS,
     "objectives._share": WRAPS,
     "onnx.check_parity": "by `accuracy.parity`, which is tried",
     "options.stalls": NOT_STATISTICAL,
     "pareto.objective_values": "the values themselves; NaN is refused",
-    "pictures._ends": WRAPS,
     "queries.quantile": "the text of a query",
     "quick._interval": WRAPS,
     "ranking.Entry.point": NOT_STATISTICAL,
@@ -40,6 +38,7 @@ ELSEWHERE = {
     "result.BenchmarkResult.mean_ci": CONVENTION,
     "result.BenchmarkResult.percentile": "a percentile of the values, without an interval",
     "result.format_interval": WRAPS,
+    "result.is_interval": "says whether two ends are an interval; `test_one_value` tries what shows them",
     "result.mean_and_std": CONVENTION,
     "result.runs_for_percentile": "a number of runs; `percentile_interval` calls it",
     "result.t_interval": CONVENTION,
@@ -55,6 +54,7 @@ ELSEWHERE = {
     "windows.chi2_of": OF_COUNTS,
     "windows.ks_of": OF_COUNTS,
     "windows.psi_of": OF_COUNTS,
+    "wording.no_ends": "the words for ends that are not shown as an interval",
 }
 
 # Of the public names.

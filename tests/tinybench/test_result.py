@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import html
 import json
 import math
 import statistics
@@ -245,7 +246,7 @@ class TestFormat:
             (0.0123, 0.0008, "s", "12.3 ± 0.8 ms"),
             (4.56e-6, 1.2e-7, "s", "4.56 ± 0.12 µs"),
             (2.5e6, 3e4, "B", "2.50 ± 0.03 MB"),
-            (1.5, 0.0, "s", "1.5 ± 0 s"),
+            (1.5, 0.0, "s", "1.5 s"),
             (123.4, 55.0, "B", "123 ± 55 B"),
             (0.98, 0.0123, "", "0.980 ± 0.012"),
         ],
@@ -262,6 +263,7 @@ class TestBenchmarkResult:
         assert result.median == pytest.approx(statistics.median(values), rel=1e-12)
         assert (result.min_val, result.max_val, result.count) == (min(values), max(values), len(values))
         assert (result.ci_lower, result.ci_upper) == t_interval(values, 0.9)
+        assert result.scattered == (len(set(values)) > 1)
         assert result.cv == result.std / abs(result.mean)
 
     def test_survives_large_offsets(self) -> None:
@@ -283,6 +285,21 @@ class TestBenchmarkResult:
     def test_single_value(self) -> None:
         result = BenchmarkResult("latency", [2.0])
         assert (result.std, result.ci_lower, result.ci_upper, result.cv) == (0.0, 2.0, 2.0, 0.0)
+        assert result.undetermined == ("std", "ci_lower", "ci_upper")
+        with pytest.raises(ValueError, match="one value cannot tell how far the mean may be off"):
+            result.mean_ci()
+        with pytest.raises(ValueError, match="6 equal values cannot tell"):
+            BenchmarkResult("latency", [2.0] * 6).mean_ci()
+
+    def test_the_convention_holds_whatever_a_student_returns_for_one_value(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        unknown = (math.nan, math.nan)
+        monkeypatch.setattr(tinybench.result, "t_interval", lambda values, confidence: unknown)
+        monkeypatch.setattr(tinybench.result, "mean_and_std", lambda values: (values[0], math.nan))
+        result = BenchmarkResult("latency", [2.0])
+        assert (result.std, result.ci_lower, result.ci_upper) == (0.0, 2.0, 2.0)
+        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["std"] is None
 
     def test_cv_without_a_mean(self) -> None:
         assert math.isnan(BenchmarkResult("gain", [-1.0, 1.0]).cv)
@@ -336,9 +353,35 @@ class TestCautions:
         values = np.random.default_rng(2).lognormal(0, 1, 50).tolist()
         assert [text.split(":")[0] for text in BenchmarkResult("latency", values).cautions] == ["values are skewed"]
 
-    @pytest.mark.parametrize("values", [[1.0], [1.0] * 20, [1e-200, 2e-200]])
-    def test_values_without_scatter(self, values: list[float]) -> None:
-        assert BenchmarkResult("size", values).cautions == []
+    @pytest.mark.parametrize(
+        ("values", "unit", "said"),
+        [
+            ([1.0], "s", "one value says nothing about scatter, measure at least 6 times"),
+            ([1.0], "B", "enough for a constant, such as the size of a file"),
+            ([1.0], "", "enough for a constant"),
+            ([1.0] * 2, "s", "all 2 values are equal: the clock or counter is too coarse to show scatter; put more"),
+            ([1.0] * 20, "J", "all 20 values are equal: the clock or counter is too coarse"),
+            ([1.0] * 20, "B", "all 20 values are equal: they are a constant, or their counter is too coarse"),
+            ([1.0, 2.0], "B", "2 values are too few for an interval of the median, which takes at least 6"),
+            ([1.0, 2.0, 3.0, 4.0, 5.0], "s", "5 values are too few for an interval of the median"),
+            ([1e-200, 2e-200], "s", "2 values are too few for an interval"),
+        ],
+    )
+    def test_values_that_tell_little(self, values: list[float], unit: str, said: str) -> None:
+        result = BenchmarkResult("size", values, unit=unit)
+        assert said in result.cautions[0]
+        assert said in result.to_dict()["cautions"][0]
+        assert result.cautions[0] in html.unescape(result._repr_mimebundle_()["text/html"])
+
+    def test_at_another_confidence_other_numbers_are_few(self) -> None:
+        few = BenchmarkResult("latency", [1.0, 3.0, 2.0, 5.0, 4.0, 6.0, 9.0], unit="s", confidence=0.99)
+        assert few.cautions[0] == "7 values are too few for an interval of the median, which takes at least 8"
+
+    @pytest.mark.parametrize("values", [[0.966], [0.966] * 3, [0.96, 0.97]])
+    def test_shares_of_rows_need_no_more_values(self, values: list[float]) -> None:
+        metadata = {"accuracy": 0.966, "wilson_interval": [0.942, 0.980], "correct": 348, "total": 360}
+        assert BenchmarkResult("accuracy", values, metadata).cautions == []
+        assert BenchmarkResult("accuracy", values, {"correct": 348, "total": 360}).cautions == []
 
 
 class TestJson:
@@ -386,7 +429,7 @@ class TestDisplay:
             ([12.1, 11.9, 12.4, 12.0, 12.2, 12.1], {}, "x: median 12.1 s (95 % CI 11.9–12.4), n = 6"),
             (INDEPENDENT, {"confidence": 0.999}, "x: median 10.0 s (99.9 % CI 9.7–10.3), n = 100"),
             ([11.5, 12.3, 13.1], {}, "x: median 12.3 s (range 11.5–13.1), n = 3, too few for an interval"),
-            ([0.0123], {}, "x: median 12.3 ms, n = 1"),
+            ([0.0123], {}, "x: median 12.3 ms, n = 1, too few for an interval"),
             ([-0.4, 0.6, 1.0, -0.5, 0.2, 0.4], {"unit": "B"}, "x: median 0.3 B (95 % CI −0.5 to 1.0), n = 6"),
             (DRIFT, {}, "x: median 2.5 s (95 % CI 1.0–5.0), n = 60 in 6 batches"),
             (
@@ -395,8 +438,8 @@ class TestDisplay:
                 "x: median 4 s (95 % CI 0–7), n = 8, which depend on one another: too narrow",
             ),
             ([*map(float, range(8))], {"metadata": {"round_starts": []}}, "x: median 4 s (95 % CI 0–7), n = 8"),
-            ([2.0] * 7, {"metadata": {"measured": False}}, "x: median 2 s, n = 7, an estimate"),
-            ([123456.0] * 2, {"unit": "qps"}, "x: median 123456 qps, n = 2"),
+            ([2.0] * 7, {"metadata": {"measured": False}}, "x: median 2 s, n = 7, all equal, an estimate"),
+            ([123456.0] * 2, {"unit": "qps"}, "x: median 123456 qps, n = 2, all equal"),
         ],
     )
     def test_text(self, values: list[float], given: dict[str, Any], text: str) -> None:
@@ -482,6 +525,6 @@ def test_examples_in_the_documentation() -> None:
 
 def test_what_no_meter_saw_says_so() -> None:
     unseen = BenchmarkResult("memory", [0.0] * 3, {"seen": False, "caution": "at most 70 MB"}, "B")
-    assert str(unseen) == "memory: median 0 B, n = 3, not seen"
+    assert str(unseen) == "memory: median 0 B, n = 3, all equal, not seen"
     assert unseen.cautions == ["at most 70 MB"]
     assert "at most 70 MB" in unseen._repr_mimebundle_()["text/html"]

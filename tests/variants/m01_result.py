@@ -41,6 +41,12 @@ def mean_and_std(values):
         return mean, 0
     return mean, math.sqrt(sum((v - mean) * (v - mean) for v in exact) / (len(exact) - 1))
 '''),
+        ("std_of_one_is_nan", "return mean, 0.0", "return mean, math.nan"),
+        ("moments_by_numpys_own", "", '''
+def mean_and_std(values):
+    data = np.asarray(values, dtype=np.longdouble)
+    return float(np.mean(data)), float(np.std(data, ddof=1))
+'''),
         ("moments_by_numpy", "", '''
 def mean_and_std(values):
     """Two passes by NumPy, on values that begin near 0."""
@@ -61,6 +67,33 @@ def t_interval(values, confidence=0.95):
     if len(values) == 1:
         return values[0], values[0]
     return stats.t.interval(confidence, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+'''),
+        ("t_without_a_special_case", "    if n == 1:\n        return mean, mean\n", ""),
+        ("t_by_scipy_interval", "", '''
+from scipy import stats
+
+
+def t_interval(values, confidence=0.95):
+    return stats.t.interval(confidence, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+'''),
+        ("t_by_scipy_test", "", '''
+def t_interval(values, confidence=0.95):
+    from scipy.stats import ttest_1samp
+
+    ends = ttest_1samp(values, 0).confidence_interval(confidence)
+    return ends.low, ends.high
+'''),
+        ("t_by_statistics", "", '''
+from statistics import fmean, stdev
+
+from scipy.stats import t as student
+
+
+def t_interval(values, confidence=0.95):
+    if len(values) < 2:
+        return (math.nan, math.nan)
+    reach = student.ppf((1 + confidence) / 2, df=len(values) - 1) * stdev(values) / len(values) ** 0.5
+    return fmean(values) - reach, fmean(values) + reach
 '''),
         ("t_as_array", "", '''
 def t_interval(values: list[float], confidence: float = 0.95):
@@ -181,7 +214,7 @@ def format_measurement(mean, std, unit):
     factor, name = scale_unit(mean or std, unit)
     end = " " + name if name else ""
     if not std:
-        return "%.4g ± 0%s" % (mean / factor, end)
+        return "%.4g%s" % (mean / factor, end)
     digits = 0
     exponent = int(f"{std / factor:e}".split("e")[1])
     if exponent < 0:
@@ -206,7 +239,7 @@ def format_measurement(mean, std, unit):
     "method_cv": [
         ("cv_early_return", "", '''
 def _cv(self):
-    if self.mean == 0:
+    if self.mean == 0 or len(self.values) == 1:
         return float("nan")
     return np.float64(self.std) / np.abs(self.mean)
 
@@ -215,7 +248,7 @@ add_to_class(BenchmarkResult)(property(_cv))
 BenchmarkResult.cv = BenchmarkResult._cv
 '''),
         ("cv_as_numpy", "return self.std / abs(self.mean) if self.mean else math.nan",
-         "return np.nan if not self.mean else np.abs(self.std / self.mean)"),
+         "return np.nan if self.count < 2 or not self.mean else np.abs(self.std / self.mean)"),
     ],
     "method_percentile": [
         ("percentile_by_interpolation", "", '''
@@ -238,8 +271,10 @@ def percentile(self, q):
          "return [*percentile_interval(q=50, confidence=self.confidence, values=self.independent_values)]"),
     ],
     "method_dict": [
-        ("dict_by_loop", 'return json_safe({name: getattr(self, name) for name in WRITTEN}, "result")  # type: ignore[no-any-return]',
-         "data = {}\n    for name in WRITTEN:\n        data[name] = json_safe(getattr(self, name))\n    return data"),
+        ("dict_by_loop", 'return json_safe(known, "result")  # type: ignore[no-any-return]',
+         "data = {}\n    for name in WRITTEN:\n        data[name] = json_safe(known[name])\n    return data"),
+        ("dict_mended", "None if name in self.undetermined else getattr(self, name) for name in WRITTEN}",
+         "getattr(self, name) for name in WRITTEN}\n    known.update(dict.fromkeys(self.undetermined))"),
         ("dict_of_defaults", '''    given = {name: data[name] for name in ("metadata", "unit", "confidence") if name in data}
     return cls(data["metric_name"], data["values"], **given)
 ''', '''    result = cls(

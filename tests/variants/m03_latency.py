@@ -125,10 +125,12 @@ def timed_calls(call, x, runs, clock=time.perf_counter, loops=1, overhead=0.0):
     ],
     "latency_summary": [
         ("summary_by_numpy", '''    steps = [abs(after - before) for before, after in pairwise(result.values)]
-    summary |= {"max": result.max_val, "jitter": fmean(steps) if steps else 0.0}
+    summary |= {"max": result.max_val, "jitter": fmean(steps) if steps else None}
 ''', '''    steps = np.abs(np.diff(result.values))
     summary["max"], summary["jitter"] = np.max(result.values), steps.mean() if len(steps) else 0
 '''),
+        ("jitter_of_one_by_numpy", "fmean(steps) if steps else None", "np.mean(np.abs(np.diff(result.values)))"),
+        ("jitter_of_one_is_zero", "fmean(steps) if steps else None", "sum(steps) / max(1, len(steps))"),
         ("summary_other_words", "reasons[f\"p{q}\"] = str(too_few)",
          'from tinybench.result import runs_for_percentile\n\n            reasons[f"p{q}"] = f"takes {runs_for_percentile(q, result.confidence)} runs"'),
         ("summary_ordered", '    return {**summary, "intervals": intervals, "reasons": reasons}\n', '''    from collections import OrderedDict

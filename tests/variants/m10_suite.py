@@ -63,11 +63,13 @@ def summary_rows(results):
     for metric, model, r in each(results):
         row = {"model": model, "metric": metric}
         for name in "unit measured count mean std median min_val max_val".split():
-            row[name] = getattr(r, name)
+            row[name] = getattr(r, name) if name not in r.undetermined else None
         row["value"] = np.float64(central(r))
         row["lower"], row["upper"] = interval(r)
         if "total" in r.metadata:
             row["interval"] = "Wilson"
+        elif r.count == 1:
+            row["interval"] = "none"
         elif r.count < 6:
             row["interval"] = "range"
         else:
@@ -89,9 +91,12 @@ def summary_rows(results):
     def row(metric, model, result):
         low, high = interval(result)
         kind = "Wilson" if result.metadata.get("total") else ("range", "median")[result.count > 5]
+        if low != low:
+            kind = "none"
         names = ["unit", "measured", "count", "mean", "std", "median", "min_val", "max_val"]
         return {
             **dict(zip(["metric", "model"], [metric, model])), **{name: getattr(result, name) for name in names},
+            **dict.fromkeys({"std"} & set(result.undetermined)),
             "value": central(result), "lower": low, "upper": high, "interval": kind, "note": "mine",
         }
 
@@ -117,14 +122,14 @@ def comparison_rows(results):
     "best_by_dimension": [("sorted, a set of ties", '''        tied = []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "apart" if low > upper or high < lower else "undecided"  # also where one is NaN
+            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN tells nobody apart
             if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
                 tied.append(name)
 ''', '''        tied = set()
         for name in set(competing) - {winner}:
             low, high = interval(competing[name])
             verdict = verdicts.get((metric, frozenset([name, winner])))
-            if verdict == "undecided" or (verdict is None and max(low, lower) <= min(high, upper)):
+            if verdict == "undecided" or (verdict is None and not max(low, lower) > min(high, upper)):
                 tied |= {name}
         tied = sorted(tied)
 '''),

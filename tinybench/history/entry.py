@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from tinybench.reprs import short_repr
-from tinybench.result import BenchmarkResult
+from tinybench.result import BenchmarkResult, is_interval
 
 NAMES = ("benchmark", "machine", "commit", "baseline")
 GIVEN = ("metric_name", "unit", "confidence", "metadata", "values")  # the rest of a result is computed from these
@@ -63,8 +62,9 @@ class Entry:
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data for ``json.dumps``; an end of the interval that is infinite is None."""
-        return asdict(self) | {"high": self.high if math.isfinite(self.high) else None}
+        """Return it as plain data for ``json.dumps``; ends that make no interval are None."""
+        unknown = {} if is_interval(self.low, self.high) else {"low": None, "high": None}
+        return asdict(self) | unknown
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Entry:

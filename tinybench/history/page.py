@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from tinybench.history.again import Changed, condition_changes
@@ -10,6 +9,7 @@ from tinybench.history.changes import Change
 from tinybench.history.pictures import picture, scaled
 from tinybench.history.series import Series
 from tinybench.pages import Page, Section
+from tinybench.result import is_interval
 from tinybench.table import Table
 
 LEAST = 10  # commits from which on a change can be told
@@ -49,7 +49,7 @@ def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> T
     table = []
     for index, (point, (value, low, high)) in enumerate(zip(series.points, rows, strict=True)):
         sign = "+" if series.baseline else ""
-        ends = "–" if not math.isfinite(high) else f"{low:{sign}.2f} to {high:{sign}.2f}".replace("-", "−")
+        ends = f"{low:{sign}.2f} to {high:{sign}.2f}".replace("-", "−") if is_interval(low, high) else "–"
         table.append(
             {
                 "commit": point.commit[:10],

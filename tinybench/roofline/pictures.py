@@ -9,6 +9,7 @@ import numpy as np
 
 from tinybench.drawn import Drawn
 from tinybench.labels import label_points
+from tinybench.pareto import interval
 from tinybench.roofline.places import Placed
 from tinybench.roofline.roofs import Roofs
 
@@ -85,17 +86,13 @@ def _draw_roofs(axes: Axes, roofs: Roofs, dtypes: Sequence[str], left: float, ri
         lines.append(ends)
     fastest = max(1e9 * result.median for result in roofs.levels.values())
     for number, dtype in enumerate(dtypes):
-        peak, (low, high) = roofs.peak(dtype), _ends(roofs.peaks[dtype])
+        peak, (low, high) = roofs.peak(dtype), interval(roofs.peaks[dtype])
         ends = np.array([[peak / fastest, peak], [right, peak]])
         label = f"{dtype}: {peak / 1e9:,.0f}·10⁹/s"
         axes.plot(*ends.T, color="black", linewidth=2.2, linestyle=_DASHES[number % 4], label=label, zorder=1)
         axes.fill_between(ends[:, 0], 1e9 * low, 1e9 * high, color="0.8", linewidth=0, zorder=0)
         lines.append(ends)
     return np.array(lines)
-
-
-def _ends(result: Any) -> tuple[float, float]:
-    return result.median_ci() if result.count >= 6 else (result.min_val, result.max_val)
 
 
 def _draw_operators(
@@ -128,7 +125,7 @@ def _draw_walks(
     names, places = [], []
     for number, (model, walk) in enumerate(walks.items()):
         x, y = [step.intensity for step in walk], np.array([1e9 * step.rate.median for step in walk])
-        ends = 1e9 * np.array([_ends(step.rate) for step in walk]).T
+        ends = 1e9 * np.array([interval(step.rate) for step in walk]).T
         axes.errorbar(
             x, y, yerr=np.maximum(0, [y - ends[0], ends[1] - y]), fmt="o-" if number % 2 == 0 else "s--", markersize=7,
             color=colours[model], markerfacecolor="white" if number % 2 else colours[model], markeredgewidth=1.8,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.conditions.notes import machine_notes
+from tinybench.pareto import interval
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, format_interval
 from tinybench.roofline.movers import HOW, find_movers, largest_set, working_sets
@@ -158,9 +159,8 @@ def bytes_text(size: float) -> str:
 
 def with_interval(result: BenchmarkResult) -> str:
     """Return the median with its interval, or with the range of few values."""
-    if result.count < 6:
-        return format_interval(result.median, result.min_val, result.max_val, "", "range").strip()
-    return format_interval(result.median, *result.median_ci(), "", f"{100 * result.confidence:.3g} % CI").strip()
+    named = f"{100 * result.confidence:.3g} % CI" if result.count >= 6 else "range"
+    return format_interval(result.median, *interval(result), "", named).strip()
 
 
 def against(result: BenchmarkResult, known: Specification | None) -> str:

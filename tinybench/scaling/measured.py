@@ -17,7 +17,7 @@ from tinybench.conditions.control_groups import tightest_quota
 from tinybench.conditions.notes import machine_notes
 from tinybench.latency import check_runs
 from tinybench.reprs import short_repr
-from tinybench.result import BenchmarkResult, json_safe
+from tinybench.result import BenchmarkResult, is_interval, json_safe
 from tinybench.samples import median_interval
 from tinybench.scaling.turns import can_pin, own_cores
 from tinybench.scaling.workers import Measure, Way
@@ -52,7 +52,8 @@ class Scaling:
     def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
         """Return for each way and n: seconds and calls per second in the median round, speed-up over one worker.
 
-        The speed-up is the median of the rounds' ratios, ``speedup_ci`` its interval; both are None without n = 1.
+        The speed-up is the median of the rounds' ratios, ``speedup_ci`` its interval. Both are None without n = 1, and
+        the interval with fewer than 6 rounds.
         """
         found = []
         for way, results in self.results.items():
@@ -63,7 +64,9 @@ class Scaling:
                     logs = [math.log(one / all_) for one, all_ in zip(results[1].values, result.values, strict=True)]
                     low, high = median_interval(logs, confidence)
                     gain = math.exp(median(logs))
-                    row |= {"speedup": gain, "speedup_ci": [math.exp(low), math.exp(high)], "efficiency": gain / n}
+                    ends = [math.exp(low), math.exp(high)]
+                    row |= {"speedup": gain, "efficiency": gain / n}
+                    row["speedup_ci"] = ends if math.isfinite(high) else None
                 found.append(row)
         return found
 
@@ -78,11 +81,8 @@ class Scaling:
         for row in self.rows(confidence):
             cells = {"way": row["way"], "workers": str(row["workers"]), "calls/s": f"{row['throughput']:.4g}"}
             gain, ends = row["speedup"], row["speedup_ci"]
-            told = (
-                "–"
-                if gain is None
-                else f"{gain:.2f}" + (f" ({ends[0]:.2f}–{ends[1]:.2f})" if row["workers"] > 1 else "")
-            )
+            told = "–" if gain is None else f"{gain:.2f}"
+            told += f" ({ends[0]:.2f}–{ends[1]:.2f})" if ends and is_interval(*ends) else ""
             rows.append({**cells, "speed-up": told, "efficiency": "–" if gain is None else f"{row['efficiency']:.0%}"})
         return Table(rows, f"calls per second by number of workers; speed-up over one, {100 * confidence:.3g} % CI")
 

@@ -170,12 +170,14 @@ def gate(
 
         return GATE_CODES.get(run_gate(old, new, max_slowdown, form=form, **how), UNDECIDED)
     from tinybench.comparison import regression_gate
+    from tinybench.result import is_interval
     from tinybench.shell.files import load_result
 
     baseline, candidate = load_result(Path(old), model), load_result(Path(new), model)
     found = regression_gate(baseline, candidate, max_slowdown, allow=allow)
     if form == "json":
-        fields = {"verdict": found.verdict, "slowdown": found.slowdown, "interval": found.interval}
+        ends = found.interval if is_interval(*found.interval) else None
+        fields = {"verdict": found.verdict, "slowdown": found.slowdown, "interval": ends}
         print(json.dumps(fields | {"needs": found.needs, "max_slowdown": found.max_slowdown}))
     else:
         print(f"**{found.verdict}**\n\n{found}" if form == "markdown" else found)

@@ -16,7 +16,7 @@ from typing import Any
 from tinybench.comparison import anytime_interval, sign_e_value
 from tinybench.conditions.notes import disturbed, machine_notes
 from tinybench.conditions.settings import differing
-from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.files import keep
 from tinybench.shell.output import finish
 from tinybench.shell.running import run_sessions, stopping_on_term
@@ -90,11 +90,11 @@ class Answer:
             size, within = f"{ratio:.3g} times as long", f"{low:.3g} to {high:.3g}"
         else:
             size, within = f"{'+' if change > 0 else ''}{short_number(change, ends)} %", span(ends, "%")
-        return size, within if math.isfinite(high) else "no interval yet"
+        return size, within if is_interval(low, high) else "no interval yet"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that is known as plain data for ``json.dumps``."""
-        interval = None if not math.isfinite(self.interval[1]) else (self.interval[0] - 1, self.interval[1] - 1)
+        interval = (self.interval[0] - 1, self.interval[1] - 1) if is_interval(*self.interval) else None
         slowdown = None if self.ratio is None else self.ratio - 1
         fields = asdict(self) | {"slowdown": slowdown, "interval": interval, "max_slowdown": self.limit}
         return finite(fields | {"notes": list(self.notes)})  # type: ignore[no-any-return]

@@ -282,11 +282,13 @@ def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
 def as_data(series: Any, changes: Sequence[Any]) -> dict[str, Any]:
     """Return a series with its changes as plain data for ``json.dumps``."""
     from tinybench.history.again import condition_changes
+    from tinybench.result import is_interval
     from tinybench.wording import finite
 
-    points = tuple(
-        {**point._asdict(), "entries": len(point.entries)} for point in series.points
-    )  # as `finite` takes it
+    points = [{**point._asdict(), "entries": len(point.entries)} for point in series.points]
+    for point in points:
+        if not is_interval(point["low"], point["high"]):
+            point |= {"low": None, "high": None}
     told = {"changes": [change.to_dict(series) for change in changes]}
     again = {"conditions": [each._asdict() for each in condition_changes(series.points)]}
-    return finite({**series._asdict(), "points": points} | told | again)  # type: ignore[no-any-return]
+    return finite({**series._asdict(), "points": tuple(points)} | told | again)  # type: ignore[no-any-return]

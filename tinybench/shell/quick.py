@@ -11,7 +11,7 @@ from tinybench.comparison import Comparison, compare
 from tinybench.conditions.notes import disturbed, machine_warnings
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
 from tinybench.optional import corrected
-from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.progress import Progress
 from tinybench.table import Table
 
@@ -135,6 +135,8 @@ def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> T
 
 
 def _interval(interval: tuple[float, float], factor: float) -> str:
+    if not is_interval(*interval):
+        return "all equal: the clock is too coarse"
     return f"{interval[0] / factor:.4g} to {interval[1] / factor:.4g}"
 
 
@@ -147,7 +149,9 @@ def _row(result: BenchmarkResult, factor: float, unit: str, comparison: Comparis
     if comparison is None:
         return row | {"times as fast": "1 (baseline)", "p (Holm)": "", "verdict": ""}
     low, high = comparison.ratio_ci
-    fast = f"{1 / comparison.ratio:.3f} ({1 / high:.3f} to {1 / low:.3f})" if low > 0 else f"{1 / comparison.ratio:.3f}"
+    fast = f"{1 / comparison.ratio:.3f}"
+    if low > 0 and is_interval(low, high):
+        fast += f" ({1 / high:.3f} to {1 / low:.3f})"
     established = comparison.verdict.startswith(("undecided", "equivalent")) or p < 1 - comparison.confidence
     verdict = comparison.verdict if established else "undecided: not significant after correction"
     return row | {"times as fast": fast, "p (Holm)": "< 0.001" if p < 0.001 else f"{p:.3f}", "verdict": verdict}
