@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from autograder.course.config import MODULES, configure, with_root
 from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.sandbox.bubblewrap import unavailable
+from tinybench.numerals import number_of
 
 ASSIGNMENT = "01_result"
 
@@ -134,7 +135,7 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
         outcomes = grade_assignment(root, ASSIGNMENT)
     with _step("Feedback"):
         pages = feedback(root, ASSIGNMENT)
-        print(f"   {len(pages)} pages, such as {pages[0].relative_to(root.parent)}")
+        print(f"   {number_of(len(pages), 'page')}, such as {pages[0].relative_to(root.parent)}")
     print("\nThe gradebook (2 of the points are for a written answer, which a person grades):\n")
     print_grades(outcomes)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from autograder.course.config import OK, with_root
+from tinybench.numerals import number_of, plural
 
 with_references = click.option(
     "--with",
@@ -43,7 +44,10 @@ def release(
         root, assignments, references=references, force=force, verify=not no_verify, explain=not no_explanations,
         full_marks=proof,
     )  # fmt: skip
-    print(f"{len(done)} assignments are in student/; start with student/map.ipynb")
+    print(
+        f"{number_of(len(done), 'assignment')} {plural(len(done), 'is', 'are')} in "
+        "student/; start with student/map.ipynb"
+    )
     return OK
 
 

@@ -77,10 +77,10 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_commands_for_students_run_there(course: Path) -> None:
     for command, code, says in (
-        (["release", "--no-verify"], 0, "1 assignments are in student/"),
+        (["release", "--no-verify"], 0, "1 assignment is in student/"),
         (["status"], 0, "01_result        not built yet"),
         (["build", "01_result"], 1, "NotImplementedError"),
-        (["lint"], 0, "1 notebooks are clean"),
+        (["lint"], 0, "1 notebook is clean"),
         (["course", "--help"], 0, "JupyterLab"),
         (["doctor"], 1, "use WSL or Linux"),
     ):

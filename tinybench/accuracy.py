@@ -15,6 +15,7 @@ from tinybench.arguments import check_least, check_share
 from tinybench.conditions.notes import machine_notes
 from tinybench.kinds import check_kinds, describe
 from tinybench.latency import as_callable
+from tinybench.numerals import number_of, p_text
 from tinybench.result import BenchmarkResult
 
 
@@ -72,7 +73,9 @@ def predicted_labels(
     rows = outputs.reshape(len(outputs), -1)
     columns, labels = rows.shape[1], np.asarray(classes)
     if len(labels) != max(columns, 2):
-        raise ValueError(f"{columns} columns of {kind}, but {len(labels)} classes: {labels.tolist()}")
+        raise ValueError(
+            f"{number_of(columns, 'column')} of {kind}, but {number_of(len(labels), 'class')}: {labels.tolist()}"
+        )
     if columns > 2 and threshold is not None:
         raise ValueError(f"a threshold chooses between two classes, here are {columns}; leave it out")
     if columns > 1 and threshold is None:
@@ -117,7 +120,7 @@ def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
     if labels.ndim != 1:
         raise ValueError(f"{name}: y has shape {labels.shape}; it needs one label a row (one-hot: y.argmax(axis=1))")
     if rows != len(labels):
-        raise ValueError(f"{name}: X has {rows} rows, y has {len(labels)} labels")
+        raise ValueError(f"{name}: X has {number_of(rows, 'row')}, y has {number_of(len(labels), 'label')}")
     if rows == 0:
         raise ValueError(f"{name} is empty; an accuracy needs at least one row")
     if labels.dtype.kind == "f" and not np.array_equal(labels, np.round(labels)):
@@ -315,9 +318,14 @@ class McNemarResult:
     def __str__(self) -> str:
         """Return the finding as a sentence."""
         method = "exact" if self.exact else "chi-squared"
+        few = (
+            number_of(self.only_a + self.only_b, "discordant row")
+            if self.exact and not min(self.only_a, self.only_b)
+            else ""
+        )
         return (
-            f"{100 * self.difference:+.2f} points for a over b on {self.rows} rows: only a right {self.only_a}, "
-            f"only b right {self.only_b}, p = {self.p_value:.2g} (McNemar, {method})"
+            f"{100 * self.difference:+.2f} points for a over b on {number_of(self.rows, 'row')}: only a right "
+            f"{self.only_a}, only b right {self.only_b}, {p_text(self.p_value, few)} (McNemar, {method})"
         )
 
 
@@ -383,7 +391,7 @@ def difference_interval(only_a: int, only_b: int, rows: int, confidence: float =
     count is negative, or they are more than `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
     if not (only_a >= 0 and only_b >= 0 and only_a + only_b <= rows and 1 <= rows < math.inf):
-        raise ValueError(f"{only_a} and {only_b} discordant of {rows} rows cannot be")
+        raise ValueError(f"{only_a} and {only_b} discordant of {number_of(rows, 'row')} cannot be")
     low_a, high_a = count_interval(only_a, confidence)
     low_b, high_b = count_interval(only_b, confidence)
     lower = only_a - only_b - math.hypot(only_a - low_a, high_b - only_b)

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from tinybench.numerals import number_of
+
 
 def check_positive(**values: float) -> None:
     """Raise ValueError for the first named value that is not a finite number above 0."""
@@ -61,7 +63,8 @@ def check_buckets(q: float, bounds: Sequence[float], counts: Sequence[float]) ->
         raise ValueError(f"q is {q}; a quantile is a number from 0 to 1 (p95 is 0.95)")
     if len(bounds) < 2 or len(bounds) != len(counts):
         raise ValueError(
-            f"{len(bounds)} bounds and {len(counts)} counts; give one count for each of two bounds or more"
+            f"{number_of(len(bounds), 'bound')} and {number_of(len(counts), 'count')}; "
+            f"give one count for each of two bounds or more"
         )
     if not (all(b < c for b, c in pairwise([0.0, *bounds])) and bounds[-1] == math.inf):
         raise ValueError(f"bounds are {list(bounds)}; they must increase from above 0, and the last one is infinite")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tinybench.arguments import check_positive
+from tinybench.numerals import number_of
 from tinybench.traffic import Waiting
 
 T = TypeVar("T")
@@ -93,7 +94,10 @@ class Batching:
         try:
             answers = await self.run([waiting.item for waiting in batch])
             if len(answers) != len(batch):
-                raise ValueError(f"run gave {len(answers)} answers to {len(batch)} inputs; it must give one each")
+                raise ValueError(
+                    f"run gave {number_of(len(answers), 'answer')} to "
+                    f"{number_of(len(batch), 'input')}; it must give one each"
+                )
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task and task.cancelling():

@@ -16,6 +16,7 @@ import numpy as np
 from tinybench.arguments import check_least, check_numbers, check_pairs, check_positive, check_serial
 from tinybench.causal.arms import Repeated, Row, Stage, WhatIf, gain_interval, in_rounds, prepare
 from tinybench.conditions.rules import Rule
+from tinybench.numerals import number_of
 from tinybench.precision import PRODUCTS
 from tinybench.sampling.stacks import Profile, Ticks, ticking
 
@@ -384,7 +385,9 @@ def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
     from scipy.optimize import nnls
 
     if sum(n > 1 for n in speedups) < 2:
-        raise ValueError(f"there are {len(speedups)} numbers of workers; two unknowns take two of them above 1")
+        raise ValueError(
+            f"speed-ups of {number_of(len(speedups), 'number')} of workers; two unknowns take two of them above 1"
+        )
     check_positive(**{f"the speed-up of {n}": gain for n, gain in speedups.items()})
     n = np.array([float(workers) for workers in speedups])
     lost = n / np.array(list(speedups.values())) - 1

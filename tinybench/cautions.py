@@ -13,12 +13,14 @@ from tinybench.conditions.notes import verdict_of
 from tinybench.dependence import autocorrelation, batch_length, batch_means, caution, effective_count, is_dependent
 from tinybench.gate import library_changes
 from tinybench.kinds import check_kinds
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.rounds import Subject
 from tinybench.samples import check_margin, same_rounds
 from tinybench.wording import in_words
 
 LONG = 3600.0  # s of measuring that are no advice
+BATCHES = 4  # at least: fewer batches than an order-statistic interval takes are longer, and depend less on one another
 MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
 # Two copies of one function differ because of where they lie in memory: by so many s a call, and by such a share of a
 # call that is timed in a loop, or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
@@ -42,10 +44,9 @@ def independent_values(
         about = {"autocorrelation": max(autocorrelation(x), autocorrelation(y))}
         about |= {"effective_a": effective_count(x), "effective_b": effective_count(y)}
         if min(*x, *y) <= 0:
-            return batch_means(x, batch_length(x)), batch_means(y, batch_length(y)), about
-        logs = (
-            batch_means(np.log(z).tolist(), batch_length(z)) for z in (x, y)
-        )  # as the other values, whose means compare
+            return batch_means(x, batch_length(x, BATCHES)), batch_means(y, batch_length(y, BATCHES)), about
+        # means of logarithms, as the geometric means of the values are compared
+        logs = (batch_means(np.log(z).tolist(), batch_length(z, BATCHES)) for z in (x, y))
         first, second = (np.exp(means) for means in logs)
         return first.tolist(), second.tolist(), about
     positive = min(*x, *y) > 0
@@ -54,7 +55,7 @@ def independent_values(
     if not is_dependent(gaps.tolist()):
         return list(x), list(y), {}
     about = {"autocorrelation": autocorrelation(gaps.tolist()), "effective_rounds": effective_count(gaps.tolist())}
-    length = batch_length(gaps.tolist())
+    length = batch_length(gaps.tolist(), BATCHES)
     if length == 1:
         return list(x), list(y), about
     middle, gap = (np.median(z[len(z) % length :].reshape(-1, length), axis=1) for z in ((u + v) / 2, u - v))
@@ -91,7 +92,7 @@ def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str,
         said.append(f"values over 1,000 times the median: {far} of {len(x) + len(y)}; was the machine suspended?")
     logs = [math.log(p / q) for p, q in zip(x, y, strict=True)] if paired and min(*x, *y) > 0 else []
     for values in [logs] if paired else [x, y]:
-        if (told := caution(values)) and not (by_coin and not is_dependent(values)):
+        if (told := caution(values, BATCHES)) and not (by_coin and not is_dependent(values)):
             said.append(told)
             break
     return said
@@ -111,7 +112,10 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
     A number of rounds is a rough guess: beyond a hundred it has two digits.
     """
     found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds", verdict)
-    if not found or not math.isfinite(ratio_ci[1]):
+    if not found:
+        return verdict
+    verdict = verdict.replace("about 1 more rounds", "about 1 more round")
+    if not math.isfinite(ratio_ci[1]):
         return verdict
     rounds = float(found[2].replace(",", "")) if found[2] else math.inf
     seconds = rounds * round_seconds if round_seconds else None
@@ -120,7 +124,7 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
         known = f", within ± {within:.2g} %" if within < 100 else ""
         return f"undecided: not decidable in reasonable time{known}"
     if found[2]:
-        verdict = f"undecided: needs about {two_digits(rounds):,} more rounds"
+        verdict = f"undecided: needs about {number_of(f'{two_digits(rounds):,}', 'more round')}"
     if seconds is None or (seconds < 10 and rounds <= 1000):
         return verdict
     return f"{verdict} ({f'about {seconds:.0f} s' if seconds < 120 else f'about {seconds / 60:.0f} min'})"
@@ -138,7 +142,9 @@ def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, ma
     check_kinds({"models": "Mapping[str, Any]"}, {"models": models})
     check_margin(margin)
     if len(models) != 2:
-        raise ValueError(f"{len(models)} models; compare_live takes two, measure_latencies and compare_all take more")
+        raise ValueError(
+            f"{number_of(len(models), 'model')}; compare_live takes two, measure_latencies and compare_all take more"
+        )
     if not stop_at > 1:
         raise ValueError(f"stop_at is {stop_at}; evidence starts at 1 and 20 stands for 5 % false alarms")
     if not 0 < max_seconds < math.inf:

@@ -26,10 +26,13 @@ from tinybench.samples import (
     check_comparable,
     check_margin,
     compare_apart,
+    compare_batches,
+    few_batches,
     median_interval,
     pair_names,
     same_rounds,
     second_opinions,
+    smallest_p,
 )
 from tinybench.wording import as_fields, mimebundle, sentence
 
@@ -215,8 +218,8 @@ def compare(
     -------
     Comparison
         For pairs the median ratio with its order-statistic interval and the sign test, otherwise the ratio of geometric
-        means and Welch's test, both of logarithms. Interval and p value always agree. Where values depend on those
-        before them, medians of batches take their place.
+        means and Welch's test, both of logarithms. If values depend on those before them, medians of batches take their
+        place; pairs in fewer than 12 batches are compared by Student's t. Interval and p-value always agree.
 
     Raises
     ------
@@ -233,7 +236,9 @@ def compare(
         raise ValueError("a margin is relative, and a value at or below 0 has no ratio; use margin=0")
     paired = same_rounds(a, b) if paired is None else paired
     x, y, dependence = independent_values(a.values, b.values, paired)
-    n, found = min(a.count, b.count), dict((compare_rounds if paired else compare_apart)(x, y, confidence))
+    n = min(a.count, b.count)
+    test = compare_apart if not paired else compare_batches if few_batches(x, y, n) else compare_rounds
+    found = dict(test(x, y, confidence))
     (ratio, (low, high)), difference = (found["ratio"], found["ratio_ci"]), found["difference"]
     if positive:
         verdict = decide(ratio - 1, (low - 1, high - 1), n, margin, confidence)
@@ -244,9 +249,15 @@ def compare(
     method = "median of paired ratios with order-statistic interval, sign test"
     if not paired:
         method = "ratio of geometric means, Welch's test of logarithms" if positive else "Welch's test of means"
-    method += ", of medians of batches" if min(len(x), len(y)) < n else ""
+    elif test is compare_batches:
+        method = "mean of paired log ratios, Student's t test" if positive else "Student's t test of paired differences"
+    if min(len(x), len(y)) < n:
+        method += f", of medians of {len(x)} batches" if paired else ", of means of batches"
     effect, checks = second_opinions(x, y, paired)
-    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": {**checks, **dependence}, "caution": caution}
+    if test is compare_batches:
+        checks.pop("wilcoxon_p", None)  # over so few batches this p-value has a floor, too
+    checks |= dependence | (smallest_p(found["p_value"], len(x)) if test is compare_rounds else {})
+    about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": checks, "caution": caution}
     about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin, **found}
     first, second = pair_names(a, b, names)
     return Comparison(first, second, (a.count, b.count), paired, method, effect_size=effect, verdict=verdict, **about)

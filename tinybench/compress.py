@@ -15,6 +15,7 @@ from tinybench.accuracy import difference_interval, mcnemar
 from tinybench.comparison import Comparison
 from tinybench.latency import check_runs
 from tinybench.layers import Layer, activations, check_layers
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.table import Table
 
@@ -210,9 +211,11 @@ def train(
     check_runs("epochs", epochs, 1)
     check_runs("batch", batch, 1)
     if X.ndim != 2 or not len(X) or X.shape[1] != len(net[0].W) or not np.isfinite(X).all():
-        raise ValueError(f"X has shape {X.shape}, or holds NaN; rows of {len(net[0].W)} finite numbers are expected")
+        raise ValueError(
+            f"X has shape {X.shape}, or holds NaN; rows of {number_of(len(net[0].W), 'finite number')} are expected"
+        )
     if y.shape != shape[:1] or not np.isin(y, np.arange(shape[1])).all():
-        raise ValueError(f"y needs a label from 0 to {shape[1] - 1} for each of {len(X)} rows")
+        raise ValueError(f"y needs a label from 0 to {shape[1] - 1} for each of {number_of(len(X), 'row')}")
     if teacher is not None and np.shape(teacher) != shape:
         raise ValueError(f"the teacher's scores have shape {np.shape(teacher)}; {shape} is expected")
     masks = [layer.W != 0 for layer in net]
@@ -254,9 +257,8 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
     """
     ends = np.asarray(intervals, float).reshape(-1, 2)
     if len(ends) < 2 or np.isnan(ends).any():
-        raise ValueError(
-            f"{len(ends)} intervals, or NaN among them: one seed is one throw of the dice; train two or more"
-        )
+        had = number_of(len(ends), "interval")
+        raise ValueError(f"{had}, or NaN among them: one seed is one throw of the dice; train two or more")
     lows, highs = ends[:, 0], ends[:, 1]
     if margin > 0 and lows.min() >= -margin and highs.max() <= margin:
         return "equivalent"

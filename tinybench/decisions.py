@@ -151,8 +151,9 @@ def study_decision(
     for baseline in (SKLEARN, FP32):
         if baseline != ship:
             found = compare(latency[baseline], latency[ship])
-            ends = f"{found.ratio_ci[0]:.2f} to {found.ratio_ci[1]:.2f}"
-            parts.append(f"{found.ratio:.2f} times ({ends}) as fast as {baseline}")
+            parts.append(
+                f"{baseline} takes {found.ratio:.2f} times as long ({found.ratio_ci[0]:.2f} to {found.ratio_ci[1]:.2f})"
+            )
     parts.append(f"accuracy {accuracy[ship]['accuracy']:.4f}")
     if not paying:
         parts.append("by the rule it does not pay, but nothing else meets the requirements")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.conditions.settings import differing
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult
 from tinybench.samples import measurement_conditions, same_rounds
 
@@ -138,7 +139,10 @@ def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
         return result, True
     marks = [0] * result.count if marks is None else list(marks)
     if len(marks) != result.count:
-        raise ValueError(f"sessions has {len(marks)} entries for {result.count} values; give the session of each value")
+        raise ValueError(
+            f"sessions has {number_of(len(marks), 'entry')} for "
+            f"{number_of(result.count, 'value')}; give the session of each value"
+        )
     groups: dict[Any, list[float]] = {}
     for mark, value in zip(marks, result.values, strict=True):
         groups.setdefault(mark, []).append(value)
@@ -177,7 +181,7 @@ def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str],
         comparison = replace(comparison, **nothing, verdict="undecided: one session each")
         gate = replace(gate, verdict=_ONE_SESSION, needs=None, interval=(-1.0, math.inf), comparison=comparison)
     elif values == "sessions":
-        verdict = f"cannot tell: needs {gate.needs} sessions each" if gate.needs else gate.verdict
+        verdict = f"cannot tell: needs {number_of(gate.needs, 'session')} each" if gate.needs else gate.verdict
         method, seen = f"{comparison.method}, of medians of sessions", comparison.verdict.replace("rounds", "sessions")
         gate = replace(gate, verdict=verdict, comparison=replace(comparison, method=method, verdict=seen))
     if blocking:

@@ -23,6 +23,7 @@ from tinybench.fresh import fresh_task
 from tinybench.heap import WithoutArenas, free_heap, young_heap
 from tinybench.kinds import describe
 from tinybench.latency import as_callable, as_input, check_runs, describe_input
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult
 from tinybench.rounds import fed_by_name, plain_call
 from tinybench.sight import count_error, exact_memory, note_memory_seen, touched_memory
@@ -394,7 +395,7 @@ def _blocks_checked(
     check_runs("runs", runs, blocks)
     check_runs("warmup_runs", warmup_runs, 0)
     if runs % blocks:
-        raise ValueError(f"{runs} runs do not divide into {blocks} equal blocks")
+        raise ValueError(f"{number_of(runs, 'run')} cannot be divided into {blocks} equal blocks")
     return call_of(model, inputs)
 
 
@@ -404,7 +405,9 @@ def note_growth_seen(result: BenchmarkResult, runs: int, proc: str | Path) -> Be
     error = mmap.PAGESIZE if "smaps_rollup" in method else count_error()
     result.metadata |= {"method": method, "resolution": error / runs, "seen": abs(result.mean) * runs >= error}
     if not result.metadata["seen"]:
-        result.metadata["caution"] = f"no growth was seen: it is below {error / runs:.3g} B a call, in {runs} calls"
+        result.metadata["caution"] = (
+            f"no growth was seen: it is below {error / runs:.3g} B a call, in {number_of(runs, 'call')}"
+        )
     return result
 
 

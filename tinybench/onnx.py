@@ -21,6 +21,7 @@ from tinybench.accuracy import ParityResult, parity
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.kinds import check_kinds, describe
 from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.table import facts
@@ -421,10 +422,10 @@ class OperatorProfile:
     def __str__(self) -> str:
         """Return one line for each operator."""
         lines = [f"{name:28}{share:7.1%}" for name, share in self.shares.items()]
-        return "\n".join([f"shares of operators, batch {self.batch_size}, {self.runs} runs", *lines])
+        return "\n".join([f"shares of operators, batch {self.batch_size}, {number_of(self.runs, 'run')}", *lines])
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        caption = f"share of the operators' time, batch {self.batch_size}, {self.runs} runs"
+        caption = f"share of the operators' time, batch {self.batch_size}, {number_of(self.runs, 'run')}"
         table = facts({name: f"{share:.1%}" for name, share in self.shares.items()}, caption)
         return {"text/plain": str(self), "text/html": table.html()}
 

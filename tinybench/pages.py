@@ -8,6 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tinybench.numerals import number_of
 from tinybench.table import Table
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Page(NamedTuple):
             if section.rows:
                 table = Table(section.rows).html()
                 table = f'<div class="scroll" tabindex="0" role="region" aria-label="{heading}">{table}</div>'
-                folded = f"<details><summary>{len(section.rows)} rows</summary>{table}</details>"
+                folded = f"<details><summary>{number_of(len(section.rows), 'row')}</summary>{table}</details>"
                 parts.append(folded if len(section.rows) > 30 else table)
             parts += [_html_picture(self.pictures[name]) for name in section.pictures]
         return (

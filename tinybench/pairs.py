@@ -9,6 +9,7 @@ import numpy as np
 from tinybench.accuracy import difference_interval, mcnemar, rows_right
 from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult, is_interval
+from tinybench.wording import least_of
 
 
 def seen(value: Any) -> bool:
@@ -67,5 +68,7 @@ def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: Ben
     for what, ends in (("ratio", comparison.ratio_ci), ("difference", comparison.difference_ci)):
         if is_interval(*ends):
             row[f"{what}_lower"], row[f"{what}_upper"] = ends
-    test = "sign test" if comparison.paired else "Welch"
+    test = "Welch" if not comparison.paired else "t test of batches" if "Student" in comparison.method else "sign test"
+    if least := least_of(comparison):
+        test += f" (p ≤ {comparison.p_value:.2g}, the least that {least} allow)"
     return row | {"paired": comparison.paired, "test": test, "verdict": comparison.verdict.partition(":")[0]}

@@ -19,6 +19,7 @@ import numpy as np
 from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.dependence import batch_length
 from tinybench.kinds import describe
+from tinybench.numerals import number_of
 from tinybench.pairs import seen
 from tinybench.result import BenchmarkResult, is_interval
 
@@ -33,7 +34,9 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
     """
     directions = [maximize] * len(a) if isinstance(maximize, bool) else list(maximize)
     if not len(a) == len(b) == len(directions):
-        raise ValueError(f"a has {len(a)} objectives, b {len(b)}, maximize {len(directions)}; they must match")
+        raise ValueError(
+            f"a has {number_of(len(a), 'objective')}, b {len(b)}, maximize {len(directions)}; they must match"
+        )
     if any(math.isnan(value) for value in (*a, *b)):
         raise ValueError(f"NaN cannot be compared: {tuple(a)} against {tuple(b)}")
     gains = [x - y if larger else y - x for x, y, larger in zip(a, b, directions, strict=True) if x != y]
@@ -137,7 +140,9 @@ def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[
             )
         values = list(point)
         if len(values) != len(objectives):
-            raise ValueError(f"point {index} has {len(values)} numbers for {len(objectives)} objectives")
+            raise ValueError(
+                f"point {index} has {number_of(len(values), 'number')} for {number_of(len(objectives), 'objective')}"
+            )
     try:
         return [central(value) for value in values]
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.numerals import number_of
 from tinybench.pages import Picture
 from tinybench.pairs import seen
 from tinybench.pareto import (
@@ -147,7 +148,8 @@ def picture_of(name: str, figure: Figure, results: Results) -> Picture:
     off = "; ".join(f"{point['model']} by {', '.join(point['beaten_by'])}" for point in points if point["beaten_by"])
     return Picture(
         figure,
-        f"Accuracy against latency of {len(points)} models, with intervals. On the frontier, a staircase: {on}."
+        f"Accuracy against latency of {number_of(len(points), 'model')}, with intervals. "
+        f"On the frontier, a staircase: {on}."
         f"{f' Beaten: {off}.' if off else ''}",
         "Filled circles: no other model is at least as fast and as accurate. A percentage behind a name is the share "
         "of frontiers, of rows and rounds drawn again, that the model is on.",

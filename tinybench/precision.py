@@ -14,6 +14,7 @@ import numpy as np
 
 from tinybench.accuracy import output_kind, parity, wilson_interval
 from tinybench.latency import as_input, measure_latencies
+from tinybench.numerals import number_of
 from tinybench.onnx import OnnxModel, both_answers
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, is_interval
@@ -79,7 +80,8 @@ class PrecisionStudy:
         level = f"{100 * self.confidence:.3g} %"
         return Table(
             [_cells(row) for row in self.rows],
-            f"one model in several precisions, {self.batch} rows in a call; time as a ratio to FP32, {level} intervals",
+            f"one model in several precisions, {number_of(self.batch, 'row')} in a call; time as "
+            f"a ratio to FP32, {level} intervals",
         )
 
     def __str__(self) -> str:

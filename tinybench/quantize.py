@@ -19,6 +19,7 @@ import numpy as np
 
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.latency import as_input
+from tinybench.numerals import number_of
 from tinybench.onnx import integer_products, load_session, operators, refuse_bad_weights, session_options, weights
 from tinybench.reprs import short_repr
 
@@ -210,7 +211,7 @@ def quantization_verdict(original: Any, quantized: Any) -> str:
     """
     count = sum(integer_operators(quantized).values())
     if count:
-        return f"{count} integer operators"
+        return number_of(count, "integer operator")
     before, after = weights(original), weights(quantized)
     same = operators(original) == operators(quantized) and before.keys() == after.keys()
     if same and all(np.array_equal(before[name], after[name]) for name in before):

@@ -10,6 +10,7 @@ from tinybench.benchmark import system_info
 from tinybench.conditions.notes import machine_warnings, verdict_of
 from tinybench.dependence import caution
 from tinybench.gate import library_changes
+from tinybench.numerals import number_of
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
 from tinybench.pairs import compare_pair, seen
@@ -85,7 +86,7 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     if not names:
         return f"Take no model: of {of}, none is known to meet the requirements."
     meet = "it alone meets" if len(names) == 1 else f"{len(names)} meet"
-    among = "" if len(names) == of else f" Of {of} models {meet} the requirements."
+    among = "" if len(names) == of else f" Of {number_of(of, 'model')} {meet} the requirements."
     if len(names) == 1:
         return f"Take {names[0]}.{among}"
     if not best:
@@ -193,8 +194,8 @@ def busy_warnings(results: Sequence[BenchmarkResult]) -> list[str]:
         return []
     load, cores = max(loads, key=lambda pair: pair[0] / pair[1])
     return [
-        f"The machine was busy: a load of {load:.1f} on {cores} cores. Comparisons in the same rounds hold; the times "
-        "themselves may be shorter on an idle machine."
+        f"The machine was busy: a load of {load:.1f} on {number_of(cores, 'core')}. Comparisons in the same "
+        "rounds hold; the times themselves may be shorter on an idle machine."
     ]
 
 
@@ -249,7 +250,8 @@ def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: 
         p_value = friedman(latency)["p_value"]
         found = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
         told = (
-            f"Latencies of all {len(latency)} models in the same rounds: {found} (Friedman), if all were alike. {told}"
+            f"Latencies of all {number_of(len(latency), 'model')} in the same rounds: {found} "
+            f"(Friedman), if all were alike. {told}"
         )
     return Section("Comparisons", told, [_pair_row(row, labels[row["metric"]]) for row in pairs], [])
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinybench.dependence import autocorrelation, batch_means, batch_medians, caution, effective_count, is_dependent
 from tinybench.kinds import check_kinds
+from tinybench.numerals import with_digits
 from tinybench.reprs import short_repr
 from tinybench.table import facts
 
@@ -253,10 +254,9 @@ def format_interval(middle: float, low: float, high: float, unit: str, named: st
     middle, low, high = middle / factor, low / factor, high / factor
     if not is_interval(low, high):
         return f"{middle:.{4 if abs(middle) < 1e4 else 15}g} {name}".rstrip()
-    places = max(0, -math.floor(round(math.log10((high - low) / 5), 9)))
-    middle, low, high = (round(value, places) + 0.0 for value in (middle, low, high))  # + 0.0 turns −0 into 0
-    ends = f"{low:.{places}f}{'–' if low >= 0 else ' to '}{high:.{places}f}"
-    return f"{f'{middle:.{places}f} {name}'.rstrip()} ({named} {ends})".replace("-", "−")
+    shown, lower, upper = (with_digits(value, high - low) for value in (middle, low, high))
+    ends = f"{lower}{' to ' if lower.startswith('−') else '–'}{upper}"
+    return f"{f'{shown} {name}'.rstrip()} ({named} {ends})"
 
 
 def format_measurement(mean: float, std: float, unit: str) -> str:

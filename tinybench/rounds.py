@@ -24,6 +24,7 @@ from tinybench.calls import (
     used_up,
 )
 from tinybench.conditions.notes import machine_notes
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.timer import timer_overhead
@@ -249,4 +250,4 @@ class Record:
         vars(error)["results"] = self.results() if self.rounds else {}
         if self.rounds:
             with suppress(Exception):  # such as an error that is a frozen dataclass
-                error.add_note(f"{self.rounds} complete rounds were measured before; they are in error.results")
+                error.add_note(f"error.results holds the {number_of(self.rounds, 'complete round')} measured before")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tinybench.optional import from_toolbox
-from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval
+from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval, t_interval
 
+FEW_BATCHES = 12  # from here on the sign test over batches gives p-values below 0.001
 _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")
 
 
@@ -63,17 +64,22 @@ def scatters(values: Sequence[float]) -> bool:
 
 
 def difference_within(
-    a: Sequence[float], b: Sequence[float], ratio_ci: tuple[float, float]
+    a: Sequence[float], b: Sequence[float], ratio_ci: tuple[float, float], paired: bool = False
 ) -> tuple[float, tuple[float, float]]:
     """Return the difference of two geometric means, and its interval: both ends of it over all pairs of means within
     the ellipse that gave the interval of their ratio, so that one leaves out 0 exactly when the other leaves out 1.
+
+    If `paired`, the ellipse follows how both vary together.
     """
     u, v = np.log(a), np.log(b)
-    error_u, error_v = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v))
-    reach = (math.log(ratio_ci[1]) - math.log(ratio_ci[0])) / 2 / (math.hypot(error_u, error_v) or 1.0)
-    angles = math.atan2(-error_v, error_u) + np.linspace(0, 2 * math.pi, 7201)  # the farthest ratios are among them
+    (error_u, error_v), shared = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v)), 0.0
+    if paired and error_u:
+        shared = float(np.mean((u - u.mean()) * (v - v.mean()))) / max(1, len(u) - 1) / error_u
+        error_v = math.sqrt(max(0.0, error_v**2 - shared**2))  # Cholesky: what of b does not vary with a
+    reach = (math.log(ratio_ci[1]) - math.log(ratio_ci[0])) / 2 / (math.hypot(error_u - shared, error_v) or 1.0)
+    angles = math.atan2(-error_v, error_u - shared) + np.linspace(0, 2 * math.pi, 7201)  # has the farthest ratios
     means_a = np.clip(u.mean() + reach * error_u * np.cos(angles), -700, 700)
-    means_b = np.clip(v.mean() + reach * error_v * np.sin(angles), -700, 700)
+    means_b = np.clip(v.mean() + reach * (shared * np.cos(angles) + error_v * np.sin(angles)), -700, 700)
     differences = np.exp(means_a) - np.exp(means_b)
     middle = bounded_exp(float(u.mean())) - bounded_exp(float(v.mean()))
     return middle, (min(middle, float(differences.min())), max(middle, float(differences.max())))
@@ -161,6 +167,47 @@ def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.
         )
     found = {"ratio": math.exp(float(np.mean(u) - np.mean(v))), "ratio_ci": ratio_ci, "p_value": p}
     return found | {"difference": difference, "difference_ci": ends}
+
+
+def few_batches(x: Sequence[float], y: Sequence[float], rounds: int) -> bool:
+    """Return whether paired values are so few batches of rounds that the sign test's p-value is at least 0.001."""
+    return len(x) < min(rounds, FEW_BATCHES) and len(np.unique(np.subtract(x, y))) > 1
+
+
+def compare_batches(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
+    """Return what a few batches of common rounds say of x against y, in the form of `compare_rounds`.
+
+    The ratio is the geometric mean of the batches' ratios, by Student's t test of their logarithms, whose p-value has
+    no floor. The test holds for as few as 4 batches, also if their variances differ. Ibragimov, Müller, Journal of
+    Business & Economic Statistics 28 (2010).
+    """
+    if min(*x, *y) <= 0:
+        p, difference, ends = _t_test([float(gap) for gap in np.subtract(x, y)], confidence)
+        found = {"ratio": math.nan, "ratio_ci": (math.nan, math.nan), "p_value": p}
+        return found | {"difference": difference, "difference_ci": ends}
+    p, middle, (low, high) = _t_test([math.log(a / b) for a, b in zip(x, y, strict=True)], confidence)
+    ratio_ci = bounded_exp(low), bounded_exp(high)
+    difference, ends = difference_within(x, y, ratio_ci, paired=True)
+    found = {"ratio": bounded_exp(middle), "ratio_ci": ratio_ci, "p_value": p}
+    return found | {"difference": difference, "difference_ci": ends}
+
+
+def _t_test(values: list[float], confidence: float) -> tuple[float, float, tuple[float, float]]:
+    """Return Student's two-sided p-value of "the mean is 0", the mean, and its interval, for values that scatter."""
+    from scipy.special import stdtr
+
+    mean, std = mean_and_std(values)
+    t = abs(mean) * math.sqrt(len(values)) / std if std else math.inf
+    return 2 * float(stdtr(len(values) - 1, -t)), mean, t_interval(values, confidence)
+
+
+def smallest_p(p: float, rounds: int) -> dict[str, float]:
+    """Return ``{"smallest_p": p}`` if no p-value of the sign test over so few rounds is smaller, else nothing.
+
+    From 11 rounds on the smallest p-value is below 0.001, and nobody reads a difference.
+    """
+    least = 2.0 ** (1 - rounds)
+    return {"smallest_p": least} if 0.001 <= least < 1 and math.isclose(p, least) else {}
 
 
 def second_opinions(x: Sequence[float], y: Sequence[float], paired: bool) -> tuple[float, dict[str, float]]:

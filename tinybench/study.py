@@ -33,6 +33,7 @@ from tinybench.decisions import (
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
+from tinybench.numerals import number_of
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
 from tinybench.reprs import short_repr
@@ -419,7 +420,8 @@ def tradeoff_study(
         study.cautions.extend(f"the machine, as the study began: {warning}" for warning in machine["warnings"])
     elif load > system["cores"] / 2:
         study.cautions.append(
-            f"the load average was {load:.1f} on {system['cores']} cores as the study began: other programs ran"
+            f"the load average was {load:.1f} on {number_of(system['cores'], 'core')} as the study began: "
+            "other programs ran"
         )
     with tempfile.TemporaryDirectory() as temporary, threadpool_limits(limits=threads):
         folder = Path(temporary) if out is None else Path(out, "models")
@@ -445,7 +447,7 @@ def tradeoff_study(
                 except RuntimeError as error:
                     columns[name]["note_on_memory"] = f"not measured: {error}"
             for batch in batch_sizes:
-                say(f"batch {batch}: {rounds} rounds of {len(forms)} variants")
+                say(f"batch {batch}: {number_of(rounds, 'round')} of {number_of(len(forms), 'variant')}")
                 rows, kept = np.resize(X, (batch, X.shape[1])), {}
                 sound = forms
                 try:
@@ -508,7 +510,8 @@ def _keep(
     latency = kept.get("latency") or getattr(error, "results", {})
     if latency:
         study.latencies[batch] = dict(latency)
-        study.cautions.append(f"batch {batch}: {next(iter(latency.values())).count} rounds, then the study was stopped")
+        rounds = number_of(next(iter(latency.values())).count, "round")
+        study.cautions.append(f"batch {batch}: {rounds}, then the study was stopped")
     if latency or not study.rows:
         for name, form in forms.items():
             row: dict[str, Any] = {"variant": name, "batch_size": batch or None, "precision": form.precision}

@@ -23,6 +23,7 @@ from tinybench.benchmark import Benchmark, system_info
 from tinybench.kinds import check_kinds
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
+from tinybench.numerals import number_of
 from tinybench.optional import corrected
 from tinybench.pages import Page, Section
 from tinybench.pairs import compare_pair
@@ -307,7 +308,7 @@ class BenchmarkSuite:
             "measurement_runs": self.measurement_runs,
             "batch_sizes": list(self.batch_sizes),
             "seed": self.seed,
-            "processor": f"{system['cpu']}, {system['cores']} cores",
+            "processor": f"{system['cpu']}, {number_of(system['cores'], 'core')}",
         }
 
     def _answers(self, model: Any) -> str:

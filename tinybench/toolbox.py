@@ -14,6 +14,7 @@ import numpy as np
 
 from tinybench.arguments import check_least, check_numbers, check_pairs
 from tinybench.comparison import Comparison, compare
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult, mean_and_std
 from tinybench.samples import as_result, bounded_exp, check_comparable, scatters
 from tinybench.wording import words_for
@@ -185,7 +186,7 @@ def compare_all(
         One per pair, in the order of `results`. Without significance after correction the verdict is undecided.
     """
     if len(results) < 2:
-        raise ValueError(f"{len(results)} results; a comparison takes at least two")
+        raise ValueError(f"{number_of(len(results), 'result')}; a comparison takes at least two")
     found = [
         compare(results[x], results[y], paired, margin, confidence, names=(x, y), allow=allow)
         for x, y in combinations(results, 2)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tinybench.arguments import check_percentile, check_positive, check_share
+from tinybench.numerals import number_of, plural
 
 if TYPE_CHECKING:
     from tinybench.load import LoadResult
@@ -48,7 +49,8 @@ def check_load(rate: float, service: float, servers: int = 1) -> float:
     rho = rate * service / servers
     if rho >= 1:
         raise ValueError(
-            f"utilisation is {rho:.3g}: {rate:g} requests a second come and {servers / service:g} can be served; the "
+            f"utilisation is {rho:.3g}: {number_of(f'{rate:g}', 'request')} a second arrive, and the most that can be "
+            f"served is {servers / service:g}; the "
             f"queue grows by {rate - servers / service:.3g} a second and has no mean: send less or add servers"
         )
     return rho
@@ -143,14 +145,17 @@ def objections(result: LoadResult, q: float) -> list[str]:
     found, allowed = [], 1 - q / 100
     if grown := growth(result):
         found.append(
-            f"the backlog grew by {grown:.3g} requests a second and never came back: there is no steady state, and the "
+            f"the backlog grew by {number_of(f'{grown:.3g}', 'request')} a second and never came back: there is no "
+            "steady state, and the "
             "longer you measure the worse it gets; send less"
         )
     failed = float(np.mean(~result.ok))
     if failed > allowed:
         found.append(f"{failed:.1%} of the requests failed, so p{q:g} is infinite; find out why")
     if len(result.ok) * allowed < 5:
-        found.append(f"{len(result.ok)} requests are too few for p{q:g}: send {math.ceil(5 / allowed):,} or more")
+        sent = len(result.ok)
+        few = f"{number_of(sent, 'request')} {plural(sent, 'is', 'are')} too few"
+        found.append(f"{few} for p{q:g}: send {math.ceil(5 / allowed):,} or more")
     if result.ok.any() and result.metadata.get("loop") != "closed":
         since_intended, since_started = (
             np.quantile((result.finished - since)[result.ok], q / 100) for since in (result.intended, result.started)
@@ -168,7 +173,8 @@ def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
     """Return latencies in ascending order; ValueError if there are fewer than `least`, or one is NaN."""
     ordered: np.ndarray = np.sort(np.asarray(latencies, dtype=float))
     if len(ordered) < least:
-        raise ValueError(f"{len(ordered)} values are too few; give {least} or more")
+        had = f"{number_of(len(ordered), 'value')} {plural(len(ordered), 'is', 'are')}"
+        raise ValueError(f"{had} too few; give {least} or more")
     if np.isnan(ordered).any():
         raise ValueError("a latency is nan; it is a number, and infinite where the request failed")
     return ordered
@@ -189,7 +195,7 @@ def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> fl
     dropped = int(np.sum(bdtr(np.arange(n), n, 1 - q / 100) <= 1 - confidence)) - 1
     if dropped < 1:
         needed = next(m for m in range(n + 1, 10**7) if bdtr(1, m, 1 - q / 100) <= 1 - confidence)
-        raise ValueError(f"p{q:g} takes at least {needed} queries, got {n}")
+        raise ValueError(f"p{q:g} takes at least {number_of(needed, 'query')}, got {n}")
     return float(ordered[n - dropped])
 
 
@@ -253,11 +259,14 @@ def judge_of_rates(
         return sure
 
     if high <= low:
-        raise ValueError(f"low is {low:g} and high is {high:g} requests a second; high is the larger one")
+        raise ValueError(
+            f"low is {low:g} and high is {number_of(f'{high:g}', 'request')} a second; high is the larger one"
+        )
     for rate, fits, does in ((low, judge(low) >= 1, "keeps"), (high, judge(high) <= -1, "breaks")):
         if not fits:
             raise ValueError(
-                f"the search needs a rate that surely {does} the bound of {bound:g} s at p{q:g}, and {rate:g} requests "
+                f"the search needs a rate that surely {does} the bound of {bound:g} s at p{q:g}, and "
+                f"{number_of(f'{rate:g}', 'request')} "
                 f"a second does not: take a {'lower' if does == 'keeps' else 'higher'} one, or longer runs"
             )
     return judge

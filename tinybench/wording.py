@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.numerals import number_of, p_text, with_digits
 from tinybench.optional import NOT_BUILT, from_toolbox
 from tinybench.result import is_interval, scale_unit
 from tinybench.table import facts
@@ -132,7 +134,7 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
 def p_and_n(comparison: Comparison) -> tuple[str, str]:
     """Return ``p = 0.012``, and ``n = 30`` with as how many they count if they depend on one another, and cautions."""
     (first, second), checks = comparison.counts, comparison.checks
-    p = "p < 0.001" if comparison.p_value < 0.001 else f"p = {comparison.p_value:.2g}"
+    p = p_text(comparison.p_value, least_of(comparison))
     if comparison.corrected_for > 1:
         p += f" after Holm over {comparison.corrected_for}"
     n = f"n = {first}" if comparison.paired else f"n = {first} + {second}"
@@ -142,11 +144,33 @@ def p_and_n(comparison: Comparison) -> tuple[str, str]:
         n += f" that count as {checks['effective_a']:.0f} + {checks['effective_b']:.0f}"
     if not comparison.measured:
         n += ", partly an estimate"
+    if few := re.search(r"batches hold, here (\d+), which are few", comparison.caution):
+        n += f", in {number_of(few[1], 'batch')}, which are few: measure for longer"
     # that so few rounds tell little is written in the table only, and so is again as how many they count
-    said = [part for part in comparison.caution.split("; ") if part and "too few to see" not in part]
-    if "effective" in "".join(checks):
-        said = [part.partition("which are ")[2] if "batches hold" in part else part for part in said]
-    return p, "; ".join([n, *filter(None, said)])
+    hidden = "too few to see|batches hold" if "effective" in "".join(checks) else "too few to see"
+    said = [part for part in comparison.caution.split("; ") if part and not re.search(hidden, part)]
+    return p, "; ".join([n, *said])
+
+
+def least_of(comparison: Comparison) -> str:
+    """Return which values allow no smaller p-value, such as ``"6 rounds"``; "" if the p-value is above its floor."""
+    if "smallest_p" not in comparison.checks:
+        return ""
+    values = round(1 - math.log2(comparison.checks["smallest_p"]))
+    return number_of(values, "round" if values == comparison.counts[0] else "batch")
+
+
+def speed_text(comparison: Comparison) -> str:
+    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first is slower."""
+    (low, high), slower = comparison.ratio_ci, comparison.ratio > 1
+    value, ends = (
+        (comparison.ratio, (low, high)) if slower else (1 / comparison.ratio, (1 / high, 1 / max(low, 1e-300)))
+    )
+    kind = "as long" if slower else "as fast"
+    if not (low > 0 and is_interval(low, high)):
+        return f"{with_digits(value, 0)} times {kind}"
+    lower, upper = (with_digits(end, ends[1] - ends[0]) for end in ends)
+    return f"{with_digits(value, ends[1] - ends[0])} times {kind} ({lower}–{upper})"
 
 
 def in_words(verdict: str, metric: str, unit: str) -> str:
@@ -165,15 +189,17 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
             return no_ends((lowest, highest))
         return f"{level} {lowest:.{digits}g} to {highest:.{digits}g} {unit}".rstrip()
 
-    effect = comparison.effect_size
-    counts = f"{comparison.counts[0]} rounds" if comparison.paired else "{} and {}".format(*comparison.counts)
+    effect, least = comparison.effect_size, least_of(comparison)
+    counts = number_of(comparison.counts[0], "round") if comparison.paired else "{} and {}".format(*comparison.counts)
     return {
         "verdict": comparison.verdict,
         f"{comparison.name_a} / {comparison.name_b}": "not all values are positive"
         if math.isnan(comparison.ratio)
         else f"{comparison.ratio:.4g} ({interval(*comparison.ratio_ci, 4)})",
         "difference": f"{difference:.3g} {unit} ({interval(low, high, 3, unit)})",
-        "p value": f"{comparison.p_value:.2g}",
+        "p value": f"≤ {comparison.p_value:.2g}, the least that {least} allow"
+        if least
+        else f"{comparison.p_value:.2g}",
         "effect size (Cohen's d)": f"{effect:.2f}"
         if math.isfinite(effect)
         else NOT_BUILT

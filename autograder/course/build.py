@@ -13,6 +13,7 @@ from autograder.course.export import export_notebook
 from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT, marks
+from tinybench.numerals import number_of, plural
 
 COLAB = "colab"  # the tag of the cell that a published notebook begins with
 
@@ -74,7 +75,8 @@ def build_module(notebook: Path, package: Path) -> str:
     failures = {name: why for name, why in run_checks(read, notebook).items() if why}
     if failures:
         listed = "\n".join(f"  {name}: {why}" for name, why in failures.items())
-        raise NotebookError(notebook, None, f"{len(failures)} checks do not pass yet, nothing was built\n{listed}")
+        number = f"{number_of(len(failures), 'check')} {plural(len(failures), 'does', 'do')}"
+        raise NotebookError(notebook, None, f"{number} not pass yet, nothing was built\n{listed}")
     if not any(cell.is_export for cell in cells_of(read)):
         return f"every visible check of {notebook.stem} passes; it adds no file to {package.name}/"
     stamp = time.strftime("%Y-%m-%d %H:%M")
@@ -83,7 +85,8 @@ def build_module(notebook: Path, package: Path) -> str:
         write_atomically(package / f"{name}.py", source)
     saved = (time.time() - notebook.stat().st_mtime) / 60
     old = (
-        f" The notebook was last saved {saved:.0f} minutes ago: save and build again for later changes."
+        f" The notebook was last saved {number_of(f'{saved:.0f}', 'minute')} ago: save "
+        "and build again for later changes."
         if saved > 5
         else ""
     )

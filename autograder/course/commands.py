@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from autograder.course.config import FAILED, OK, with_root
+from tinybench.numerals import number_of, plural
 
 
 @click.command()
@@ -33,7 +34,7 @@ def export(root: Path, notebooks: Sequence[str], check: bool) -> int:
     if check and changed:
         print("run `autograder export` and commit the result", file=sys.stderr)
         return FAILED
-    print(f"{len(files)} files, {len(changed)} changed")
+    print(f"{number_of(len(files), 'file')}, {len(changed)} changed")
     return OK
 
 
@@ -50,5 +51,9 @@ def lint(root: Path, fix: bool) -> int:
 
     notebooks = list(course_notebooks(root))
     found = [line for path in notebooks for line in lint_notebook(path, fix=fix)]
-    print("\n".join(found) if found else f"{len(notebooks)} notebooks are clean")
+    print(
+        "\n".join(found)
+        if found
+        else f"{number_of(len(notebooks), 'notebook')} {plural(len(notebooks), 'is', 'are')} clean"
+    )
     return FAILED if found else OK

@@ -22,6 +22,7 @@ from autograder.course.notebook import (
     read_notebook,
 )
 from autograder.course.release import stub_solutions
+from tinybench.numerals import number_of
 
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines: what fits on a screen beside what explains it
@@ -102,12 +103,15 @@ def _stub_problems(cell: Cell) -> Iterator[str]:
     except NotebookError:
         return
     if len(stub.splitlines()) > MOST_STUB:
-        yield f"a student sees {len(stub.splitlines())} lines here; {MOST_STUB} fit on a screen"
+        yield f"a student sees {number_of(len(stub.splitlines()), 'line')} here; {MOST_STUB} fit on a screen"
     for node in ast.walk(ast.parse(stub)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             lines = len((ast.get_docstring(node) or "").splitlines())
             if lines > MOST_DOCSTRING:
-                yield f"the docstring of {node.name} has {lines} lines; {MOST_DOCSTRING} are enough for a stub"
+                yield (
+                    f"the docstring of {node.name} has {number_of(lines, 'line')}; "
+                    f"{MOST_DOCSTRING} are enough for a stub"
+                )
 
 
 def clean(notebook: NotebookNode) -> None:

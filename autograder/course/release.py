@@ -33,6 +33,7 @@ from autograder.course.notebook import (
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import lay_out_papers
 from tinybench.course.marks import SEALED
+from tinybench.numerals import number_of
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -47,7 +48,7 @@ class NotReleased(NotebookError):
     def __init__(self, problems: dict[str, str], most: int) -> None:
         listed = "".join(f"  {name}: {why}\n" for name, why in problems.items())
         others = "the others are in student/" if len(problems) < most else "nothing else was asked for"
-        why = f"""{len(problems)} of {most} notebooks were not released
+        why = f"""{len(problems)} of {number_of(most, "notebook")} were not released
 {listed}{others}; mend what is wrong, or wait until the machine is less busy if only the time ran out, and run
   autograder release {" ".join(problems)}"""
         super().__init__("release", None, why)
@@ -253,7 +254,9 @@ def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECO
         if cell.is_check:
             points, most = determine_grade(cell.node)
             if points:
-                raise NotebookError(released, cell.id, f"earns {points:g} of {most:g} points untouched")
+                raise NotebookError(
+                    released, cell.id, f"earns {points:g} of {number_of(f'{most:g}', 'point')} untouched"
+                )
         for output in cell.node.get("outputs", []):
             if output.output_type != "error":
                 continue

@@ -29,6 +29,7 @@ from tinybench.course import REFERENCE_OF
 from tinybench.course.marks import PROGRESS
 from tinybench.course.overview import read_module
 from tinybench.course.pieces import EXPORTED, how_given, is_own
+from tinybench.numerals import number_of, plural
 
 REFERENCES = "references"  # the folder of the package where a module is looked for that the student has not built
 RELEASED = "released by your instructor"
@@ -165,7 +166,8 @@ def _passing(folder: Path, notebook: str) -> str:
     module = read_module(folder / notebook / f"{notebook}.ipynb")
     if module is None or not (folder / notebook / PROGRESS).is_file():
         return ""
-    return f", {len(module.passed)} of {len(module.checks)} checks pass"
+    done = len(module.passed)
+    return f", {done} of {number_of(len(module.checks), 'check')} {plural(done, 'passes', 'pass')}"
 
 
 def _whose(package: Path, modules: Iterable[str]) -> str:

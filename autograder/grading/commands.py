@@ -18,6 +18,7 @@ from tinybench.shell.options import refuse_given
 
 if TYPE_CHECKING:
     from autograder.grading.batch import Outcome
+from tinybench.numerals import number_of
 
 
 def assignments(command: Callable[..., int]) -> Callable[..., int]:
@@ -137,7 +138,7 @@ def feedback(root: Path, names: Sequence[str], student: str | None) -> int:
 
     pages: list[Path] = []
     for_each(names, lambda name: pages.extend(write_pages(root, name, student=student)))
-    print(f"{len(pages)} pages under {root / 'course' / 'feedback'}")
+    print(f"{number_of(len(pages), 'page')} under {root / 'course' / 'feedback'}")
     return OK
 
 

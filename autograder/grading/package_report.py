@@ -23,6 +23,7 @@ from autograder.grading.sanitize import safe_line, safe_text
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox import bubblewrap
 from autograder.sandbox.root import PROGRAM
+from tinybench.numerals import number_of, plural
 from tinybench.table import Table
 
 HERE = Path(str(autograder.__file__)).parent
@@ -154,5 +155,8 @@ def report_lines(modules: Sequence[Module]) -> Iterator[str]:
             yield from (f"  {line.strip()}" for line in module.why.splitlines()[1:])
             yield from (f"  {test}: {why}" for test, why in module.failures)
     own = sum(module.whose == OWN for module in modules)
-    yield f"\n{own} of {len(modules)} modules are the student's own. Information, never a mark: the student's code ran"
+    yield (
+        f"\n{own} of {number_of(len(modules), 'module')} {plural(own, 'is', 'are')} the student's own. Information, "
+        "never a mark: the student's code ran"
+    )
     yield "together with the tests, and could have forged their results."

@@ -14,6 +14,7 @@ from autograder.course.execute import run_notebook
 from autograder.course.notebook import NotebookError, cells_of, read_notebook
 from autograder.grading.grader import Grader
 from autograder.sandbox.bubblewrap import unavailable
+from tinybench.numerals import number_of
 
 
 def insist_on_full_marks(source: Path) -> None:
@@ -43,5 +44,7 @@ def _as_you(source: Path) -> dict[str, str]:
         if cell.is_check:
             points, most = determine_grade(cell.node)
             errors = [f"{o.ename}: {o.evalue}" for o in cell.node.outputs if o.output_type == "error"]
-            found[cell.id] = "" if points == most else "; ".join(errors) or f"{points:g} of {most:g} points"
+            found[cell.id] = (
+                "" if points == most else "; ".join(errors) or f"{points:g} of {number_of(f'{most:g}', 'point')}"
+            )
     return found

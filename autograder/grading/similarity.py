@@ -22,6 +22,7 @@ from autograder.grading.killable import each
 from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import UnusableSubmission, read_submission
+from tinybench.numerals import number_of
 from tinybench.table import Table
 
 REFERENCE = "the reference"
@@ -192,7 +193,10 @@ def report_lines(report: Report) -> Iterator[str]:
     if alike := [base.cell for base in report.cells if base.usual >= ONE_WAY]:
         yield f"\nThere is hardly more than one way to write {', '.join(alike)}."
     others = f", and with {report.earlier} of earlier years" if report.earlier else ""
-    yield f"\n{report.compared} submissions of {report.assignment} compared with each other and the reference{others}."
+    yield (
+        f"\n{number_of(report.compared, 'submission')} of {report.assignment} compared with "
+        f"each other and the reference{others}."
+    )
     if report.unread:
         yield "Not read: " + "; ".join(safe_line(f"{name} ({why})", 300) for name, why in report.unread.items())
     yield "0% is as alike as two of this class usually are, 100% the same code under other names."

@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 
 from autograder.course.notebook import MAX_BYTES, Cell, cells_of
 from autograder.grading.sanitize import safe_markdown
+from tinybench.numerals import number_of
 
 MAX_CELLS = 2000
 LINK = "the notebook is a symbolic link or cannot be read; submit the file itself"
@@ -105,7 +106,9 @@ def parse_submission(content: bytes) -> list[Cell]:
     if not isinstance(data, dict) or data.get("nbformat") != 4 or not isinstance(data.get("cells"), list):
         raise UnusableSubmission("this is not a version 4 notebook; open it in JupyterLab and save it again")
     if len(data["cells"]) > MAX_CELLS:
-        raise UnusableSubmission(f"the notebook has {len(data['cells'])} cells; at most {MAX_CELLS} are read")
+        raise UnusableSubmission(
+            f"the notebook has {number_of(len(data['cells']), 'cell')}; at most {MAX_CELLS} are read"
+        )
     return [_cell(cell, number) for number, cell in enumerate(data["cells"], start=1)]
 
 

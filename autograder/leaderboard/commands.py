@@ -19,6 +19,7 @@ from autograder.course.config import OK, with_root
 from autograder.leaderboard.entering import command, leaderboard
 from autograder.leaderboard.settings import PORT
 from autograder.leaderboard.web.local_server import database_of
+from tinybench.numerals import number_of
 from tinybench.shell.options import refuse_given
 
 if TYPE_CHECKING:
@@ -162,4 +163,4 @@ def export(root: Path, olympics: Olympics, database: str, out: Path) -> None:
     for event in olympics.events:
         path = out / f"{event.id}.csv"
         path.write_text(export_csv(event, snapshot.standings[event.id]), encoding="utf-8")
-        print(f"{path}: {len(snapshot.standings[event.id].places)} places")
+        print(f"{path}: {number_of(len(snapshot.standings[event.id].places), 'place')}")

@@ -14,6 +14,7 @@ import click
 from autograder.course.config import with_root
 from autograder.files import write_atomically
 from autograder.leaderboard.settings import PORT
+from tinybench.numerals import number_of
 
 if TYPE_CHECKING:
     from autograder.leaderboard.settings import Olympics
@@ -78,7 +79,10 @@ def check(root: Path, olympics: Olympics, model: Path) -> None:
 
     facts = validate.check(_read(model), olympics.limits)
     operators = ", ".join(f"{name} {count}" for name, count in facts.operators.items())
-    print(f"valid: {facts.size} bytes, {facts.nodes} nodes, {facts.weights} weights, opset {facts.opset}; {operators}")
+    print(
+        f"valid: {number_of(facts.size, 'byte')}, {number_of(facts.nodes, 'node')}, "
+        f"{number_of(facts.weights, 'weight')}, opset {facts.opset}; {operators}"
+    )
 
 
 @command
@@ -111,7 +115,7 @@ def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None,
     rows = [
         ("latency", Score(*latency["ratio"]), times, quantity(latency["seconds"], "s")),
         ("memory", Score(*memory["ratio"]), times, quantity(memory["bytes"], "B")),
-        ("accuracy", accuracy_of(right, total), percent, f"{right} of {total} public digits"),
+        ("accuracy", accuracy_of(right, total), percent, f"{right} of {number_of(total, 'public digit')}"),
     ]
     for name, score, form, more in rows:
         print(f"{name:<9} {form(score.value):>8}  ({form(score.lower)} to {form(score.upper)})  {more}")
@@ -131,4 +135,4 @@ def data(root: Path, olympics: Olympics, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("wb") as file:
         np.savez(file, train_images=images, train_labels=labels, public_images=test_images, public_labels=test_labels)
-    print(f"{out}: {len(labels)} training digits, {len(test_labels)} public ones")
+    print(f"{out}: {number_of(len(labels), 'training digit')}, {len(test_labels)} public ones")

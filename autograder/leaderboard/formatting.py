@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tinybench.numerals import number_of
 from tinybench.result import scale_unit
 
 if TYPE_CHECKING:  # the database and the commands use this file
@@ -56,4 +57,6 @@ def machine_time(stamp: float) -> str:
     return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
 
 
-FILTERS = {each.__name__: each for each in (quantity, times, percent, scored, interval, moment, machine_time)}
+FILTERS = {
+    each.__name__: each for each in (quantity, times, percent, scored, interval, moment, machine_time, number_of)
+}

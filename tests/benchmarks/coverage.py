@@ -1,6 +1,6 @@
 """Does each interval of the package hold what it promises, and does a result say so where it does not?
 
-Run ``python -m tests.benchmarks.coverage`` (about ten minutes; ``--quick`` for a few seconds, ``--only t median`` for some). Prints a
+Run ``python -m tests.benchmarks.coverage`` (ten to twenty minutes; ``--quick`` for a few seconds, ``--only t median`` for some). Prints a
 Markdown table and exits 1 where an interval neither holds nor says that it does not.
 
 Each cell draws many samples whose truth is known, hands them to the function that users call, and counts how often
@@ -13,6 +13,9 @@ says so
     at most 2 points more of all results than may miss, miss without a caution.
 FAILS
     neither.
+
+The p-value of `compare` is judged in the same way: how often it is at most 5 % for equal models, and how often without
+a caution. It FAILS, too, if it contradicts its interval once.
 """
 
 from __future__ import annotations
@@ -29,12 +32,19 @@ import numpy as np
 from scipy import stats
 
 from tests.benchmarks.intervals import INTERVALS, KINDS, STOP_AT, Interval, Kind, Rng
+from tests.benchmarks.p_values import TABLES, Level
 from tests.benchmarks.report import RESULTS, command_line, on_this_machine
 from tinybench import accuracy, comparison, pareto
 from tinybench.result import BenchmarkResult
 from tinybench.table import Table
 
 TOLERANCE = 0.02
+LEVELS = (
+    "## The p-value under dependence\n\nPercent of comparisons of two equal models with p ≤ 0.05, and how many come with a "
+    "caution. Rounds depend on one another by AR(1); in pairs the machine also becomes a third slower on the way. Interval "
+    "and p-value agree in every comparison."
+)
+POWER = "Percent of comparisons with p ≤ 0.05, and the median p-value. The ratio of a round scatters by 5 %."
 
 
 @dataclass(frozen=True)
@@ -164,11 +174,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Simulate, print the tables, and return 1 if an interval neither holds nor says that it does not."""
     parser = command_line("coverage", __doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds: shows that it works, not what is true")
-    parser.add_argument("--only", nargs="+", choices=[*INTERVALS, *COUNTS], metavar="NAME", help="judge these")
+    parser.add_argument("--only", nargs="+", choices=[*INTERVALS, *COUNTS, *TABLES], metavar="NAME", help="judge these")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--publish", action="store_true", help=f"also write {RESULTS.name}/coverage.md")
     options = parser.parse_args(arguments)
-    wanted, share = options.only or [*INTERVALS, *COUNTS], 0.005 if options.quick else 1.0
+    wanted, share = options.only or [*INTERVALS, *COUNTS, *TABLES], 0.005 if options.quick else 1.0
     rng, began, rows = np.random.default_rng(options.seed), time.perf_counter(), []
     for row in of_samples([name for name in INTERVALS if name in wanted], share, rng):
         rows.append(row)
@@ -176,25 +186,34 @@ def main(arguments: list[str] | None = None) -> int:
     counts = [{"interval": label, "holds": cell}
               for name, function in COUNTS.items() if name in wanted
               for label, cell in function(rng, int(4000 * share))]  # fmt: skip
-    print(page(rows, counts))
-    failures = [f"{row['interval']}, {name}" for row in [*rows, *counts] for name, cell in row.items()
-                if isinstance(cell, Cell) and cell.verdict == "FAILS"]  # fmt: skip
+    tables = [
+        rows,
+        counts,
+        *(list(function(rng, share)) if name in wanted else [] for name, function in TABLES.items()),
+    ]
+    told = page(tables, time.perf_counter() - began)
+    print(told)
+    failures = [f"{', '.join(map(str, list(row.values())[:2]))}, {name}" for table in tables for row in table
+                for name, cell in row.items() if isinstance(cell, Cell | Level) and cell.verdict == "FAILS"]  # fmt: skip
     if options.publish:
-        (RESULTS / "coverage.md").write_text(page(rows, counts), encoding="utf-8")
+        (RESULTS / "coverage.md").write_text(told, encoding="utf-8")
     print(f"{len(failures)} of all cells fail", *failures, sep="\n- ", file=sys.stderr)
     return 1 if failures else 0
 
 
-def page(rows: list[dict[str, Any]], counts: list[dict[str, Any]]) -> str:
+def page(tables: list[list[dict[str, Any]]], seconds: float) -> str:
     """Return the results as Markdown."""
     parts = [
         "# What each interval covers",
-        f"`python -m tests.benchmarks.coverage --publish`, {on_this_machine()}. Percent of the intervals that hold the truth, with the "
-        "error of the simulation, and how many results come with a caution. How a cell is judged stands at the head of "
-        "[coverage.py](../coverage.py).",
+        f"`python -m tests.benchmarks.coverage --publish`, {on_this_machine()}, {seconds / 60:.0f} minutes. All "
+        "values are simulated, so that another machine, or a busy one, gives the same page. Percent of the intervals that "
+        "hold the truth, with the error of the simulation, and how many results come with a caution. How a cell is judged "
+        "stands at the head of [coverage.py](../coverage.py).",
     ]
-    tables = [[{name: str(cell) for name, cell in row.items()} for row in table] for table in (rows, counts) if table]
-    parts += [Table(table).markdown() for table in tables]
+    texts = [[{name: str(cell) for name, cell in row.items()} for row in table] for table in tables]
+    for heading, text in zip(("", "", LEVELS, POWER), texts, strict=False):
+        parts += [heading, Table(text).markdown()] if text else []
+    parts = [part for part in parts if part]
     return "\n\n".join(parts) + "\n"
 
 

@@ -98,7 +98,7 @@ def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyP
     assert not shown
     assert not marks.kept()
     passed("check_runs", 0.5 + 1e-12, (1, 2.0))
-    assert shown[-1].startswith("✓ **check_runs** passed: 1 of 1 checks in this notebook")
+    assert shown[-1].startswith("✓ **check_runs** passed: 1 of 1 check in this notebook")
     assert ("Why so." in shown[-1]) == ("run()" in shown[-1]) == explain
     assert "- runs" not in shown[-1], "hints are for wrong answers"
     kept = json.loads((folder / marks.PROGRESS).read_text())

@@ -112,8 +112,10 @@ def test_far_apart_is_said_in_times() -> None:
     assert re.match(r"a is over 1,000,000 times as fast as b \(95 % CI over", str(compare(short, long, paired=True)))
     assert str(compare(long, short, paired=True)).startswith("a takes over 1,000,000 times as long as b")
     tenth = compare(latency([1e-3] * 9), latency([2e-2] * 9), paired=True)
-    assert str(tenth).startswith("a is 20 times as fast as b (95 % CI 20–20, p = 0.0039")
-    assert str(compare([1.0] * 3, [1e-6] * 3, paired=True)).endswith("no finite interval, p = 0.25, n = 3)")
+    assert str(tenth).startswith("a is 20 times as fast as b (95 % CI 20–20, p ≤ 0.0039, the least that 9 rounds allow")
+    assert str(compare([1.0] * 3, [1e-6] * 3, paired=True)).endswith(
+        "no finite interval, p ≤ 0.25, the least that 3 rounds allow, n = 3)"
+    )
 
 
 def test_latencies_measured_apart_are_said_to_be() -> None:
@@ -124,3 +126,47 @@ def test_latencies_measured_apart_are_said_to_be() -> None:
     assert apart.caution in apart.to_dict()["caution"]
     together = [latency(times, loops=1, pairing="one") for times in (a, b)]
     assert compare(*together).caution == compare(*together, paired=False).caution == ""
+
+
+def wandering(phi: float, trials: int, n: int, seed: int) -> np.ndarray:
+    """Return rows of AR(1) values of variance 1."""
+    noise = np.random.default_rng(seed).normal(0, np.sqrt(1 - phi**2), (trials, n + 100))
+    for i in range(1, n + 100):
+        noise[:, i] += phi * noise[:, i - 1]
+    return noise[:, 100:]
+
+
+@pytest.mark.parametrize(("phi", "n", "most"), [(0.3, 100, 0.1), (0.6, 100, 0.1), (0.8, 300, 0.1), (0.9, 300, 0.13)])
+def test_few_batches_keep_the_level_and_agree_with_the_interval(phi: float, n: int, most: float) -> None:
+    """The page coverage.md has the exact levels, from 1,000 trials each."""
+    found = [
+        compare(np.exp(0.05 * row).tolist(), [1.0] * n, paired=True)
+        for row in wandering(phi, 150, n, seed=int(100 * phi))
+    ]
+    assert np.mean([each.p_value <= 0.05 for each in found]) <= most
+    for each in found:
+        low, high = each.ratio_ci
+        less, more = each.difference_ci
+        assert (each.p_value <= 0.05) == (not low <= 1 <= high) == (not less <= 0 <= more)
+
+
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("n", [30, 100, 5462])
+def test_a_difference_of_19_times_has_a_tiny_p_value_however_few_the_batches(n: int, positive: bool) -> None:
+    [row] = wandering(0.999 if n > 1000 else 0.9, 1, n, seed=3)
+    a, b = (np.exp(0.05 * row) / 19, np.ones(n)) if positive else (row / 20 - 18, np.ones(n))
+    found = compare(a.tolist(), b.tolist(), paired=True)
+    assert re.search(r"Student's t test.*, of medians of \d+ batches", found.method)
+    assert found.p_value < 1e-3
+    assert "p < 0.001" in str(found)
+    assert found.verdict == "lower"
+
+
+@pytest.mark.parametrize("n", range(2, 13))
+def test_the_sign_test_says_when_its_p_value_is_the_least(n: int) -> None:
+    found = compare(latency([1.1] * n), latency([1.0] * n), paired=True)
+    least = f"p ≤ {2 / 2**n:.2g}, the least that {n} rounds allow"
+    assert (least in str(found)) == (n <= 10)
+    assert (least.removeprefix("p ") in found._repr_mimebundle_()["text/html"]) == (n <= 10)
+    mixed = compare(latency([1.1] * (n - 1) + [0.9]), latency([1.0] * n), paired=True)
+    assert "the least" not in str(mixed)

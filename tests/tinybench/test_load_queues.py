@@ -236,8 +236,8 @@ def test_an_error_goes_to_its_batch_alone() -> None:
     assert (one, two, five, six) == (1, 2, 5, 6)
     assert isinstance(three, KeyError)
     assert isinstance(four, KeyError)
-    assert "1 answers to 2 inputs" in str(eight)
-    assert "1 answers to 2 inputs" in str(nine)
+    assert "1 answer to 2 inputs" in str(eight)
+    assert "1 answer to 2 inputs" in str(nine)
 
 
 def test_full_queues_refuse_and_the_end_drains() -> None:

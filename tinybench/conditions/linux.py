@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tinybench.conditions.rule import ROUNDS, Rule, listed, percent
+from tinybench.numerals import number_of
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit", "xen")
 CPU = "/sys/devices/system/cpu"
@@ -76,7 +77,11 @@ def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
             "SMT",
             "siblings",
             lambda siblings: siblings == 0,
-            lambda siblings: f"on: {cores} threads on {cores - siblings} cores" if siblings else "no core is shared",
+            lambda siblings: (
+                f"on: {number_of(cores, 'thread')} on {number_of(cores - siblings, 'core')}"
+                if siblings
+                else "no core is shared"
+            ),
             "two threads on one core share its units: each is slower than alone, both together are not twice as fast",
             f"taskset -c {listed(each)} python …, one of each pair; or {no_smt}",
         ),

@@ -9,6 +9,7 @@ from tinybench.conditions.kernels import slower_kernels
 from tinybench.conditions.linux import linux_rules
 from tinybench.conditions.rule import ROUNDS, Rule, listed, percent
 from tinybench.conditions.settings import RECORDED
+from tinybench.numerals import number_of
 from tinybench.result import scale_unit
 
 __all__ = ["Rule", "rules_for"]
@@ -48,7 +49,9 @@ def _share(facts: Mapping[str, Any]) -> list[Rule]:
             "granted",
             lambda granted: granted >= cores,
             lambda granted: (
-                f"{granted:.3g} of {cores} cores granted" if granted < cores else "no limit below the cores"
+                f"{granted:.3g} of {number_of(cores, 'core')} granted"
+                if granted < cores
+                else "no limit below the cores"
             ),
             "when its share is used up, the kernel stops the group until the next period begins, often 0.1 s later",
             f"OMP_NUM_THREADS={least}, set before Python starts; or {more}",
@@ -65,7 +68,7 @@ def _share(facts: Mapping[str, Any]) -> list[Rule]:
             "threads",
             "threads",
             lambda threads: threads <= max(1, granted),
-            lambda threads: f"up to {threads} in linear algebra, on {granted:.3g} cores",
+            lambda threads: f"up to {threads} in linear algebra, on {number_of(f'{granted:.3g}', 'core')}",
             "with more threads than cores they wait for one another, and times can be many times as long",
             f"OMP_NUM_THREADS={least}, set before Python starts",
         ),
@@ -81,7 +84,7 @@ def _disturbances(facts: Mapping[str, Any]) -> list[Rule]:
             "load",
             "load",
             lambda share: share <= 0.2,
-            lambda share: f"others keep {share * cores:.1f} of {cores} cores busy",
+            lambda share: f"others keep {share * cores:.1f} of {number_of(cores, 'core')} busy",
             "they take cores, caches and the power for a high clock rate",
             f"look with {shows}, and end what need not run; or {ROUNDS}",
         ),

@@ -22,6 +22,7 @@ import tinybench
 from tinybench.course.figures import Markup
 from tinybench.course.marks import PROGRESS
 from tinybench.course.pieces import is_own
+from tinybench.numerals import number_of
 
 SAVED, BEFORE = "my-work-", "before-restore-"  # how the files begin that are written here
 MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000
@@ -54,7 +55,7 @@ def save(file: Path | str | None = None, folder: Path | str | None = None) -> An
     if not names:
         return _said("there is nothing of yours to save yet: every file is as it was handed out")
     _write(home, names, target)
-    said = f"{len(names)} files saved in {target.name} ({target.stat().st_size / 1e6:.1f} MB)"
+    said = f"{number_of(len(names), 'file')} saved in {target.name} ({target.stat().st_size / 1e6:.1f} MB)"
     if left_out:
         said += f"; larger than {MAX_FILE >> 20} MB and not in it: {', '.join(left_out)}"
     if "google.colab" in sys.modules:
@@ -91,7 +92,7 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None) ->
     if not content:
         return _said(f"all that {source.name} holds is here already")
     replaced = [name for name in content if (home / name).is_file()]
-    said = f"{len(content)} files restored from {source.name}"
+    said = f"{number_of(len(content), 'file')} restored from {source.name}"
     if replaced:
         kept = _new(home, BEFORE)
         _write(home, replaced, kept)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tinybench.numerals import number_of
+
 
 def cached(function: Callable[..., Any], *args: Any) -> Any:
     """Return ``function(*args)``, from a file if exactly the same was computed before.
@@ -60,7 +62,7 @@ def _fitted(model: Any, X: Any, y: Any) -> Any:
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    print(f"fitting {model} on {len(X)} rows: once, then it is read from the cache", flush=True)
+    print(f"fitting {model} on {number_of(len(X), 'row')}: once, then it is read from the cache", flush=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return clone(model).fit(X, y)

@@ -17,6 +17,7 @@ from tinybench.course.colab import COLAB
 from tinybench.course.figures import Markup
 from tinybench.course.marks import PROGRESS, standing
 from tinybench.course.pieces import how_given, is_own
+from tinybench.numerals import number_of, plural
 
 HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
 HEADING = re.compile(r"^## (.+)$", re.M)
@@ -149,12 +150,13 @@ def _state(notebook: Path, passed: frozenset[str], checks: tuple[str, ...]) -> t
     own, reference = package / f"{name}.py", package / "references" / f"{name}.py"
     if is_own(own):
         counted = notebook.with_name(PROGRESS).is_file() and len(passed) < len(checks)
-        since = f"; in the notebook, {len(passed)} of {len(checks)} checks pass" if counted else ""
+        share = f"{len(passed)} of {number_of(len(checks), 'check')} {plural(len(passed), 'passes', 'pass')}"
+        since = f"; in the notebook, {share}" if counted else ""
         return DONE, f"your tinybench.{name} is in use{since}"
     if checks and passed.issuperset(checks):
         return DONE, "every check has passed"
     if passed:
-        return BEGUN, f"{len(passed)} of {len(checks)} checks"
+        return BEGUN, f"{len(passed)} of {number_of(len(checks), 'check')}"
     if reference.is_file():
         return REFERENCE, how_given(reference)
     return OPEN, ""
@@ -197,7 +199,7 @@ def _section_list(module: Module, notebook: str) -> str:
     rows = "".join(
         f'<li style="list-style:none"><span aria-hidden="true">{mark}</span> '
         f"{_link(_part(notebook, each), each.plain)} "
-        f"({done} of {len(each.checks)} checks)</li>"
+        f"({done} of {number_of(len(each.checks), 'check')})</li>"
         for each, done, mark in _counted(module)
     )
     return f'<ul style="margin:.2em 0;padding-left:0">{rows}</ul>'
@@ -223,8 +225,14 @@ def summary(modules: list[Module]) -> str:
     needed = [module for module in modules if not module.optional]
     done = sum(module.state == DONE for module in needed)
     left = sum(module.minutes_left for module in needed)
-    time = f"about {max(round(left / 60), 1)} h left" if left > 90 else f"about {left:.0f} minutes left"
-    return f"{done} of {len(needed)} modules done, {time}" if left else f"all {len(needed)} modules done"
+    time = (
+        f"about {max(round(left / 60), 1)} h left" if left > 90 else f"about {number_of(f'{left:.0f}', 'minute')} left"
+    )
+    return (
+        f"{done} of {number_of(len(needed), 'module')} done, {time}"
+        if left
+        else f"all {number_of(len(needed), 'module')} done"
+    )
 
 
 def next_step(modules: list[Module]) -> Module | None:
@@ -259,7 +267,9 @@ def _path(module: Module) -> str:
 
 def _card(module: Module) -> str:
     mark, color = LOOKS[module.state]
-    facts = [module.difficulty, f"{module.minutes} min", f"{module.points:g} points"] + ["optional"] * module.optional
+    facts = [module.difficulty, f"{module.minutes} min", f"{number_of(f'{module.points:g}', 'point')}"] + [
+        "optional"
+    ] * module.optional
     rows = [
         f"<strong>{_link(_path(module), f'{module.number} {module.title}')}</strong>",
         f"<br><small>{html.escape(' · '.join(filter(None, facts)))}</small>",
@@ -277,7 +287,10 @@ def _plain(modules: list[Module]) -> str:
     for tier, members in groupby(modules, key=lambda module: module.tier):
         lines.append(f"\n{tier}")
         for each in members:
-            facts = f"{each.minutes:>4} min {each.points:>3g} points{', optional' if each.optional else ''}"
+            facts = (
+                f"{each.minutes:>4} min "
+                f"{number_of(f'{each.points:>3g}', 'point')}{', optional' if each.optional else ''}"
+            )
             state = f"{each.state}{f': {each.remark}' if each.remark else ''}"
             lines.append(f"  {LOOKS[each.state][0]} {each.name:<14} {each.title:<52} {facts}  {state}")
     return "\n".join(lines)

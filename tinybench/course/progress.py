@@ -17,6 +17,7 @@ from numbers import Real
 from typing import Any
 
 from tinybench.course import marks
+from tinybench.numerals import number_of, plural
 
 ROUNDS = 20_000  # of the key's derivation: guessing takes a while, checking some ten milliseconds
 HIDDEN_FAILS = (
@@ -54,7 +55,9 @@ def check_answer(name: str, answer: Any, digits: int = 2) -> None:
     answer = answer.tolist() if hasattr(answer, "tolist") else answer  # NumPy's
     given = list(answer) if isinstance(answer, tuple | list) else [answer]
     if len(given) != len(question["parts"]):
-        raise AssertionError(f"{name}: {len(question['parts'])} values are asked for, you gave {len(given)}")
+        asked = len(question["parts"])
+        said = f"{number_of(asked, 'value')} {plural(asked, 'is', 'are')} asked for, you gave {len(given)}"
+        raise AssertionError(f"{name}: {said}")
     wrong, accepted = [], []
     for place, (value, part) in enumerate(zip(given, question["parts"], strict=True)):
         found = {sealed(f"{name}[{place}]", text): text for text in _forms(value, digits, rounded=part["rounded"])}
@@ -106,7 +109,7 @@ def passed(check: str, *proof: Any) -> None:
         marks.withdraw([check])
         pieces = " and ".join(about.get("pieces", [])) or "your code"
         raise AssertionError(HIDDEN_FAILS.format(pieces=pieces))
-    said = f"✓ **{check}** passed: {marks.note(check)} of {len(explained)} checks in this notebook"
+    said = f"✓ **{check}** passed: {marks.note(check)} of {number_of(len(explained), 'check')} in this notebook"
     if text:
         said += f"\n\n<details><summary>The solution, explained</summary>\n\n{text}\n</details>"
     _show(said)

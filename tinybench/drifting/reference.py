@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 
 FINEST = 100  # bins of a feature, about
@@ -114,18 +115,19 @@ class Reference:
         table = as_table(rows)
         if len(table) < FEWEST_ROWS:
             raise ValueError(
-                f"a reference of {len(table)} rows says too little; give at least {FEWEST_ROWS}, better 10,000"
+                f"a reference of {number_of(len(table), 'row')} says too little; give at "
+                f"least {FEWEST_ROWS}, better 10,000"
             )
         names = names if names is not None else [f"x{i}" for i in range(table.shape[1])]
         if len(names) != table.shape[1]:
-            raise ValueError(f"{len(names)} names for {table.shape[1]} features")
+            raise ValueError(f"{number_of(len(names), 'name')} for {number_of(table.shape[1], 'feature')}")
         order = np.random.default_rng(seed).permutation(len(table))
         choose, count = np.split(order, [min(2000, len(table) // 5)])
         inputs = tuple(_feature(n, table[choose, i], table[count, i]) for i, n in enumerate(names))
         if outputs is None:
             return cls(inputs, {})
         if len(outputs) != len(table):
-            raise ValueError(f"{len(outputs)} outputs for {len(table)} rows")
+            raise ValueError(f"{number_of(len(outputs), 'output')} for {number_of(len(table), 'row')}")
         answered = np.array(labels_of(outputs))
         counts = Counter(answered[count].tolist())
         labels = {label: counts[label] for label in np.unique(answered[choose]).tolist() if label != OTHER}
@@ -147,7 +149,7 @@ class Reference:
         """Return rows as n × features, or say why they are others than these."""
         table = as_table(rows)
         if table.shape[1] != len(self.inputs):
-            raise ValueError(f"rows of {table.shape[1]} numbers; the reference has {len(self.inputs)}")
+            raise ValueError(f"rows of {number_of(table.shape[1], 'number')}; the reference has {len(self.inputs)}")
         return table
 
     @classmethod

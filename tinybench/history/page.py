@@ -8,6 +8,7 @@ from tinybench.history.again import Changed, condition_changes
 from tinybench.history.changes import Change
 from tinybench.history.pictures import picture, scaled
 from tinybench.history.series import Series
+from tinybench.numerals import number_of, plural
 from tinybench.pages import Page, Section
 from tinybench.result import is_interval
 from tinybench.table import Table
@@ -106,7 +107,8 @@ def cautions(series: Series) -> list[str]:
         )
     if series.left_out:
         told.append(
-            f"{title_of(series)}: {series.left_out} measurements against another baseline are left out; measure "
+            f"{title_of(series)}: {number_of(series.left_out, 'measurement')} against another baseline "
+            f"{plural(series.left_out, 'is', 'are')} left out; measure "
             f"{series.baseline[:10] or 'the old baseline'} against it, and they join."
         )
     return told

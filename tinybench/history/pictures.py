@@ -10,6 +10,7 @@ import numpy as np
 
 from tinybench.history.changes import Change
 from tinybench.history.series import Series
+from tinybench.numerals import number_of
 from tinybench.pages import Picture
 from tinybench.result import scale_unit
 
@@ -82,7 +83,7 @@ def picture(series: Series, changes: Sequence[Change], told: Sequence[str]) -> P
     rows, unit = scaled(series)
     values = [row[0] for row in rows]
     spread = f"from {min(values):.3g} to {max(values):.3g} {unit}".replace("-", "−")
-    alt = f"{series.benchmark}, {len(values)} commits, values {spread}. {' '.join(told)}"
+    alt = f"{series.benchmark}, {number_of(len(values), 'commit')}, values {spread}. {' '.join(told)}"
     caption = (
         "Each dot is a commit, with its 95 % interval; lines are the medians between changes; dashes are where the "
         "level changed, in the shaded range by its interval."

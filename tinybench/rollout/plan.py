@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tinybench.numerals import number_of
 from tinybench.production import STAGES, RolloutState
 from tinybench.reprs import short_repr
 
@@ -195,7 +196,7 @@ class Report:
         share = f"{100 * STAGES[self.state.stage]:g} % of the users"
         why = {"": "", "differs": " because answers differ"}.get(self.state.why, f" by {self.state.why}")
         end = f"{self.state.status} at {share}{why}"
-        met = f"{self.harmed} of {self.users} users ({100 * self.share_harmed:.1f} %)"
+        met = f"{self.harmed} of {number_of(self.users, 'user')} ({100 * self.share_harmed:.1f} %)"
         how = "failed, late or newly wrong" if self.labelled else "failed or late"
         return (
             f"{end} after {self.seconds:.1f} s; {met} got a {how} answer from the new version; {self.differing} got "

@@ -13,6 +13,7 @@ import numpy as np
 from tinybench.conditions.notes import machine_notes
 from tinybench.graphs import load_graph
 from tinybench.latency import timed_calls
+from tinybench.numerals import number_of, plural
 from tinybench.onnx import OnnxModel
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
@@ -117,8 +118,8 @@ class Placed:
             told.append("no operator of this model computes or moves anything, so the table is empty")
         if above := sum(place.of_roof > 1.1 for place in self.places):
             told.append(
-                f"{above} of {len(self.places)} operators are more than a tenth faster than their roof: it was "
-                "measured in a busier moment, or their bytes come from a nearer cache"
+                f"{above} of {number_of(len(self.places), 'operator')} {plural(above, 'is', 'are')} more than a tenth "
+                "faster than the roof: it was measured in a busier moment, or their bytes come from a nearer cache"
             )
         share = self.traced / quick(self.plain.values)
         told.append(

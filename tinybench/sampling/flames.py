@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def save_speedscope(profile: Profile, path: str | Path) -> None:
         "profiles": [
             {
                 "type": "sampled",
-                "name": f"{len(samples)} samples",
+                "name": number_of(len(samples), "sample"),
                 "unit": "seconds",
                 "startValue": 0,
                 "endValue": profile.seconds,

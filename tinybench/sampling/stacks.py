@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from tinybench.numerals import number_of, plural
 from tinybench.sampling.flames import alike, flame_figure
 from tinybench.sampling.ticks import Ticks, ticking
 from tinybench.table import Table
@@ -74,7 +75,8 @@ class Profile:
         caption = f"Where {self.seconds:.3g} s went: {self.how}"
         if hidden := len(ranked) - len(told):
             caption += (
-                f"; {hidden} more functions take {sum(own[n] for n in ranked if n not in told) / self.seconds:.1%}"
+                f"; {number_of(hidden, 'more function')} {plural(hidden, 'takes', 'take')} "
+                f"{sum(own[n] for n in ranked if n not in told) / self.seconds:.1%}"
             )
         return Table([self._row(name, own[name] / self.seconds, whole[name] / self.seconds) for name in told], caption)
 

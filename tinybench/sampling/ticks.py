@@ -13,6 +13,8 @@ from random import Random
 from types import CodeType
 from typing import Any
 
+from tinybench.numerals import number_of
+
 __all__ = ["Ticks", "running", "ticking"]
 
 DEAREST = 0.005  # share of the time that looks themselves may take: with what they push out of the caches, 1 % or so
@@ -144,7 +146,7 @@ class ticking:
             if not self.lost:
                 signal.signal(signal.SIGALRM, self.before)
         self._end()
-        self.ticks.how = f"{self.looks} looks, {self._how_often()}, {self.ticks.how}"
+        self.ticks.how = f"{number_of(self.looks, 'look')}, {self._how_often()}, {self.ticks.how}"
         if self.lost:
             self.ticks.how += "; the program then took SIGALRM for itself, and what came after was not looked at"
         if self.problem is not None and error is None:

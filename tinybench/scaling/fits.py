@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.arguments import check_least, check_share
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.table import Table
 from tinybench.wording import finite
@@ -49,7 +50,7 @@ def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.
     """
     workers = ", ".join(map(str, seconds_by_n)) or "none"
     if 1 not in seconds_by_n or sum(n > 1 for n in seconds_by_n) < unknown:
-        other = "another number" if unknown == 1 else f"{unknown} other numbers"
+        other = "another number" if unknown == 1 else number_of(unknown, "other number")
         raise ValueError(
             f"measured with these numbers of workers: {workers}; a law with {unknown} unknown "
             f"number{'s' * (unknown > 1)} takes 1 and at least {other}"
@@ -209,7 +210,9 @@ class Laws:
         if found:
             found.append("intervals allow for noise, not for a law that does not hold")
         if self.best.value > self.largest:
-            found.append(f"the best number by the law lies beyond the {self.largest} workers that were measured")
+            found.append(
+                f"the best number by the law lies beyond the {number_of(self.largest, 'worker')} that were measured"
+            )
         return found
 
     def to_dict(self) -> dict[str, Any]:

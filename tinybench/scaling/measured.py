@@ -16,6 +16,7 @@ from typing import Any
 from tinybench.conditions.control_groups import tightest_quota
 from tinybench.conditions.notes import machine_notes
 from tinybench.latency import check_runs
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, is_interval, json_safe
 from tinybench.samples import median_interval
@@ -209,7 +210,10 @@ def _granted(cores: int) -> float | None:
 def _limits(cores: int, granted: float | None, most: int) -> list[str]:
     """Return what cannot be seen with so many cores."""
     if granted is not None and granted < cores:
-        return [f"the control group grants {granted:g} of {cores} cores: beyond that, more workers only wait for it"]
+        return [
+            f"the control group grants {granted:g} of {number_of(cores, 'core')}: beyond "
+            "that, more workers only wait for it"
+        ]
     if cores == 1 < most:
         return [
             "one core: this shows what more workers cost, not what more cores would bring; waiting for a disk or a "

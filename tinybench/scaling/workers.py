@@ -25,6 +25,7 @@ import numpy as np
 from tinybench.fresh import BEGINNING, fresh_task
 from tinybench.graphs import save_graph
 from tinybench.latency import session_call
+from tinybench.numerals import number_of
 from tinybench.onnx import OnnxModel, load_session, session_options
 from tinybench.scaling.turns import calls_in, pinned
 
@@ -246,7 +247,9 @@ def blas(call: Callable[[], Any]) -> Way:
         if not had:
             raise ValueError("there is no BLAS library whose threads can be set; Apple's Accelerate, for one, has none")
         if max(had) < n:
-            raise ValueError(f"the BLAS library has {max(had)} threads at most, not {n}; measure up to that")
+            raise ValueError(
+                f"the BLAS library has {number_of(max(had), 'thread')} at most, not {n}; measure up to that"
+            )
         return call, setting
 
     return _of_setting(make)

@@ -20,6 +20,7 @@ import numpy as np
 from tinybench.drifting import DriftWatch, Reference
 from tinybench.drifting.reference import labels_of
 from tinybench.drifting.windows import psi_of
+from tinybench.numerals import number_of
 from tinybench.serving.pool import Job, Pool
 from tinybench.serving.worker import Facts, end_with
 
@@ -205,7 +206,9 @@ async def reference_for(path: Path, pool: Pool, facts: Facts) -> Reference:
         reference = Reference.of(arrays["X"], outputs)
     row = [size for size in facts.row if size is not None]
     if len(row) == len(facts.row) and int(np.prod(row)) != len(reference.inputs):
-        raise ValueError(f"{path} has {len(reference.inputs)} numbers a row, and the model takes {int(np.prod(row))}")
+        raise ValueError(
+            f"{path} has {number_of(len(reference.inputs), 'number')} a row, and the model takes {int(np.prod(row))}"
+        )
     return reference
 
 

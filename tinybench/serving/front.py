@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from tinybench.numerals import number_of
 from tinybench.serving.metrics import Metrics
 from tinybench.serving.pool import Job, Pool
 from tinybench.serving.reading import Reader, Refused
@@ -177,7 +178,7 @@ class Front:
             raise self._too_large()
 
     def _too_large(self) -> Refused:
-        return Refused(413, f"the body is larger than {self.max_body} bytes; send fewer rows at a time")
+        return Refused(413, f"the body is larger than {number_of(self.max_body, 'byte')}; send fewer rows at a time")
 
     async def _body(self, receive: Receive) -> bytes:
         message = await receive()

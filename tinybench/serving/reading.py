@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinybench.numerals import number_of
 from tinybench.serving.worker import Facts
 
 MOST_ROWS = 256
@@ -84,7 +85,7 @@ class Reader:
             raise Refused(422, f"the body has the unknown key {shown(other)}; {self._form()}")
         rows = data["inputs"]
         if type(rows) is not list or not 1 <= len(rows) <= MOST_ROWS:
-            got = f"{len(rows)} rows" if type(rows) is list else shown(rows)
+            got = number_of(len(rows), "row") if type(rows) is list else shown(rows)
             raise Refused(422, f"inputs is {got}; it must be a list of 1 to {MOST_ROWS} rows, each {self.wanted}")
         return self._array(rows, self.dtype.kind != "b" and (b"true" in body or b"false" in body))
 
@@ -135,7 +136,8 @@ class Reader:
             sizes[depth] = len(value)
         if len(value) != sizes[depth]:
             things = self.kind.replace("true or false", "values") if depth + 1 == len(sizes) else "lists"
-            raise Refused(422, f"{where} has {len(value)} {things}, the model takes {self._said(sizes, depth)}")
+            had = number_of(len(value), things.removesuffix("s"))
+            raise Refused(422, f"{where} has {had}, the model takes {self._said(sizes, depth)}")
         for number, each in enumerate(value):
             self._look(each, sizes, depth + 1, f"{where}[{number}]")
 

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinybench.numerals import number_of
+
 LENGTH = struct.Struct("<I")
 COUNTS = struct.Struct("<HH")
 SECONDS = struct.Struct("<dH")
@@ -82,7 +84,7 @@ class Model:
         inputs = self.session.get_inputs()
         if len(inputs) != 1:
             names = ", ".join(node.name for node in inputs)
-            raise ValueError(f"{path} has {len(inputs)} inputs ({names}); serve takes models of one")
+            raise ValueError(f"{path} has {number_of(len(inputs), 'input')} ({names}); serve takes models of one")
         self.input, kind, shape = inputs[0].name, inputs[0].type, inputs[0].shape
         if np.dtype(ONNX_DTYPES.get(kind, object)).kind not in "fiub":
             raise ValueError(f"{path} takes {kind}; serve feeds it numbers only")
@@ -99,7 +101,9 @@ class Model:
         """Return why each call takes one row only, nothing if it takes several."""
         if isinstance(first, int):
             if first != 1:
-                raise ValueError(f"the model takes exactly {first} rows a call; export it with a free batch axis")
+                raise ValueError(
+                    f"the model takes exactly {number_of(first, 'row')} a call; export it with a free batch axis"
+                )
             return "fixed batch 1"
         if None in row:
             return ""  # nobody knows which sizes it can take
@@ -120,7 +124,10 @@ class Model:
         if not self.facts.alone:
             answers: list[Any] = self._run(rows).tolist()
             if len(answers) != len(rows):
-                raise ValueError(f"the model gave {len(answers)} answers to {len(rows)} rows; serve it --max-batch 1")
+                raise ValueError(
+                    f"the model gave {number_of(len(answers), 'answer')} to "
+                    f"{number_of(len(rows), 'row')}; serve it --max-batch 1"
+                )
             return answers
         each = [self._run(rows[number : number + 1]) for number in range(len(rows))]
         return [answer.tolist()[0] if answer.shape[:1] == (1,) else answer.tolist() for answer in each]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult
 
 
@@ -105,7 +106,7 @@ def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
     if model is not None and model not in results:
         raise ValueError(f"{path} has no model {model!r}; it has {', '.join(results)}")
     if model is None and len(results) != 1:
-        raise ValueError(f"{path} holds {len(results)} models ({', '.join(results)}); choose with --model")
+        raise ValueError(f"{path} holds {number_of(len(results), 'model')} ({', '.join(results)}); choose with --model")
     try:
         return BenchmarkResult.from_dict(results[model] if model is not None else next(iter(results.values())))
     except (TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ from typing import Any
 from tinybench.comparison import anytime_interval, sign_e_value
 from tinybench.conditions.notes import disturbed, machine_notes
 from tinybench.conditions.settings import differing
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.files import keep
 from tinybench.shell.output import finish
@@ -59,7 +60,9 @@ class Answer:
         if self.medians:
             factor, unit = scale_unit(min(self.medians.values()), "s")
             times = ", ".join(f"{name} {seconds / factor:.4g} {unit}" for name, seconds in self.medians.items())
-            lines.append(f"medians: {times}; {self.sessions} sessions in fresh processes, {self.seconds:.1f} s")
+            lines.append(
+                f"medians: {times}; {number_of(self.sessions, 'session')} in fresh processes, {self.seconds:.1f} s"
+            )
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def markdown(self) -> str:
@@ -71,7 +74,7 @@ class Answer:
             took = f"{self.medians[side] / factor:.4g} {unit}" if unit else "–"
             rows.append({"measured": label, "median": took, "change": change if side == "new" else ""})
         head = f"**{self.verdict}** (limit {100 * self.limit:.3g} % slower)"
-        how = f"{self.sessions} sessions in fresh processes that took turns, {self.seconds:.1f} s."
+        how = f"{number_of(self.sessions, 'session')} in fresh processes that took turns, {self.seconds:.1f} s."
         return "\n\n".join([head, Table(rows).markdown(), how, *(f"Note: {note}." for note in self.notes)])
 
     def _change(self) -> str:
@@ -225,7 +228,7 @@ def show_answer(answer: Answer, form: str) -> None:
     else:
         text = answer.markdown() + "\n" if form == "markdown" else answer
         wait = "without" if can_tell_waits() else "with"
-        where = f"on {system['cores']} cores of {system['cpu']}{load}, Python {system['python']}"
+        where = f"on {number_of(system['cores'], 'core')} of {system['cpu']}{load}, Python {system['python']}"
         told = disturbed(notes.get("machine", {}).get("warnings", []))
         print(f"{text}\n{where}; {wait} the wait for a busy processor{told and f'; {told}'}", flush=True)
 
@@ -276,5 +279,8 @@ def sessions_table(name: str, measured: Measured, sessions: int) -> Table:
     ]
     fewer = "" if len(medians) == sessions else f" of {sessions}; for all of them give more --seconds"
     spread = f"{min(medians) / factor:.4g} to {max(medians) / factor:.4g} {unit}"
-    caption = f"{name}: {median(medians) / factor:.4g} {unit} ({spread}), medians of {len(medians)} sessions{fewer}"
+    caption = (
+        f"{name}: {median(medians) / factor:.4g} {unit} ({spread}), medians of "
+        f"{number_of(len(medians), 'session')}{fewer}"
+    )
     return Table(rows, caption)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from tinybench.numerals import number_of, plural
 from tinybench.shell.options import FILE, Group, refuse_given, with_options
 
 FINE, WORSE, UNDECIDED = 0, 1, 2
@@ -73,7 +74,10 @@ def add(result: Path, store: Path, lines: Path | None, conditions: Sequence[str]
     if lines:
         write_lines(lines, [entry])
     said = "added" if new else "is there already"
-    print(f"{entry.commit[:10]} {said}: {entry.benchmark} on {entry.machine}, {count} measurements in {store}")
+    print(
+        f"{entry.commit[:10]} {said}: {entry.benchmark} on {entry.machine}, "
+        f"{number_of(count, 'measurement')} in {store}"
+    )
     return FINE
 
 
@@ -161,7 +165,7 @@ def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
     with History(store, create=False) as kept:
         entries = kept.entries(benchmark, machine)
     if write_lines(out, entries):
-        print(f"tinybench: wrote {len(entries)} measurements to {out}", file=sys.stderr)
+        print(f"tinybench: wrote {number_of(len(entries), 'measurement')} to {out}", file=sys.stderr)
     return FINE
 
 
@@ -177,7 +181,7 @@ def take_in(files: Sequence[Path], store: Path) -> int:
     entries = [entry for file in files for entry in read_lines(file)]
     with History(store) as kept:
         new = kept.add_all(entries)
-    print(f"{new} of {len(entries)} measurements are new in {store}")
+    print(f"{new} of {number_of(len(entries), 'measurement')} {plural(new, 'is', 'are')} new in {store}")
     return FINE
 
 

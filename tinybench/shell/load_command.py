@@ -17,6 +17,7 @@ import numpy as np
 
 from tinybench.benchmark import system_info
 from tinybench.conditions.notes import machine_notes
+from tinybench.numerals import number_of
 from tinybench.serving.client import Address, Users, address_of, probe
 from tinybench.serving.open_files import allow_files
 from tinybench.shell.files import load_data
@@ -68,7 +69,9 @@ def load(
     asked = {"rate": rate, "process": process, "seed": seed} if users is None else {}
     result.metadata |= {"url": address.url, **asked, "outcomes": dict(outcomes), "system": system_info(), **notes}
     if not result.ok.any():
-        raise ValueError(f"none of {len(result.ok)} requests was answered: {failures(outcomes)}") from problem
+        raise ValueError(
+            f"none of {number_of(len(result.ok), 'request')} was answered: {failures(outcomes)}"
+        ) from problem
     where, unsaved = _keep(result, save)
     found = summary(result, bound)
     print_summary(result, found, form)
@@ -90,7 +93,8 @@ def _check(rate: float, seconds: float, users: int | None, timeout: float, conne
         raise ValueError(f"--closed is {users}; a closed loop has at least one user")
     if users is None and rate * seconds < FEWEST:
         raise ValueError(
-            f"--rate {rate:g} for --seconds {seconds:g} makes about {rate * seconds:.0f} requests, and p99 takes "
+            f"--rate {rate:g} for --seconds {seconds:g} makes about "
+            f"{number_of(f'{rate * seconds:.0f}', 'request')}, and p99 takes "
             f"{FEWEST} or more: give --seconds {np.ceil(1.1 * FEWEST / rate):g}"
         )
     if save is not None and not save.parent.is_dir():
@@ -108,7 +112,7 @@ def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connection
 
         def sleep(pause: float) -> None:
             if pause > 1e-3:  # a gap long enough to print in
-                progress.show(f"{np.count_nonzero(sender.finished > 0)} answers")
+                progress.show(number_of(np.count_nonzero(sender.finished > 0), "answer"))
             sender.sleep(pause)
 
         try:
@@ -135,7 +139,7 @@ def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float,
         running = pool.submit(closed_loop, users.send, count, think, seconds)
         try:
             while not wait([running], timeout=0.5).done:
-                progress.show(f"{len(users.sent)} answers")
+                progress.show(number_of(len(users.sent), "answer"))
             running.result()
         except KeyboardInterrupt as error:
             problem, passed = error, time.perf_counter() - began
@@ -181,7 +185,8 @@ def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: 
         most = (number + 1) / (time.thread_time() - begun)
     if most < rate:
         raise ValueError(
-            f"--rate is {rate:g}, and this generator can send about {most:,.0f} requests a second from this machine; "
+            f"--rate is {rate:g}, and this generator can send about "
+            f"{number_of(f'{most:,.0f}', 'request')} a second from this machine; "
             "ask for less, or load from several machines"
         )
 

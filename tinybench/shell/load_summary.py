@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.conditions.notes import machine_warnings
+from tinybench.numerals import number_of
 from tinybench.result import scale_unit
 from tinybench.table import Table
 from tinybench.traffic import objections
@@ -45,7 +46,8 @@ def summary(result: LoadResult, bound: float) -> dict[str, Any]:
     late = not closed and any("generator" in problem for problem in objections(result, 99))
     if count := result.metadata.get("waited_for_a_connection"):
         found["warnings"].append(
-            f"{count} of {sent} requests waited for one of the connections, all busy: give more --connections"
+            f"{count} of {number_of(sent, 'request')} waited for one of the connections, "
+            "all busy: give more --connections"
         )
     return finite(found | {"late": late})  # type: ignore[no-any-return]
 
@@ -73,7 +75,7 @@ def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
         return
     about, sent, goodput = result.metadata, found["sent"], found["goodput"]
     if about["loop"] == "closed":
-        loop, asked = f"{about['users']} users in a closed loop, {1e3 * about['think']:g} ms between", None
+        loop, asked = f"{number_of(about['users'], 'user')} in a closed loop, {1e3 * about['think']:g} ms between", None
     else:
         loop, asked = f"open loop, {about['process']}", f"{about['rate']:g}/s"
     factor, unit = scale_unit(next((tail["value"] for tail in found["latency"].values() if tail["value"]), 1e-3), "s")
@@ -93,7 +95,7 @@ def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
         cells.append((f"latency {name}", *shown))
     if asked:
         cells.append(("lateness p99", f"{1e3 * found['lateness']['p99']:.3g} ms", "of the generator itself"))
-    where = f"{about['system']['cpu']}, {about['system']['cores']} cores"
+    where = f"{about['system']['cpu']}, {number_of(about['system']['cores'], 'core')}"
     rows = [{"what": what, "value": value, "note": note} for what, value, note in cells if value]
     table = Table(rows, f"{about['url']}: {loop}, {result.seconds:.3g} s; {where}")
     print({"markdown": table.markdown, "csv": table.csv}.get(form, table.__str__)())

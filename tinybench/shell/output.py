@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tinybench.numerals import number_of, plural
 from tinybench.result import BenchmarkResult
 from tinybench.shell.files import keep
 from tinybench.shell.quick import comparison_table
@@ -34,14 +35,13 @@ def finish(
     if problem and file is None and form != "json":
         print_results(results, table, "json")
     if problem or rescue:
-        where = f"in {file}" if file else "above, as JSON"
+        where, rounds = f"in {file}" if file else "above, as JSON", next(iter(results.values())).count
         said = f"{problem}; " if problem else ""
-        print(f"tinybench: {said}{_rounds(results)} are {where}", file=sys.stderr)
+        print(
+            f"tinybench: {said}the {number_of(rounds, 'complete round')} {plural(rounds, 'is', 'are')} {where}",
+            file=sys.stderr,
+        )
     return problem
-
-
-def _rounds(results: dict[str, BenchmarkResult]) -> str:
-    return f"the {next(iter(results.values())).count} complete rounds"
 
 
 def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) -> None:
@@ -55,5 +55,5 @@ def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) 
         case _:
             system = next(iter(results.values())).metadata["system"]
             load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
-            table.caption += f"; {system['cpu']}, {system['cores']} cores{load}"
+            table.caption += f"; {system['cpu']}, {number_of(system['cores'], 'core')}{load}"
             print(table)

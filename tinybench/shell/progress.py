@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
+from tinybench.numerals import number_of
+
 __all__ = ["Progress"]
 
 LEAST_SECONDS = 2.0  # what is over sooner needs no bar
@@ -50,10 +52,10 @@ class Progress:
         self.shown = self.clock()
         passed = min(self.shown - self.began, self.seconds)
         if self.bar is None:
-            self._line(f"{passed:.0f} of {self.seconds:.3g} s, {rounds} rounds")
+            self._line(f"{passed:.0f} of {self.seconds:.3g} s, {number_of(rounds, 'round')}")
             return
         self.bar.set_description_str("measuring", refresh=False)
-        self.bar.set_postfix_str(f"{rounds} rounds", refresh=False)
+        self.bar.set_postfix_str(number_of(rounds, "round"), refresh=False)
         self.bar.n = passed
         self.bar.refresh()
 

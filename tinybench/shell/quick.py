@@ -10,10 +10,12 @@ from typing import Any
 from tinybench.comparison import Comparison, compare
 from tinybench.conditions.notes import disturbed, machine_warnings
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
+from tinybench.numerals import number_of, p_text, with_digits
 from tinybench.optional import corrected
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.progress import Progress
 from tinybench.table import Table
+from tinybench.wording import least_of, speed_text
 
 __all__ = ["comparison_table", "measure_for", "measure_one", "tail_table"]
 
@@ -79,7 +81,7 @@ def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float,
 
 
 def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0, what: str = "model") -> Table:
-    """Return one row for each model, compared with the first: median, times as fast, p value (Holm) and verdict.
+    """Return one row for each model, compared with the first: median, speed, p value (Holm) and verdict.
 
     The results are of common rounds; a relative change up to the margin does not matter.
     """
@@ -91,7 +93,7 @@ def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0
     rows += [_row(result, factor, unit, c, p) for (_, result), c, p in zip(others, found, p_values, strict=True)]
     named = [{what: name, **row} for name, row in zip(results, rows, strict=True)]
     told = _cautions(next((result for result in results.values() if result.metadata.get("cold")), baseline))
-    return Table(named, f"latency per call, {baseline.count} shuffled rounds, 95 % intervals{told}")
+    return Table(named, f"latency per call, {number_of(baseline.count, 'shuffled round')}, 95 % intervals{told}")
 
 
 def _cautions(result: BenchmarkResult) -> str:
@@ -106,7 +108,9 @@ def _cautions(result: BenchmarkResult) -> str:
         for pause in notes.get("pauses", [])[:3]
     ]
     if step := notes.get("clock_step"):
-        words.append(f"the clock moves in steps of {step * 1e3:.3g} ms, {notes['loops']} calls a measurement")
+        words.append(
+            f"the clock moves in steps of {step * 1e3:.3g} ms, {number_of(notes['loops'], 'call')} a measurement"
+        )
     words.append(disturbed(machine_warnings(result)))
     return "".join(f"; {word}" for word in words if word)
 
@@ -125,8 +129,8 @@ def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> T
         for name in ("p90", "p95", "p99")
     )
     length = session.metadata.get("session_seconds")  # None where single calls stand for the rounds
-    rounds = f"{session.count} rounds over {length:.3g} s" if length else f"{session.count} calls"
-    caption = f"{name}: median of {rounds}, tail of {calls.count} calls{_cautions(session)}"
+    rounds = f"{number_of(session.count, 'round')} over {length:.3g} s" if length else number_of(session.count, "call")
+    caption = f"{name}: median of {rounds}, tail of {number_of(calls.count, 'call')}{_cautions(session)}"
     try:
         middle = row("median", session.median, session.median_ci(), "")
     except ValueError as too_few:
@@ -137,21 +141,20 @@ def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> T
 def _interval(interval: tuple[float, float], factor: float) -> str:
     if not is_interval(*interval):
         return "all equal: the clock is too coarse"
-    return f"{interval[0] / factor:.4g} to {interval[1] / factor:.4g}"
+    low, high = (end / factor for end in interval)
+    return f"{with_digits(low, high - low)} to {with_digits(high, high - low)}"
 
 
 def _row(result: BenchmarkResult, factor: float, unit: str, comparison: Comparison | None, p: float) -> dict[str, str]:
     try:
-        interval = _interval(result.median_ci(), factor)
+        ends = result.median_ci()
+        interval, width = _interval(ends, factor), (ends[1] - ends[0]) / factor
     except ValueError:
-        interval = "too few rounds"
-    row = {f"median ({unit})": f"{result.median / factor:.4g}", "interval": interval}
+        interval, width = "too few rounds", 0.0
+    row = {f"median ({unit})": with_digits(result.median / factor, width), "interval": interval}
     if comparison is None:
-        return row | {"times as fast": "1 (baseline)", "p (Holm)": "", "verdict": ""}
-    low, high = comparison.ratio_ci
-    fast = f"{1 / comparison.ratio:.3f}"
-    if low > 0 and is_interval(low, high):
-        fast += f" ({1 / high:.3f} to {1 / low:.3f})"
+        return row | {"speed": "the baseline", "p (Holm)": "", "verdict": ""}
     established = comparison.verdict.startswith(("undecided", "equivalent")) or p < 1 - comparison.confidence
     verdict = comparison.verdict if established else "undecided: not significant after correction"
-    return row | {"times as fast": fast, "p (Holm)": "< 0.001" if p < 0.001 else f"{p:.3f}", "verdict": verdict}
+    told = p_text(p, least_of(comparison)).removeprefix("p ").removeprefix("= ")
+    return row | {"speed": speed_text(comparison), "p (Holm)": told, "verdict": verdict}

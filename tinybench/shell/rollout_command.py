@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tinybench.numerals import number_of
 from tinybench.rollout.evidence import METRICS
 from tinybench.shell.options import (
     DATA,
@@ -90,7 +91,9 @@ def rollout(
     else:
         refuse_given({"allowed"}, "for --data without labels: these labels decide which answers are right")
     if labels is not None and len(labels) != len(rows):
-        raise ValueError(f"{data} holds {len(rows)} rows and {len(labels)} labels; each row has one")
+        raise ValueError(
+            f"{data} holds {number_of(len(rows), 'row')} and {number_of(len(labels), 'label')}; each row has one"
+        )
     show = (lambda look: None) if as_json else _Printer()
     with stopping_on_term():
         plan = Plan(population=users, **how)
@@ -115,7 +118,7 @@ class _Printer:
             self.stage = look.share
             click.echo(f"{100 * look.share:g} % of the users")
         worst = max(look.evidence, key=lambda name: look.evidence[name])
-        parts = [f"{look.at:6.1f} s", f"{look.users} users", f"{look.pairs} pairs"]
+        parts = [f"{look.at:6.1f} s", number_of(look.users, "user"), number_of(look.pairs, "pair")]
         if not math.isnan(look.latencies[0]):
             parts.append("old {:.1f} ms, new {:.1f} ms".format(*(1e3 * seconds for seconds in look.latencies)))
         for metric in METRICS:
@@ -136,4 +139,6 @@ def _print_end(report: Report) -> None:
     if report.looks:
         click.echo(f"The servers were read by {report.watched_by}; a metric stops at an e value of {report.stop_at:g}.")
     if report.labels_missing:
-        click.echo(f"{report.labels_missing} answers had no label yet; they count neither as right nor as wrong.")
+        click.echo(
+            f"{number_of(report.labels_missing, 'answer')} without a label yet, counted neither as right nor as wrong."
+        )

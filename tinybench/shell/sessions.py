@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 
 from tinybench.conditions.notes import machine_notes
+from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult
 from tinybench.shell.targets import Target
 from tinybench.shell.worker import ProcessorWait
@@ -226,11 +227,10 @@ def process_session(
         setup, rounds, took = time.monotonic() - began, 0, 0.0
         stop = min(deadline, began + max(setup, min(setup + max(seconds, setup), longest)))
         while rounds == 0 or (rounds < MOST_ROUNDS and time.monotonic() + took <= stop):
-            start = time.monotonic()
-            row = {name: sides[name].ask("block", *plans[name]) for name in rng.sample(order, len(order))}
-            measured.add(number, row)
+            start, turns = time.monotonic(), rng.sample(order, len(order))
+            measured.add(number, {name: sides[name].ask("block", *plans[name]) for name in turns})
             rounds, took = rounds + 1, time.monotonic() - start
-            show(f"{rounds} rounds")
+            show(number_of(rounds, "round"))
         for name in order:
             measured.conditions[name] = sides[name].ask("conditions")
 

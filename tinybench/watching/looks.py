@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tinybench.arguments import check_least
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.watching.queries import COUNTED, Objective, Window
 from tinybench.watching.scrape import Reading, Readings, increases
@@ -216,7 +217,9 @@ def judge(looks: Sequence[Look], objective: Objective, patience: int = 3) -> Ver
     if burned := next((look for look in looks if look.burning), None):
         return Verdict("missed", f"its budget burned {burned.long:.3g} times too fast after {burned.at:.0f} s")
     low, high = share_interval(bad, total)
-    seen = f"{bad:,.0f} of {total:,.0f} requests failed or took longer than {1e3 * objective.bound:g} ms"
+    seen = (
+        f"{bad:,.0f} of {number_of(f'{total:,.0f}', 'request')} failed or took longer than {1e3 * objective.bound:g} ms"
+    )
     if low > objective.budget:
         return Verdict("missed", f"{seen}, more than {100 * objective.budget:.3g} % of them")
     if all(look.problem or not look.read for look in looks[-patience:]):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.drawn import Drawn
+from tinybench.numerals import number_of
 from tinybench.watching.looks import Look
 from tinybench.watching.prometheus import Labels, Point, Prometheus
 from tinybench.watching.queries import Objective, Panel, panels_for
@@ -235,7 +236,7 @@ def _alt(drawn: Curves) -> str:
         factor, unit = UNITS.get(panel.unit, 1.0), _in_unit(panel.unit).removeprefix(", ").replace("/s", "per second")
         ends = "; ".join(f"{name} {factor * points[-1][1]:.3g} {unit}".rstrip() for name, points in series.items())
         told.append(f"{panel.title}: {ends}")
-    return f"{len(drawn)} plots over time. At the end of each: {'. '.join(told)}."
+    return f"{number_of(len(drawn), 'plot')} over time. At the end of each: {'. '.join(told)}."
 
 
 def _caption(drawn: Curves, curves: Curves) -> str:

@@ -19,6 +19,7 @@ from autograder.leaderboard.digits import CLASSES
 from autograder.leaderboard.entry.protobuf_limits import Malformed, check_limits
 from autograder.leaderboard.settings import EntryLimits
 from tinybench.course.digits import FEATURES
+from tinybench.numerals import number_of
 
 ALLOWED = tomllib.loads(Path(__file__).with_name("operators.toml").read_text(encoding="utf-8"))
 DOMAINS = ALLOWED["domains"]
@@ -138,10 +139,10 @@ def _domain(item: Any) -> str:
 def check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
     """Check nodes and constants; return how many weights there are."""
     if len(graph.node) > limits.nodes:
-        raise EntryRefused(f"it has {len(graph.node)} nodes; at most {limits.nodes} are allowed")
+        raise EntryRefused(f"it has {number_of(len(graph.node), 'node')}; at most {limits.nodes} are allowed")
     declared = len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info)
     if declared > DECLARED:
-        raise EntryRefused(f"it declares {declared} constants and tensors; at most {DECLARED} are allowed")
+        raise EntryRefused(f"it declares {number_of(declared, 'constant')} and tensors; at most {DECLARED} are allowed")
     if graph.sparse_initializer:
         raise EntryRefused("it has sparse constants; store them dense")
     for node in graph.node:
@@ -155,14 +156,16 @@ def check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
     weights = sum(_check_tensor(tensor, limits) for tensor in graph.initializer)
     weights += sum(_check_attribute(attribute, limits) for node in graph.node for attribute in node.attribute)
     if weights > limits.weights:
-        raise EntryRefused(f"it has {weights} weights; at most {limits.weights} are allowed")
+        raise EntryRefused(f"it has {number_of(weights, 'weight')}; at most {limits.weights} are allowed")
     for value in [*graph.value_info, *graph.input, *graph.output]:
         name, sizes = _quoted(value.name), value.type.tensor_type.shape.dim
         if len(sizes) > RANK:
-            raise EntryRefused(f"tensor {name} is declared with {len(sizes)} dimensions; at most {RANK} are allowed")
+            raise EntryRefused(
+                f"tensor {name} is declared with {number_of(len(sizes), 'dimension')}; at most {RANK} are allowed"
+            )
         numbers = math.prod(max(1, size.dim_value) for size in sizes)
         if numbers > limits.weights:
-            raise EntryRefused(f"tensor {name} is declared with {numbers} numbers; that is too large")
+            raise EntryRefused(f"tensor {name} is declared with {number_of(numbers, 'number')}; that is too large")
     return weights
 
 
@@ -197,12 +200,17 @@ def _check_tensor(tensor: TensorProto, limits: EntryLimits) -> int:
     if tensor.data_type not in BITS or tensor.HasField("segment"):
         raise EntryRefused(f"constant {name} is of a type that is not allowed")
     if len(tensor.dims) > RANK:
-        raise EntryRefused(f"constant {name} has {len(tensor.dims)} dimensions; at most {RANK} are allowed")
+        raise EntryRefused(
+            f"constant {name} has {number_of(len(tensor.dims), 'dimension')}; at most {RANK} are allowed"
+        )
     if any(size < 0 for size in tensor.dims):
         raise EntryRefused(f"constant {name} has a negative size")
     numbers: int = math.prod(tensor.dims)
     if numbers > limits.weights:
-        raise EntryRefused(f"constant {name} declares {numbers} numbers; at most {limits.weights} weights are allowed")
+        raise EntryRefused(
+            f"constant {name} declares {number_of(numbers, 'number')}; at most "
+            f"{number_of(limits.weights, 'weight')} are allowed"
+        )
     bits = BITS[tensor.data_type]
     fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
     typed = sum(map(len, fields))
@@ -210,7 +218,7 @@ def _check_tensor(tensor: TensorProto, limits: EntryLimits) -> int:
     if typed and bits == 4:
         needed = math.ceil(numbers / 2)
     if held != needed or (typed and tensor.raw_data):
-        raise EntryRefused(f"constant {name} declares {numbers} numbers and holds something else")
+        raise EntryRefused(f"constant {name} declares {number_of(numbers, 'number')} and holds something else")
     return numbers
 
 
@@ -219,11 +227,13 @@ def _check_signature(graph: onnx.GraphProto) -> None:
     inputs = [value for value in graph.input if value.name not in constants]
     wanted = f"a float32 tensor (n, {FEATURES})"
     if len(inputs) != 1:
-        raise EntryRefused(f"it has {len(inputs)} inputs; it must have one, {wanted}")
+        raise EntryRefused(f"it has {number_of(len(inputs), 'input')}; it must have one, {wanted}")
     if _shape(inputs[0]) != (TensorProto.FLOAT, [0, FEATURES]):
         raise EntryRefused(f"its input is {_described(inputs[0])}; it must be {wanted}, n not fixed")
     if len(graph.output) not in (1, 2):
-        raise EntryRefused(f"it has {len(graph.output)} outputs; it must have the scores, or labels and then scores")
+        raise EntryRefused(
+            f"it has {number_of(len(graph.output), 'output')}; it must have the scores, or labels and then scores"
+        )
     scores = graph.output[-1]
     if _shape(scores) != (TensorProto.FLOAT, [0, CLASSES]):
         hint = " (convert with options={'zipmap': False})" if scores.type.HasField("sequence_type") else ""

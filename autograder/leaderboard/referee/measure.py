@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.numerals import number_of
 from tinybench.onnx import new_session, session_options
 
 Model = Callable[[np.ndarray], np.ndarray]
@@ -69,9 +70,14 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
             scores = run(rows[part])
             took = time.thread_time() - began
             if took > call_seconds:
-                raise Unfit(f"one call with {size} digits took {took:.2f} s; at most {call_seconds:.3g} s are allowed")
+                raise Unfit(
+                    f"one call with {number_of(size, 'digit')} took {took:.2f} s; at most "
+                    f"{call_seconds:.3g} s are allowed"
+                )
             if scores.shape != (len(part), 10) or not np.isfinite(scores).all():
-                raise Unfit(f"for {len(part)} digits it gave {scores.shape} scores, or some that are no numbers")
+                raise Unfit(
+                    f"for {number_of(len(part), 'digit')} it gave {scores.shape} scores, or some that are no numbers"
+                )
             parts.append(scores)
         done = np.empty((len(rows), 10), np.float32)
         done[order] = np.concatenate(parts)

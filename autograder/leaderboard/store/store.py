@@ -28,6 +28,7 @@ from autograder.leaderboard.store.tables import (
     settings,
     students,
 )
+from tinybench.numerals import number_of
 
 if TYPE_CHECKING:  # the entry check takes long to import
     from autograder.leaderboard.entry.validate import Facts
@@ -189,7 +190,8 @@ class Store:
             used = self._used(connection, student, event)
             if used >= quota.per_day:
                 raise Exhausted(
-                    f"you have entered {used} models to this event today, which is the most; go on tomorrow (in UTC)"
+                    f"you have entered {number_of(used, 'model')} to this event today, which is "
+                    "the most; go on tomorrow (in UTC)"
                 )
             mine = (jobs.c.student_id == student.id) & (jobs.c.event == event)
             waiting = connection.scalar(select(jobs.c.entry_id).where(mine, jobs.c.state == QUEUED))

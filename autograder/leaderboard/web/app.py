@@ -32,6 +32,7 @@ from autograder.leaderboard.web.cache import PageCache
 from autograder.leaderboard.web.middleware import HttpMiddleware, check_same_site
 from autograder.leaderboard.web.pareto_chart import lay_out
 from autograder.leaderboard.web.uploads import COOKIE, OVERHEAD, EntryId, Uploads
+from tinybench.numerals import number_of
 
 HERE = Path(__file__).parent
 PAGE = re.compile(r"[0-9]{1,6}")
@@ -117,7 +118,7 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         current = max(1, int(number)) if PAGE.fullmatch(number) else 1
         pages = max(1, -(-len(ranked.places) // ROWS))
         if current > pages:
-            raise HTTPException(404, f"These standings have {pages} pages.")
+            raise HTTPException(404, f"These standings have {number_of(pages, 'page')}.")
         rows = ranked.places[(current - 1) * ROWS : current * ROWS]
         ratio = smaller_is_better(found)
         high = max((place.score.upper for place in rows), default=1.0)

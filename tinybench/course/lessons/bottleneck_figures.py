@@ -10,6 +10,7 @@ import numpy as np
 from tinybench.course.figures import OKABE_ITO
 from tinybench.course.lessons.bottleneck import Compared
 from tinybench.course.lessons.machines import throttled
+from tinybench.numerals import number_of
 
 if TYPE_CHECKING:
     from tinybench.causal.arms import Row
@@ -98,7 +99,7 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
     figure.legend(loc="outside upper center", ncols=4, columnspacing=1, handlelength=1.2)
     truth, *others = shares
     far = {way: max(abs(shares[way][name] - shares[truth][name]) for name in names) for way in others}
-    told = "; ".join(f"{way} by up to {100 * each:.0f} points" for way, each in far.items())
+    told = "; ".join(f"{way} by up to {number_of(f'{100 * each:.0f}', 'point')}" for way, each in far.items())
     rows = "; ".join(
         f"{name.replace('_', ' ')}: " + ", ".join(f"{way} {100 * found[name]:.0f} %" for way, found in shares.items())
         for name in names
@@ -106,8 +107,8 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
     return {
         "figure": figure,
         "alt": f"Shares of three functions in percent. {rows}.",
-        "caption": f"Off from the clock: {told}. Chance alone puts a share of {looks} samples off by up to "
-        f"{98 / max(1, looks) ** 0.5:.0f}. With cProfile the functions take {slower:.1f} times as long.",
+        "caption": f"Off from the clock: {told}. Chance alone puts a share of {number_of(looks, 'sample')} off by "
+        f"up to {98 / max(1, looks) ** 0.5:.0f}. With cProfile the functions take {slower:.1f} times as long.",
         "data": {"function": names} | {way: [found[name] for name in names] for way, found in shares.items()},
     }
 
@@ -145,7 +146,9 @@ def figure_of_gains(
     )
     off = [abs(g - t) for g, t in zip(gains, real, strict=True) if g == g]
     missed = [abs(p - t) for p, t in zip(promised, real, strict=True)]
-    nearest = f"what_if was off by up to {max(off):.0f} points, " if off else "what_if refused each time, "
+    nearest = (
+        f"what_if was off by up to {number_of(f'{max(off):.0f}', 'point')}, " if off else "what_if refused each time, "
+    )
     return {
         "figure": figure,
         "alt": f"Time saved in percent. {words}.",

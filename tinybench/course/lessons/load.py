@@ -22,6 +22,7 @@ import numpy as np
 
 import tinybench
 from tinybench.course.figures import OKABE_ITO
+from tinybench.numerals import number_of
 
 BLUE, RED = OKABE_ITO[:2]
 
@@ -163,7 +164,7 @@ def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
     p99 = [run.percentile(99) * 1e3 for run in (one, many)]
     counts = [len(run.latency) for run in (one, many)]
     told = (
-        f"{slow[0]} of {counts[0]} requests of the one user took more than 20 ms, "
+        f"{slow[0]} of {number_of(counts[0], 'request')} of the one user took more than 20 ms, "
         f"and {slow[1]} of {counts[1]} of the many users."
     )
     return {

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from tinybench.course.cache import cached
+from tinybench.numerals import number_of
 
 BATCH = 200  # half as many steps as by batches of 100, which take most of the time
 Network = Callable[[str, int], Any]  # of a recipe by its name, and a seed
@@ -26,7 +27,10 @@ def recipe_networks(
     """
 
     def train_phase(label: str, network: Any, epochs: int, seed: int, scores: Any) -> Any:
-        print(f"training {label}, seed {seed}, {epochs} epochs: once, then it is read from the cache", flush=True)
+        print(
+            f"training {label}, seed {seed}, {number_of(epochs, 'epoch')}: once, then it is read from the cache",
+            flush=True,
+        )
         return train(network, X, y, epochs, seed=seed, teacher=scores, batch=BATCH)
 
     def teacher_scores(seed: int) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tinybench.course.figures import OKABE_ITO
 from tinybench.course.lessons.production import PHASES, Sent
+from tinybench.numerals import number_of
 
 BLUE, RED, GREEN, PINK, ORANGE = OKABE_ITO[:5]
 MARKERS = "osD^v"
@@ -179,9 +180,9 @@ def figure_of_equal(found: Mapping[str, Any]) -> dict[str, Any]:
     first = ", ".join(f"{name}: {rates[0]:.0%}" for name, rates in found["rates"].items())
     return {
         "figure": figure,
-        "alt": f"False alarms by the size of the window. With {sizes[0]} values: {first}.",
+        "alt": f"False alarms by the size of the window. With {number_of(sizes[0], 'value')}: {first}.",
         "caption": f"Simulated, {trials} times each: nothing has changed, ten bins, a reference of 10,000 values. With "
-        f"{sizes[0]} values in the window they alarm so often: {first}. (Bars: 95 % intervals.)",
+        f"{number_of(sizes[0], 'value')} in the window they alarm so often: {first}. (Bars: 95 % intervals.)",
         "data": {"values": sizes.tolist(), **found["rates"]},
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.course.figures import OKABE_ITO
+from tinybench.numerals import number_of
 
 MS = 1e3
 
@@ -178,8 +179,10 @@ def figure_of_batches(
     batch = points["max_batch"]
     one, most = batch[1], batch[max(batch)]
     told = (
-        f"{rate:.0f} requests a second come, one by one {capacity:.0f} can be served. Real: with max_batch 1, "
-        f"{one[0]:.0f} answers a second and a p99 of {one[1] * MS:.0f} ms; with {max(batch):g}, {most[0]:.0f} and "
+        f"{number_of(f'{rate:.0f}', 'request')} a second come, one by one {capacity:.0f} can "
+        "be served. Real: with max_batch 1, "
+        f"{number_of(f'{one[0]:.0f}', 'answer')} a second and a p99 of {one[1] * MS:.0f} ms; "
+        f"with {max(batch):g}, {most[0]:.0f} and "
         f"{most[1] * MS:.1f} ms."
     )
     gaps = [real[1] / lines[name][x][1] for name in points for x, real in points[name].items()]
@@ -225,9 +228,9 @@ def figure_of_memory(told: Mapping[str, Any], file_bytes: int) -> dict[str, Any]
         "alt": f"Left: memory against calls at once. Right: against models, in one process and in one each. {said}",
         "caption": f"Memory that belongs to the processes alone (USS). {said}",
         "data": {
-            "what": [f"{k} calls at once" for k in calls]
-            + [f"{k} models" for k in models]
-            + [f"{k} processes" for k in apart],
+            "what": [f"{number_of(k, 'call')} at once" for k in calls]
+            + [number_of(k, "model") for k in models]
+            + [number_of(k, "process") for k in apart],
             "MB": [*calls.values(), *models.values(), *apart.values()],
         },
     }

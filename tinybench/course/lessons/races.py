@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.course.figures import OKABE_ITO
+from tinybench.numerals import number_of
 
 FIRST_LOOK = 10  # rounds
 
@@ -73,7 +74,8 @@ def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
     back = sum(bool(p[-1] >= 0.05) for p in dipped)
     return {
         "figure": figure,
-        "alt": f"Wandering p values over {looks[-1]} rounds: of {len(dipped)} races that fell below 0.05 at some look, "
+        "alt": f"Wandering p values over {number_of(looks[-1], 'round')}: of {number_of(len(dipped), 'race')} that "
+        "fell below 0.05 at some look, "
         f"marked by a triangle where they first did, and of {len(calm)} that never did. At the end {back} of the "
         f"{len(dipped)} are above 0.05 again.",
         "caption": f"A p value wanders. Thick: {len(dipped)} of the races with a 'winner' at some look, a triangle "

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinybench
+from tinybench.numerals import number_of
 
 Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
@@ -114,7 +115,7 @@ class Rehearsal(NamedTuple):
         state = self.end
         how = {"promoted": "promoted", "running": "still running"}.get(state.status, f"rolled back by {state.why}")
         met = f"{self.met / self.users:.1%} of them met the fault"
-        return f"{how} at {self.looks[-1].share:.0%} after {self.users:,} users; {met}"
+        return f"{how} at {self.looks[-1].share:.0%} after {number_of(f'{self.users:,}', 'user')}; {met}"
 
 
 class Counted:

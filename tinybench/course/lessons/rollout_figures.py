@@ -9,6 +9,7 @@ import numpy as np
 
 from tinybench.course.figures import OKABE_ITO
 from tinybench.course.lessons.rollout import History, Look, Stops, neighbours
+from tinybench.numerals import number_of
 
 BLUE, RED, GREEN = OKABE_ITO[:3]
 
@@ -41,12 +42,15 @@ def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, A
     said = (
         f"Equal versions: {false[0]:.0f} % of those who peek find a difference, {false[1]:.1f} % of the anytime-valid "
         f"tests, {one[0]:.1f} % of those with one look. A worse version is found by {one[1]:.0f} % with one look at "
-        f"{planned:,} users, and by {true[1]:.0f} % at any time up to {unequal.users[-1]:,}."
+        f"{number_of(f'{planned:,}', 'user')}, and by {true[1]:.0f} % at any time up to {unequal.users[-1]:,}."
     )
     return {
         "figure": figure,
         "alt": f"Share of simulated A/B tests that found a difference, against users, in two panels. {said}",
-        "caption": f"{len(equal.peeking)} simulated tests each, with a look after every {equal.users[0]} users. {said}",
+        "caption": (
+            f"{number_of(len(equal.peeking), 'simulated test')} each, with a look after every "
+            f"{number_of(equal.users[0], 'user')}. {said}"
+        ),
         "data": {
             "users of each": equal.users.tolist(),
             "equal, peeking (%)": (100 * equal.share("peeking")).tolist(),
@@ -68,7 +72,8 @@ def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
     users, estimates = unequal.users[when], unequal.estimates[found, when]
     early = estimates[users <= np.median(users)]
     return (
-        f"anytime-valid: {found.mean():.0%} stopped, after {users.mean():,.0f} users of each on average (planned: "
+        f"anytime-valid: {found.mean():.0%} stopped, after "
+        f"{number_of(f'{users.mean():,.0f}', 'user')} of each on average (planned: "
         f"{planned:,})\n"
         f"the true change is {100 * change:.1f} points; the earlier half of them saw "
         f"{100 * early.mean():.1f}, all of them {100 * estimates.mean():.1f}: who stops early saw it too large"
@@ -87,7 +92,8 @@ def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]
     axes.legend(fontsize=9)
     wrong, right = (100 * found[name][-1] for name in ("per request", "per user"))
     said = (
-        f"With {numbers[-1]} requests a user, {wrong:.0f} % false alarms counted per request, {right:.0f} % per user."
+        f"With {number_of(numbers[-1], 'request')} a user, {wrong:.0f} % false alarms counted "
+        f"per request, {right:.0f} % per user."
     )
     return {
         "figure": figure,
@@ -167,13 +173,16 @@ def figure_of_history(history: History, steps: Mapping[str, Sequence[int]]) -> d
         low, high = np.quantile(values, [0.02, 0.98])
         axes.set(ylabel=label, ylim=(low - 0.4 * (high - low), high + 0.9 * (high - low)))
         found = ", ".join(map(str, steps[name])) or "none"
-        said.append(f"in {name}: {len(wolf)} alarms by neighbours, change points at {found}")
+        said.append(f"in {name}: {number_of(len(wolf), 'alarm')} by neighbours, change points at {found}")
     panels[1].set_xlabel("commit")
     panels[1].legend(fontsize=9, ncols=3, loc="upper left")
     told = f"The one true step is at commit {history.step}. {said[0].capitalize()}; {said[1]}."
     return {
         "figure": figure,
-        "alt": f"A history of {len(commits)} commits, above in milliseconds, below as a ratio to a baseline. {told}",
+        "alt": (
+            f"A history of {number_of(len(commits), 'commit')}, above in milliseconds, below "
+            f"as a ratio to a baseline. {told}"
+        ),
         "caption": f"A simulated history: a machine that drifts, four outliers, and one step. {told}",
         "data": {
             "commit": commits.tolist(),

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinybench.cores import usable_cores
 from tinybench.course.figures import OKABE_ITO
+from tinybench.numerals import number_of
 from tinybench.roofline.roofs import Roofs
 from tinybench.scaling.fits import Laws, fit_laws
 from tinybench.scaling.measured import Scaling, default_workers
@@ -130,10 +131,10 @@ def figure_of_scaling(measured: Scaling, laws: Mapping[str, Laws], usl: Callable
     return {
         "figure": figure,
         "alt": "Speed-up against the number of workers, with intervals and fitted curves. "
-        f"With {counts[-1]} workers: {told}.",
+        f"With {number_of(counts[-1], 'worker')}: {told}.",
         "caption": f"Points: medians with 95 % intervals{', cut off at the top' if highest > top else ''}. "
         "Lines: the Universal Scalability Law, fitted. "
-        f"With {counts[-1]} workers on {named}: {told}.",
+        f"With {number_of(counts[-1], 'worker')} on {named}: {told}.",
         "data": {
             "way": [row["way"] for row in found],
             "workers": [row["workers"] for row in found],
@@ -157,8 +158,14 @@ def what_is_seen(measured: Scaling, laws: Mapping[str, Laws]) -> str:
         for way, law in laws.items()
     ]
     if cores > 1:
-        told.append(f"{cores} cores: with more than {cores} workers they take turns, which is oversubscription.")
-    told.append(f"More than {largest} workers were not measured, and no law is to be trusted far beyond its points.")
+        told.append(
+            f"{number_of(cores, 'core')}: with more than {number_of(cores, 'worker')} they take "
+            "turns, which is oversubscription."
+        )
+    told.append(
+        f"Nothing was measured beyond {number_of(largest, 'worker')}, and no law is to "
+        "be trusted far beyond its points."
+    )
     return "\n".join([*told, *measured.notes])
 
 
@@ -188,7 +195,7 @@ def told_of_two_libraries() -> str:
                 rounds=3,
             )
     return (
-        f"   {workers} Python threads with {workers} threads of BLAS each take "
+        f"   {workers} Python threads with {number_of(workers, 'thread')} of BLAS each take "
         f"{took[workers] / took[1]:.1f} times as long as with 1 each. Cure: one library gets the cores, all others one "
         "thread (OMP_NUM_THREADS=1)."
     )

@@ -1,0 +1,49 @@
+"""Numbers in text: counts with their nouns, values with the digits that an interval supports, p-values."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["number_of", "p_text", "plural", "with_digits"]
+
+
+def plural(count: object, noun: str, many: str = "") -> str:
+    """Return the noun for a count: ``"row"`` for 1, ``"rows"`` for others, or `many` if the plural is irregular."""
+    if str(count).strip() == "1":
+        return noun
+    if many:
+        return many
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
+def number_of(count: object, noun: str, many: str = "") -> str:
+    """Return a count with its noun: ``"1 row"``, ``"12 batches"``, ``"1,200 queries"`` for the text ``"1,200"``."""
+    return f"{count} {plural(count, noun, many)}"
+
+
+def p_text(p: float, least_of: str = "") -> str:
+    """Return ``"p = 0.012"``, ``"p < 0.001"``, or ``"p ≤ 0.031, the least that 6 rounds allow"``.
+
+    `least_of` names the data of a test whose p-value is the smallest that so few of them can give.
+    """
+    if p < 0.001:
+        return "p < 0.001"
+    number = f"{p:.2g}"
+    return f"p ≤ {number}, the least that {least_of} allow" if least_of and p < 1 else f"p = {number}"
+
+
+def with_digits(value: float, width: float) -> str:
+    """Return a value with the digits that an interval of this width supports: 18,100,000 for 15.8 to 18.3 million.
+
+    The last digit is about a fifth of the width. Without an interval, the value has four significant digits.
+    """
+    place = math.floor(round(math.log10(width / 5), 9)) if 0 < width < math.inf else _fourth_digit(value)
+    shown = round(value, -place) + 0.0  # + 0.0 turns −0 into 0
+    form = ",.0f" if abs(shown) >= 10_000 else f".{max(0, -place)}f"
+    return f"{shown:{form}}".replace("-", "−")
+
+
+def _fourth_digit(value: float) -> int:
+    return math.floor(math.log10(abs(value))) - 3 if value else 0
