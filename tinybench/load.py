@@ -21,7 +21,6 @@ import numpy as np
 from tinybench.arguments import check_least, check_numbers, check_percentile, check_positive, check_share
 from tinybench.batching import Batching, in_virtual_time, rehearsal
 from tinybench.conditions.notes import machine_notes
-from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.traffic import (
@@ -97,8 +96,9 @@ class LoadResult:
         self.ok = np.asarray(self.ok, dtype=bool)
         for name in ("started", "finished", "ok"):
             if getattr(self, name).shape != self.intended.shape:
-                had = number_of(getattr(self, name).size, "row")
-                raise ValueError(f"{name} has {had}, intended {self.intended.size}; give one each")
+                raise ValueError(
+                    f"{name} has {getattr(self, name).size} rows, intended {self.intended.size}; give one each"
+                )
 
     @property
     def throughput(self) -> float:
@@ -584,9 +584,7 @@ def instances_needed(
         if np.quantile(simulate_queue(times, work, instances) + work, q / 100) <= bound:
             return instances
     alone = np.quantile(work, q / 100)
-    raise ValueError(
-        f"{number_of(most, 'instance')} cannot bring p{q:g} within {bound:g} s: the service alone takes {alone:g} s"
-    )
+    raise ValueError(f"{most} instances cannot bring p{q:g} within {bound:g} s: the service alone takes {alone:g} s")
 
 
 def rule_of_thumb(peak_qps: float, service: float, safety: float = 1.5, most_busy: float = 0.7) -> int:

@@ -78,7 +78,7 @@ def test_a_closed_loop_is_never_late_nor_grows() -> None:
 @pytest.mark.parametrize("column", ["started", "finished", "ok"])
 def test_a_row_has_all_its_columns(column: str) -> None:
     columns = {"intended": [0.0, 1.0], "started": [0.0, 1.0], "finished": [0.5, 1.5], "ok": [True, True]}
-    with pytest.raises(ValueError, match=f"{column} has 1 row, intended 2"):
+    with pytest.raises(ValueError, match=f"{column} has 1 rows, intended 2"):
         LoadResult(**columns | {column: columns[column][:1]}, seconds=2.0)
 
 
