@@ -10,7 +10,7 @@ from tinybench.benchmark import system_info
 from tinybench.conditions.notes import machine_warnings, verdict_of
 from tinybench.dependence import caution
 from tinybench.gate import library_changes
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, p_text
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
 from tinybench.pairs import compare_pair, seen
@@ -247,11 +247,9 @@ def pairs_section(pairs: Sequence[Mapping[str, Any]], results: Results, labels: 
     rounds = {result.metadata.get("pairing") for result in latency.values()}
     friedman = from_toolbox("friedman")
     if friedman and len(latency) > 2 and len(rounds) == 1 and None not in rounds:
-        p_value = friedman(latency)["p_value"]
-        found = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+        found = p_text(friedman(latency)["p_value"])
         told = (
-            f"Latencies of all {number_of(len(latency), 'model')} in the same rounds: {found} "
-            f"(Friedman), if all were alike. {told}"
+            f"Latencies of all {len(latency)} models in the same rounds: {found} (Friedman), if all were alike. {told}"
         )
     return Section("Comparisons", told, [_pair_row(row, labels[row["metric"]]) for row in pairs], [])
 

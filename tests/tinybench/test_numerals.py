@@ -51,6 +51,7 @@ ALLOWED = {
     "tinybench/memory.py": {"blocks": "a constant"},
     "tinybench/pareto.py": {"requirement": "a name, and a verb"},
     "tinybench/precision.py": {"level": "a percentage"},
+    "tinybench/report.py": {"len(latency)": "3 models or more"},
     "tinybench/result.py": {
         "batches": "6 batches or more",
         **dict.fromkeys(("count", "self.count"), "one value is said in words"),
