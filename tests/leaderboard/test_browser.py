@@ -66,7 +66,7 @@ class Site:
 
     def command(self, what: str, *arguments: str) -> list[str]:
         start = [sys.executable, "-m", "autograder", "--root", str(self.root), "leaderboard", what]
-        return [*start, "--events", str(self.events), *arguments]
+        return [*start, *arguments, *([] if what == "enter" else ["--events", str(self.events)])]
 
     def token(self, student: str) -> str:
         """Make a token as an instructor does."""

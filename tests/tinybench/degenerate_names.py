@@ -38,6 +38,8 @@ ELSEWHERE = {
     "result.BenchmarkResult.mean_ci": CONVENTION,
     "result.BenchmarkResult.percentile": "a percentile of the values, without an interval",
     "result.format_interval": WRAPS,
+    "samples._t_test": "by `compare_batches`, whose `few_batches` refuses batches that do not differ",
+    "samples.smallest_p": "the least p-value of a sign test over a count of rounds",
     "result.is_interval": "says whether two ends are an interval; `test_one_value` tries what shows them",
     "result.mean_and_std": CONVENTION,
     "result.runs_for_percentile": "a number of runs; `percentile_interval` calls it",

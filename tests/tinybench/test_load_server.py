@@ -127,7 +127,7 @@ def test_runs_that_are_too_short_for_an_interval_are_refused() -> None:
     assert answered <= 5
     with pytest.raises(ValueError, match="measure longer"):
         tail_interval(np.arange(1000.0), 99)
-    with pytest.raises(ValueError, match="percentile between 0 and 100"):
+    with pytest.raises(ValueError, match="a percentile lies between 0 and 100"):
         tail_interval(np.arange(1000.0), 100)
 
 

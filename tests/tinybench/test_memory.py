@@ -539,7 +539,7 @@ def test_a_real_leak_is_found_and_a_clean_model_is_not_accused() -> None:
 
 
 def test_growth_refuses() -> None:
-    for wrong, why in ({"runs": 101}, "do not divide"), ({"blocks": 1}, "blocks"):
+    for wrong, why in ({"runs": 101}, "101 runs cannot be divided into 10 equal blocks"), ({"blocks": 1}, "blocks"):
         with pytest.raises(ValueError, match=why):
             resident_growth(len, X, **wrong)
 

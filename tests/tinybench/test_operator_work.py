@@ -344,7 +344,7 @@ def test_places_under_known_roofs() -> None:
 def test_what_is_faster_than_its_roof_is_told() -> None:
     each = [place(Counted("n", "MatMul", "float32", 2e9, 1e6, 1.0), s, KNOWN, wall_of) for s in (0.01, 0.02)]
     found = Placed(each, [], BenchmarkResult("latency", [0.03] * 6), 0.03)
-    assert sum("1 of 2 operators are more than a tenth faster" in sentence for sentence in found.sentences) == 1
+    assert sum("1 of 2 operators is more than a tenth faster" in sentence for sentence in found.sentences) == 1
     assert not any("faster than their roof" in s for s in Placed(each[1:], [], found.plain, 0.02).sentences)
 
 

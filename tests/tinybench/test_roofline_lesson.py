@@ -63,7 +63,7 @@ def test_a_figure_of_scaling_tells_its_own_data() -> None:
         assert laws[way].contention.low <= contention <= laws[way].contention.high
     told = roofline.what_is_seen(measured, laws)
     assert "a note" in told
-    assert "More than 8 workers were not measured" in told
+    assert "Nothing was measured beyond 8 workers" in told
 
 
 def test_work_to_be_shared_computes_and_two_libraries_are_told_of() -> None:

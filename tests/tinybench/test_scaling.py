@@ -187,7 +187,7 @@ def test_blas_has_as_many_threads_as_said_and_then_those_of_before(monkeypatch: 
     assert {max(each) for each in seen} == {1}
     assert had() == before
     monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: [{"user_api": "blas", "num_threads": 1}])
-    with pytest.raises(ValueError, match="1 threads at most, not 2"), blas(print)([1, 2]):
+    with pytest.raises(ValueError, match="1 thread at most, not 2"), blas(print)([1, 2]):
         pass
 
 

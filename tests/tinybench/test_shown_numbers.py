@@ -75,13 +75,14 @@ def test_compare() -> None:
     assert template(" ".join(lines[0])) == "latency per call, # shuffled rounds, # % intervals"
     near(lines[0][0].replace(",", "").split()[3:4], [40])
     (name, middle, ends, fold), (other, slower, its_ends, ratio, p, verdict) = lines[2:]
-    assert (name, other, fold, verdict) == ("old", "new", "1 (baseline)", "slower")
+    assert (name, other, fold, verdict) == ("old", "new", "the baseline", "slower")
     for shown, interval, values in ((middle, ends, OLD), (slower, its_ends, NEW)):
         near(
             [shown, *interval.split(" to ")], [1e3 * np.median(values), *(1e3 * e for e in quantile_ends(values, 0.5))]
         )
-    near([ratio.split()[0]], [float(np.median(OLD / NEW))])
-    low, high = map(float, ratio.split("(")[1].rstrip(")").split(" to "))
+    near([ratio.split()[0]], [float(np.median(NEW / OLD))])
+    assert "times as long" in ratio
+    low, high = map(float, ratio.split("(")[1].rstrip(")").split("–"))
     assert low <= float(ratio.split()[0]) <= high
     assert p == "< 0.001"
 
