@@ -172,7 +172,7 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
 
 
 def can_encrypt() -> bool:
-    """Return whether kernels can be spoken to in secret; without this, newer ones warn of it."""
+    """Return whether the connection to kernels can be encrypted. Newer kernels warn if it is not."""
     import zmq
     from jupyter_client.manager import KernelManager
 
@@ -180,7 +180,7 @@ def can_encrypt() -> bool:
 
 
 def sign_untouched(notary: NotebookNotary, student: Path) -> None:
-    """Sign the notebooks without outputs: they hold nothing that would have to be trusted."""
+    """Sign the notebooks without outputs, which contain nothing that the user must trust."""
     for path in student.rglob("*.ipynb"):
         with suppress(NotebookError):
             notebook = read_notebook(path)

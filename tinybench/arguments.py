@@ -77,7 +77,7 @@ def check_buckets(q: float, bounds: Sequence[float], counts: Sequence[float]) ->
 
 
 def check_pairs(least: int = 1, **samples: Sequence[float] | np.ndarray) -> None:
-    """Raise ValueError as `check_numbers`, or if the samples do not have the same number of values."""
+    """Raise ValueError if `check_numbers` does, or if the samples have different numbers of values."""
     check_numbers(least, **samples)
     if len({len(values) for values in samples.values()}) > 1:
         counts = " and ".join(str(len(values)) for values in samples.values())

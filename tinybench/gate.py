@@ -65,7 +65,7 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
 
 
 def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
-    """Return the linear algebra of NumPy and its threads, as far as the loaded pools identify it.
+    """Return NumPy's linear algebra library and its threads, if the loaded pools identify it.
 
     Older results name the first pool that was loaded, which may be the one of SciPy.
     """

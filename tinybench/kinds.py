@@ -1,4 +1,4 @@
-"""The kinds of arguments: a public function refuses another kind in a sentence, by its own annotations."""
+"""Checks of argument types: a public function refuses other types than its annotations name, in one sentence."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _EXAMPLES = {
 
 
 def _named(value: Any, name: str) -> bool:
-    """Whether a value's class has this name: a student's own class counts, too."""
+    """Return whether a value's class has this name. A student's own class counts, too."""
     return any(kind.__name__ == name for kind in type(value).__mro__)
 
 
@@ -60,7 +60,7 @@ def _is_list(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """Return what a value is in a few words: ``None``, ``the text 'fp32.onnx'``, ``a function (f)``, ``a list``."""
+    """Describe a value in a few words: ``None``, ``the text 'fp32.onnx'``, ``a function (f)``, ``a list``."""
     if value is None or isinstance(value, Real):
         return repr(value)
     if isinstance(value, str):
@@ -74,7 +74,7 @@ def describe(value: Any) -> str:
 
 
 def _refusal(name: str, value: Any, wanted: str) -> TypeError:
-    """Return the error that says what an argument is, what it must be, and what to do."""
+    """Return a TypeError that names the argument's type, the expected type, and the remedy."""
     cure = _EXAMPLES.get(name, "")
     if not cure and "BenchmarkResult" in wanted:
         if callable(value) or hasattr(value, "predict"):
@@ -85,7 +85,7 @@ def _refusal(name: str, value: Any, wanted: str) -> TypeError:
 
 
 def _parts(annotation: str) -> list[str]:
-    """Split an annotation at the bars outside of brackets."""
+    """Split an annotation at the vertical bars outside of brackets."""
     depth, parts = 0, [""]
     for character in annotation:
         depth += (character == "[") - (character == "]")
@@ -97,7 +97,7 @@ def _parts(annotation: str) -> list[str]:
 
 
 def _fits(value: Any, part: str) -> bool:
-    """Whether a value is of one kind; a kind that is not known fits everything."""
+    """Return whether a value is of one kind. An unknown kind accepts every value."""
     head, _, inner = part.partition("[")
     if head in _ALIASES:
         head, _, more = _ALIASES[head].partition("[")
@@ -124,7 +124,7 @@ def _fits(value: Any, part: str) -> bool:
 
 
 def _wanted(parts: list[str]) -> str:
-    """Return in words what an annotation allows."""
+    """Describe in words the values that an annotation allows."""
     words = []
     for part in parts:
         head, _, inner = part.partition("[")
@@ -143,7 +143,7 @@ def _wanted(parts: list[str]) -> str:
 
 
 def check_kinds(annotations: Mapping[str, str], given: Mapping[str, Any]) -> None:
-    """Raise TypeError for the first argument whose kind is none of those that its annotation names."""
+    """Raise TypeError for the first argument that does not match its annotation."""
     for name, value in given.items():
         parts = _parts(re.sub(r"\s+", " ", str(annotations.get(name, "Any"))))
         if parts == ["Any"] and name in _ARRAYS:
@@ -155,7 +155,7 @@ def check_kinds(annotations: Mapping[str, str], given: Mapping[str, Any]) -> Non
 
 
 def _check_array(name: str, value: Any) -> None:
-    """Raise TypeError for what holds no rows; tables and other arrays are left to the model."""
+    """Raise TypeError for a value without rows. The model itself checks tables and other arrays."""
     if hasattr(value, "shape") or hasattr(value, "__array__"):
         return
     try:
@@ -168,7 +168,7 @@ def _check_array(name: str, value: Any) -> None:
 
 @cache
 def checked(subject: Any) -> Any:
-    """Return a function that checks the kinds of its arguments first; anything else as it is."""
+    """Return a function that checks the kinds of its arguments first. Return any other object unchanged."""
     if not inspect.isfunction(subject):
         return subject
     signature, annotations = inspect.signature(subject), subject.__annotations__

@@ -1,4 +1,4 @@
-"""Two results of one metric compared by the test that fits them, or why no test does."""
+"""A comparison of two results of one metric by the test that fits them, or the reason why no test does."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def seen(value: Any) -> bool:
 
 
 def same_rows(a: BenchmarkResult, b: BenchmarkResult) -> bool:
-    """Whether both results say of the same number of rows which of them were right."""
+    """Return whether both results list the right and wrong rows, for the same number of rows."""
     right = rows_right(a.metadata), rows_right(b.metadata)
     return right[0] is not None and right[1] is not None and len(right[0]) == len(right[1])
 
 
 def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
-    """Return why no test compares two results of one metric, "" if one does."""
+    """Return the reason why no test compares two results of one metric, or an empty string."""
     if same_rows(a, b):
         return ""
     if "total" in a.metadata:

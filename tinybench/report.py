@@ -200,7 +200,7 @@ def busy_warnings(results: Sequence[BenchmarkResult]) -> list[str]:
 
 
 def mixed_conditions(results: Sequence[BenchmarkResult]) -> list[str]:
-    """Return a sentence on kernels, threads and variables that differ between results, as after a resumed run."""
+    """Return a sentence about kernels, threads and variables that differ between results, as after a resumed run."""
     changes = dict.fromkeys(change for other in results[1:] for change in library_changes(results[0], other))
     return [f"Not measured under the same conditions: {'; '.join(changes)}. Measure all again."] if changes else []
 

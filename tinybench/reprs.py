@@ -33,7 +33,7 @@ def short_repr(self: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a scalar as Python writes it, of anything else its size and type."""
+    """Return a scalar as Python writes it, or the type and size of any other value."""
     if shape := getattr(value, "shape", None):
         return f"{type(value).__name__} of shape {tuple(shape)}"
     if isinstance(value, float):

@@ -175,7 +175,7 @@ def few_batches(x: Sequence[float], y: Sequence[float], rounds: int) -> bool:
 
 
 def compare_batches(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
-    """Return what a few batches of common rounds say of x against y, in the form of `compare_rounds`.
+    """Compare x with y over a few batches of common rounds, and return the form of `compare_rounds`.
 
     The ratio is the geometric mean of the batches' ratios, by Student's t test of their logarithms, whose p-value has
     no floor. The test holds for as few as 4 batches, also if their variances differ. Ibragimov, Müller, Journal of

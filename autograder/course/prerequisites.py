@@ -1,4 +1,4 @@
-"""The notebooks without whose modules those of another notebook cannot be imported."""
+"""The prerequisites of notebooks: the other notebooks that write the modules which their own modules import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def needed_notebooks(package: Path, written: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return, for each notebook, the other notebooks whose modules its own modules need when they are imported.
+    """Return for each notebook the other notebooks whose modules its own modules import, directly or indirectly.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def needed_notebooks(package: Path, written: Mapping[str, str]) -> dict[str, lis
 
 
 def needed_modules(package: Path, modules: Collection[str]) -> dict[str, list[str]]:
-    """Return, for each of these modules, the others of them that its import needs, directly or through other files."""
+    """Return for each of these modules the other ones that it imports, directly or through other files."""
 
     found = {}
     for module in modules:
@@ -39,7 +39,7 @@ def needed_modules(package: Path, modules: Collection[str]) -> dict[str, list[st
 
 
 def _imported(package: Path, name: str) -> set[str]:
-    """Return the modules of a package that one of them imports whenever it is imported."""
+    """Return the modules of a package that one of its modules imports at the top level."""
     path = package.joinpath(*name.split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     names = _names(path, path.stat().st_mtime_ns)
@@ -74,7 +74,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def _forgives(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler goes on where an import fails."""
+    """Return whether an exception handler lets the module go on if an import fails."""
     caught = ast.unparse(handler.type) if handler.type else "Exception"
     raises = any(isinstance(node, ast.Raise) for node in handler.body)
     return not raises and any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))

@@ -147,7 +147,7 @@ def _write(path: Path, content: str | bytes) -> None:
 
 
 def status(folder: Path) -> list[tuple[str, str]]:
-    """Return for each module of a student's package whose code it is, and how many checks of its notebook pass."""
+    """Return the owner of each module in a student's package, and the number of checks of its notebook that pass."""
     package = folder / PACKAGE
     if not is_students(package):
         raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")
@@ -162,7 +162,7 @@ def status(folder: Path) -> list[tuple[str, str]]:
 
 
 def _passing(folder: Path, notebook: str) -> str:
-    """Return how many checks of a notebook pass, or an empty string if none was run."""
+    """Return the number of checks of a notebook that pass as text, or an empty string if no check was run."""
     module = read_module(folder / notebook / f"{notebook}.ipynb")
     if module is None or not (folder / notebook / PROGRESS).is_file():
         return ""
@@ -220,7 +220,7 @@ def borrow(folder: Path, named: Iterable[str], *, force: bool = False) -> str:
 
 
 def _listing(package: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return what a student's package says of itself: the notebook of each module, and what each notebook needs."""
+    """Return the notebook of each module in a student's package, and the prerequisites of each notebook."""
     _, _, listed = (package / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")
     notebooks, *needs = ast.literal_eval(f"({listed.strip().removesuffix(')')},)")
     return notebooks, needs[0] if needs else {}
@@ -235,7 +235,7 @@ def _is_given(package: Path, written: dict[str, str], notebook: str) -> bool:
 
 
 def _not_there(package: Path, written: dict[str, str], notebooks: Iterable[str]) -> list[str]:
-    """Return those of the notebooks of which a module is neither the student's nor given."""
+    """Return the notebooks with a module that the student has neither built nor been given."""
     return sorted(
         notebook
         for notebook in notebooks

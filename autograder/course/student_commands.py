@@ -52,7 +52,7 @@ def build(student: Path, modules: Sequence[str]) -> int:
 
 
 def _build(folder: Path) -> int:
-    """Build one module in a process of its own, and return the exit code."""
+    """Build one module in a separate process, and return the exit code."""
     assignment = folder.name
     package = folder.parent / PACKAGE
     if not is_students(package):
@@ -77,7 +77,7 @@ def _build(folder: Path) -> int:
 @click.command()
 @with_student_folder
 def status(student: Path) -> int:
-    """Show whose code each module of the package is, and how many checks of its notebook pass now."""
+    """Show who wrote each module of the package, and how many checks of its notebook pass now."""
     from autograder.course.student import status as whose_modules
 
     for name, whose in whose_modules(student):

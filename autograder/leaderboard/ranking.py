@@ -123,7 +123,7 @@ def smaller_is_better(event: Event) -> bool:
 
 
 def missed_bars(event: Event, entry: Entry, private: bool) -> str:
-    """Return a text that names the bars that an entry misses, or an empty text if it passes all of them."""
+    """Return a text with the limits that an entry misses, or an empty text if it meets all of them."""
     accuracy = entry.accuracy(private).value
     missed = []
     if accuracy < event.accuracy_min:
@@ -140,7 +140,7 @@ def missed_bars(event: Event, entry: Entry, private: bool) -> str:
 
 
 def _unequal(value: float, bar: float, form: str) -> tuple[str, str]:
-    """Return the texts of a value and of the bar that it misses; a value that rounds to the bar gets more digits."""
+    """Return a value and the limit that it misses as text. A value that rounds to the limit gets more digits."""
     text = format(value, form)
     return f"{value:.15g}" if float(text) == bar else text, f"{bar:g}"
 

@@ -139,7 +139,7 @@ AS_A_STUDENT = [
         "## Try it as a student yourself\n\n"
         "On one machine you are student and instructor in turn, under your own name; this section works before or after the others, "
         f"once `nbgrader release_assignment {ASSIGNMENT} --force` has run. A student fetches the notebook. Here `student/` is the student's folder, where it is already; "
-        "`--replace` brings back what you deleted from there, and leaves all else.",
+        "`--replace` restores the files that you deleted there, and leaves all others as they are.",
         f"nbgrader fetch_assignment {ASSIGNMENT} --replace",
         makes=(f"student/{ASSIGNMENT}/{ASSIGNMENT}.ipynb",),
     ),
@@ -151,7 +151,7 @@ AS_A_STUDENT = [
         says="Submitted as: tinybench",
     ),
     Step(
-        "The warning is about the untouched copy that `autograder release` keeps in `.released/`; it stays where it is.\n\n"
+        "The warning is about the untouched copy that `autograder release` keeps in `.released/`; leave the copy there.\n\n"
         "As an instructor, collect your own submission, and grade it. `$(id -un)` is your name.",
         f"nbgrader collect {ASSIGNMENT} --student $(id -un)",
         makes=(f"course/submitted/{ME}/{ASSIGNMENT}/{ASSIGNMENT}.ipynb",),
@@ -163,7 +163,7 @@ AS_A_STUDENT = [
     Step("As a student again, fetch the feedback, and open the page in a browser:", f"nbgrader fetch_feedback {ASSIGNMENT}"),
     Step("", f"find student/{ASSIGNMENT}/feedback -name '*.html'", makes=(f"student/{ASSIGNMENT}/feedback/*/{ASSIGNMENT}.html",), says=f"{ASSIGNMENT}.html"),
     Step(
-        "To have your practice out of the gradebook:",
+        "To remove your practice from the gradebook:",
         "nbgrader db student remove $(id -un) --force",
         says="Removing student",
     ),
@@ -182,8 +182,8 @@ STEPS = [
         "autograder doctor",
         says="this machine can grade submissions of strangers",
     ),
-    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. Several are named as `01 03-05`, all by no name. This also creates the gradebook. `07_toolbox` is optional: its points are a bonus. In the gradebook its cells have the maximum 0, so what a student earns there adds to the sum, and nobody's maximum grows.", f"autograder release {ASSIGNMENT}", makes=(f"course/release/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", f"student/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "student/map.ipynb", "course/gradebook.db"), says="released, 0 points untouched"),
-    Step("The roster is a CSV file with the columns `id`, `first_name`, `last_name`, `email`. This command writes that of a made-up class:", "python -m tests.grading.instructor_page roster", makes=("roster.csv",)),
+    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. Name several as `01 03-05`; without a name, it builds all of them. This also creates the gradebook. `07_toolbox` is optional: its points are a bonus. In the gradebook its cells have the maximum 0, so what a student earns there adds to the sum, and nobody's maximum grows.", f"autograder release {ASSIGNMENT}", makes=(f"course/release/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", f"student/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "student/map.ipynb", "course/gradebook.db"), says="released, 0 points untouched"),
+    Step("The roster is a CSV file with the columns `id`, `first_name`, `last_name`, `email`. This command writes the roster of a made-up class:", "python -m tests.grading.instructor_page roster", makes=("roster.csv",)),
     Step("", "head -3 roster.csv", says="ada,Ada,Adams,ada@example.org"),
     Step("", "nbgrader db student import roster.csv", says="Creating/updating Student with id 'trudy'"),
     Step("Write the repository that students clone and Binder starts from: notebooks, commands and the package without what is to be built. Commit and push it; the same command brings it up to date. `--with 01,02` gives students the references of these modules; by default they get those whose due date has passed, and those that you released before.", "autograder publish published", makes=("published/README.md", "published/map.ipynb", f"published/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "published/pyproject.toml"), says="commit and push it"),
@@ -195,14 +195,14 @@ STEPS = [
     ),
     Step(
         "## Collect and grade\n\n"
-        "Your students submit in the Assignment List or by `nbgrader submit`. The made-up class does so by this command. "
-        "`ada` is right, `ben` did half, `cleo` nothing, `dan` made four mistakes, `eva`'s code ends "
+        "Your students submit in the Assignment List or by `nbgrader submit`. This command submits for the made-up class. "
+        "`ada` is right, `ben` did half, `cleo` did nothing, `dan` made four mistakes, `eva`'s code ends "
         "Python, `finn`'s file is cut off, `lea` is late, and `mallory` and `trudy` cheat.",
         "python -m tests.grading.instructor_page submit",
         makes=(f"course/exchange/tinybench/inbound/ada+{ASSIGNMENT}+*", f"course/exchange/tinybench/inbound/trudy+{ASSIGNMENT}+*"),
     ),
     Step(
-        "Here one user of the system hands in for nine, which you would not believe: so the check of owners is off. In a class with an account for each student, leave this option out.",
+        "Here one user of the system submits for nine students, so the check of owners is switched off. In a class with an account for each student, leave this option out.",
         f"nbgrader collect {ASSIGNMENT} --Collect.check_owner=False",
         makes=(f"course/submitted/ada/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", f"course/submitted/trudy/{ASSIGNMENT}/{ASSIGNMENT}.ipynb"),
         says="Processing 9 submissions",

@@ -1,4 +1,4 @@
-"""Loaded linear algebra libraries, their kernels, and the instructions of the processor that a kernel leaves out."""
+"""Loaded linear algebra libraries, their kernels, and the processor instructions that a kernel does not use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tinybench.conditions.reading import read_text
 
 # Instructions, the processor's flags for them, and the kernels of OpenBLAS (dynamic.c) and BLIS (bli_arch.c) that use
-# them; the widest first. A name that is not here is unknown, and nothing is said of it.
+# them; the widest first. A name that is not listed gets no warning.
 _X86 = (
     (
         "AVX-512",
@@ -107,7 +107,7 @@ def _package(file: str) -> str:
 
 
 def conditions_of_blas(libraries: Sequence[Blas] | None) -> dict[str, str]:
-    """Return the name, threads and kernel of NumPy's library as conditions of a measurement, then those of others."""
+    """Return the name, threads and kernel of each library as conditions of a measurement, NumPy's library first."""
     found: dict[str, str] = {}
     for number, blas in enumerate(libraries or ()):
         of = f" of {blas.package}" if number else ""
@@ -117,7 +117,7 @@ def conditions_of_blas(libraries: Sequence[Blas] | None) -> dict[str, str]:
 
 
 def listed_flags(root: Path) -> set[str]:
-    """Return the flags of the processor that Linux lists below `root`, none on other systems."""
+    """Return the processor flags that Linux lists below `root`, or an empty set on other systems."""
     listed = re.search(r"^(?:flags|features)\s*:(.*)", read_text(root / "proc/cpuinfo"), re.IGNORECASE | re.MULTILINE)
     return set(listed[1].split()) if listed else set()
 
@@ -131,7 +131,7 @@ def numpy_flags() -> set[str]:
 
 
 def unused_instructions(kernel: str, flags: Collection[str]) -> str:
-    """Return the instructions that a processor has and a kernel leaves out although other kernels use them, or ''."""
+    """Return the instructions of a processor that a kernel does not use but other kernels do, or an empty string."""
     levels = _ARM if "asimd" in flags else _X86
     used = next((level for level, (_, _, kernels) in enumerate(levels) if kernel.lower() in kernels), 0)
     best = next(level for level, (_, needed, _) in enumerate(levels) if needed <= set(flags))
@@ -139,6 +139,6 @@ def unused_instructions(kernel: str, flags: Collection[str]) -> str:
 
 
 def slower_kernels(libraries: Sequence[Blas], flags: Collection[str]) -> dict[str, str]:
-    """Return the kernels that leave out instructions of the processor, each with what it leaves out."""
+    """Return the kernels that do not use all instructions of the processor, each with the unused instructions."""
     found = {str(blas): unused_instructions(blas.kernel, flags) for blas in libraries}
     return {text: instructions for text, instructions in found.items() if instructions}

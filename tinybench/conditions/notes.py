@@ -16,7 +16,7 @@ STANDING = ("cores", "quota", "kinds of cores", "turbo", "SMT", "NUMA", "WSL")
 
 
 def library_conditions() -> dict[str, str]:
-    """Return the conditions that numerical libraries bring: versions, kernels, and the variables that are set."""
+    """Return the conditions of the numerical libraries: versions, kernels, and the variables that are set."""
     return {**conditions_of_blas(loaded_blas()), **conditions_of_settings(read_settings())}
 
 

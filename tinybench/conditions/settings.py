@@ -1,4 +1,4 @@
-"""Environment variables that change how fast numerical libraries and Python compute, or what they compute."""
+"""Environment variables that change the speed or the results of numerical libraries and Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def conditions_of_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the conditions that both records state and that differ, as pairs of values.
+    """Return the conditions that are in both records and differ, as pairs of values.
 
     A variable that only one record names is `UNSET` in the other, if that one lists its variables.
     """

@@ -101,7 +101,7 @@ def here() -> Here:
 
 
 def process_facts() -> dict[str, Any]:
-    """Return facts on this process: linear algebra, settings, threads, priority, what slows its Python, its clock."""
+    """Return facts about this process: linear algebra, settings, threads, priority, Python's speed, and its clock."""
     settings, threads = read_settings(), thread_settings()
     counts = [int(pool.rpartition(" ")[2]) for pool in threads.get("pools", [])]
     spinning = [f"{name}={os.environ[name]}" for name in SPINNING if os.environ.get(name, "").lower() == SPINNING[name]]

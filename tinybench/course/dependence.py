@@ -1,4 +1,4 @@
-"""What a check runs on: the pieces of earlier sections, and which of these have not passed their own check."""
+"""The dependences of a check: the pieces of earlier sections that it runs, and which of them have not passed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPAIR_FIRST = "Make {check} pass first (section “{section}”): it judges {pi
 
 
 def repair_first(source: str, names: Mapping[str, Any]) -> str:
-    """Return a sentence on the first check that has not passed and whose pieces a later check runs on, if there is one.
+    """Return a sentence that names the first unpassed check whose pieces a later check runs, or an empty string.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def pieces_used(source: str, names: Mapping[str, Any]) -> set[str]:
 
 
 def _members(value: Any) -> Mapping[str, Any]:
-    """Return what a class of the notebook defines."""
+    """Return the members that a class of the notebook defines."""
     return vars(value) if isinstance(value, type) and value.__module__ == "__main__" else {}
 
 

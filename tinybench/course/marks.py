@@ -1,4 +1,4 @@
-"""The marks of a notebook: which of its checks pass with the code that the notebook holds now.
+"""The marks of a notebook: the checks that pass with its present code.
 
 `SEALED`, which a release puts next to a notebook, names its checks. Without that file, as in grading, no mark is kept.
 """
@@ -21,7 +21,7 @@ _RUN: dict[str, str] = {}  # of each piece, the digest of the cell that defined 
 
 
 def read_sealed() -> dict[str, Any]:
-    """Return what a release put next to the notebook of the current folder."""
+    """Return the data that a release put next to the notebook in the current folder."""
     return read_json(Path(SEALED))
 
 
@@ -41,7 +41,7 @@ def about(sealed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def begin(source: str) -> None:
-    """Withdraw the marks that a cell puts in question, before it runs: of its check, and of pieces that it changes."""
+    """Before a cell runs, withdraw the marks of its check and of the pieces that it changes."""
     if not read_sealed().get("checks"):
         return
     digest, pieces, asked = fingerprint(source), defined(source), set(PASSED.findall(source))
@@ -72,7 +72,7 @@ def note(check: str) -> int:
 
 
 def withdraw(checks: Iterable[str]) -> None:
-    """Take the marks of some checks back."""
+    """Withdraw the marks of some checks."""
     before, gone = kept(), set(checks)
     left = {name: mark for name, mark in before.items() if name not in gone}
     if len(left) < len(before):
@@ -115,7 +115,7 @@ def _at(mark: Any) -> float:
 
 
 def fingerprint(source: str) -> str:
-    """Return a digest of a cell's code, the same whatever its comment lines and empty lines."""
+    """Return a digest of a cell's code that ignores comment lines and empty lines."""
     lines = [line.rstrip() for line in source.splitlines()]
     code = "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
     return hashlib.sha256(code.encode()).hexdigest()[:12]

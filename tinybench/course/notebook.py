@@ -38,7 +38,7 @@ def set_up_notebook() -> None:
 
 
 def begin_cell(cell: Any) -> None:
-    """Withdraw the marks that a cell puts in question, before it runs."""
+    """Before a cell runs, withdraw the marks that it puts in question."""
     marks.begin(str(cell.raw_cell))
 
 
@@ -82,7 +82,7 @@ def _to_repair_first(error: BaseException, frames: traceback.StackSummary, names
 
 
 def _is_stub(error: BaseException) -> bool:
-    """Whether a function that is still to be written raised an error."""
+    """Return whether the error was raised by a function that is not written yet."""
     return isinstance(error, NotImplementedError) and str(error).startswith("write ")
 
 

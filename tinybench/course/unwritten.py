@@ -55,7 +55,7 @@ class Unwritten(MetaPathFinder, Loader):
         )
 
     def missing(self, notebooks: Iterable[str]) -> list[str]:
-        """Return those of the notebooks of which a module is not in the package."""
+        """Return the notebooks with a module that is not in the package."""
         path = sys.modules["tinybench"].__path__
         absent = {
             notebook
@@ -70,6 +70,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def install(notebooks: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> None:
-    """Have missing modules of the package say which of these notebooks they are built in, and what those need."""
+    """Make the import error of a missing module name the notebook that builds it and the notebook's prerequisites."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != Unwritten.__name__]
     sys.meta_path.insert(0, Unwritten(notebooks, needs))

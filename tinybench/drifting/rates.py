@@ -48,7 +48,7 @@ class RateAlarm:
         return float(self._capital.evidence[0])
 
     def add(self, failed: bool | Iterable[bool]) -> bool:
-        """Take in whether one value, or each of several, failed; return whether the alarm is on.
+        """Add the outcome of one value or of several, True for a failure. Return whether the alarm is on.
 
         ValueError for what is neither True nor False.
         """

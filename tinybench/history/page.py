@@ -37,7 +37,7 @@ def sentence(series: Series, changes: Sequence[Change]) -> str:
 
 
 def no_change(series: Series) -> str:
-    """Return why a series has no change: its level stayed, or its commits are too few."""
+    """Return the reason why a series has no change: its level is constant, or it has too few commits."""
     if len(series.points) < LEAST:
         return f"too few to tell a change; from {LEAST} on there is something to compare."
     return "no change of level."

@@ -145,7 +145,7 @@ class Tally:
         return True
 
     def _differs(self, number: int) -> bool:
-        """Compare an answer of the new version with the old one's to the same row, when that is known."""
+        """Compare an answer of the new version with the old version's answer to the same row, if it is known."""
         before, after = self.known[self.rows[number]], self.router.sides[NEW].labels[number]
         if math.isnan(before):
             return False
@@ -156,7 +156,7 @@ class Tally:
         return True
 
     def _error(self, number: int, answer: float) -> float:
-        """Return how far an answer is from its label: of a class 0 or 1, of a number the distance."""
+        """Return the error of an answer: 0 or 1 for a class, the distance from the label for a number."""
         assert self.truth is not None
         truth = float(self.truth[self.rows[number]])
         return abs(answer - truth) if self.numbers else float(not alike(answer, truth))

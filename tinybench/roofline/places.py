@@ -1,4 +1,4 @@
-"""The wall at which each operator of an ONNX graph stands: its work and its time under the roofs of this machine."""
+"""The bottleneck of each operator of an ONNX graph: its work and time under the roofs of this machine."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Place:
 
     @property
     def of_roof(self) -> float:
-        """Which share of what the roofs allow it reaches."""
+        """The share of the roofs' limit that the operator reaches."""
         return self.least / self.seconds
 
 
@@ -99,7 +99,7 @@ class Placed:
 
     @property
     def sentences(self) -> list[str]:
-        """What to do, the wall with the most time first, and what to know of the times."""
+        """Advice, the wall with the most time first, and cautions about the times."""
         total = self.seconds or 1.0
         by_wall: dict[str, float] = {}
         for place in self.places:
@@ -170,7 +170,7 @@ def quick(times: Sequence[float]) -> float:
 
 
 def the_students_wall() -> Wall:
-    """Return `tinybench.bottleneck.wall`, or say that it is still to be written."""
+    """Return `tinybench.bottleneck.wall`. Raise ImportError if it is not written yet."""
     try:
         from tinybench.bottleneck import wall
     except ImportError as error:
@@ -179,7 +179,7 @@ def the_students_wall() -> Wall:
 
 
 def place(work: Counted, seconds: float, roofs: Roofs, wall: Wall) -> Place:
-    """Return where an operator stands; LookupError where no roof is known for its type."""
+    """Return the place of an operator. Raise LookupError if no roof is known for its type."""
     level, bandwidth = roofs.level(work.working_set), roofs.bandwidth(work.working_set)
     measured = roofs.peaks
     if " × " in work.dtype and work.dtype not in measured:
@@ -202,7 +202,7 @@ def place_operators(
     warmup_runs: int = 5,
     wall: Wall | None = None,
 ) -> Placed:
-    """Measure where each operator of a model stands under the roofs of this machine.
+    """Measure the place of each operator of a model under the roofs of this machine.
 
     Parameters
     ----------
