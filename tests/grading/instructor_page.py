@@ -234,7 +234,7 @@ STEPS = [
         f"autograder similarity {ASSIGNMENT} --top 3",
         says="compared with each other and the reference",
     ),
-    Step("Run the public tests on one student's whole package, again in the sandbox:", "autograder package --student dan", says="modules are the student's own"),
+    Step("Run the public tests on one student's whole package, again in the sandbox:", "autograder package --student dan", says="the student's own. Information"),
     Step(
         "## Grade by hand, and look\n\n"
         "Formgrader shows written answers and every executed notebook, without scripts. `autograder course` prints its "
