@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, plural
 
 
 def check_positive(**values: float) -> None:
@@ -36,8 +36,8 @@ def check_numbers(least: int = 1, **samples: Sequence[float] | np.ndarray) -> No
     """Raise ValueError for the first named sample with fewer than `least` values, or a value that is not finite."""
     for name, values in samples.items():
         if len(values) < least:
-            has = f"{len(values)} value{'s' * (len(values) != 1)}"
-            raise ValueError(f"{name} has {has}; at least {least} {'are' if least > 1 else 'is'} needed: measure more")
+            found, verb = number_of(len(values), "value"), plural(least, "is", "are")
+            raise ValueError(f"{name} has {found}; at least {least} {verb} needed: measure more")
         finite = np.isfinite(np.asarray(values, dtype=float))
         if not finite.all():
             index = int(np.argmin(finite))

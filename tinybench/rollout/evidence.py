@@ -88,9 +88,8 @@ class Evidence:
 
     def _stage(self, stage: int, metric: str) -> float:
         new, both, share = self.counts.get((stage, metric), (0, 0, 1.0))
-        return (
-            harm_e_value(new, both, share) if share < 1 else 1.0
-        )  # at 1 all are the new version's, which says nothing
+        # at a share of 1 all events are the new version's, which says nothing
+        return harm_e_value(new, both, share) if share < 1 else 1.0
 
     def seen(self, stage: int) -> dict[str, tuple[int, int]]:
         """Return by metric how many events of a stage were the new version's, and of both."""
