@@ -26,10 +26,6 @@ ODD = {
 SEEN = "import json, os, threadpoolctl, numpy; print(json.dumps([dict(os.environ), threadpoolctl.threadpool_info()]))"
 
 
-def test_this_run_has_its_own_environment() -> None:
-    assert {name: value for name, value in os.environ.items() if changes(name)} == CHOSEN
-
-
 def test_no_odd_environment_reaches_the_tests() -> None:
     """In another run, which is started with every odd value, and in the processes that it starts."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -43,7 +39,7 @@ def test_no_odd_environment_reaches_the_tests() -> None:
 def test_inside() -> None:
     from threadpoolctl import threadpool_info
 
-    test_this_run_has_its_own_environment()
+    assert {name: value for name, value in os.environ.items() if changes(name)} == CHOSEN
     bare = {name: os.environ[name] for name in KEPT if name in os.environ} | CHOSEN
     seen, pools = json.loads(subprocess.run([sys.executable, "-c", SEEN], env=bare, capture_output=True, text=True, check=True).stdout)  # fmt: skip
     child, _ = json.loads(

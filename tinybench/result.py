@@ -352,7 +352,8 @@ class BenchmarkResult:
             raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
         self.metadata = json_safe(dict(self.metadata))
         self._summarise()
-        if self.count == 1:  # a convention that other code relies on; it carries no information, see `undetermined`
+        # One value: a convention that other code relies on. It carries no information, see `undetermined`.
+        if getattr(self, "count", 0) == 1:
             self.std, self.ci_lower, self.ci_upper = 0.0, self.mean, self.mean
 
     def _summarise(self) -> None:

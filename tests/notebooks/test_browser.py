@@ -152,7 +152,7 @@ def test_the_map_opens_notebooks_and_saves_work(page: Page, course: Course) -> N
     (course.notebook.parent / "notes.md").write_text("of mine")
     open_notebook(page, course.notebook_url.replace(f"{MODULE}/{MODULE}.ipynb", "map.ipynb"))
     from_menu(page, "Run", "Run All Cells")
-    expect(page.locator(".jp-OutputArea", has_text=re.compile("1 modules done")).first).to_be_visible(
+    expect(page.locator(".jp-OutputArea", has_text=re.compile("1 module done")).first).to_be_visible(
         timeout=60 * SECOND
     )
     link = page.get_by_text("Download my-work-")
