@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.arguments import check_least, check_numbers, check_pairs, check_positive, check_share
 from tinybench.cautions import check_live, independent_values, judged, last_start
 from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.kinds import check_kinds
@@ -41,8 +42,9 @@ def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
     """Return the median of the paired ratios a/b with its order-statistic interval: ``(ratio, lower, upper)``.
 
     The interval is 0 to infinity where there are too few rounds for one (at 95 %: fewer than 6). Raises ValueError if
-    the lengths differ or a value is not positive.
+    the lengths differ or a value is not finite and positive.
     """
+    check_numbers(a=a, b=b)
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} values do not pair; measure both in the same rounds, or paired=False")
     if min(*a, *b) <= 0:
@@ -53,8 +55,13 @@ def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
 
 
 def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the exact two-sided p value, at most 1, of "in half of the rounds a exceeds b"; ties count for neither."""
+    """Return the exact two-sided p value, at most 1, of "in half of the rounds a exceeds b"; ties count for neither.
+
+    Raise ValueError if the values do not pair, or if one is not finite.
+    """
     from scipy.special import bdtrc
+
+    check_pairs(a=a, b=b)
 
     differences = np.subtract(a, b)
     more = max(int(np.sum(differences > 0)), int(np.sum(differences < 0)))
@@ -69,6 +76,10 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
     """
     from scipy.special import ndtri
 
+    check_positive(n=n)
+    check_share(confidence=confidence, power=power)
+    if math.isnan(distance):
+        raise ValueError("distance is nan; give that of the estimate from the limit")
     if not math.isfinite(half_width):
         return 6
     many = 10**9
@@ -103,6 +114,7 @@ def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0
     ``ratio`` and ``ratio_ci``: of x/y, NaN and (NaN, NaN) unless all values are positive; ``difference`` and
     ``difference_ci``: median of x − y and its interval; ``p_value``: of the sign test. Intervals are pairs.
     """
+    check_pairs(x=x, y=y)
     ratio, low, high = median_ratio(x, y, confidence) if min(*x, *y) > 0 else [math.nan] * 3
     differences = [float(d) for d in np.subtract(x, y)]
     return {
@@ -380,8 +392,14 @@ def sign_e_value(more: int, rounds: int) -> float:
     """Return the evidence against "in half of the rounds a exceeds b", valid however often one looks.
 
     `more` counts the rounds in which a exceeded b. The e value is 1 before the first round, and capped near 1e304.
+    Raise ValueError unless `more` is a count from 0 to `rounds`.
     """
     from scipy.special import betaln
+
+    if not 0 <= more <= rounds < math.inf:
+        raise ValueError(
+            f"more is {more} and rounds is {rounds}; give two counts, with more at most as large as rounds"
+        )
 
     return math.exp(min(700.0, rounds * math.log(2) + float(betaln(more + 1, rounds - more + 1))))
 
@@ -389,8 +407,11 @@ def sign_e_value(more: int, rounds: int) -> float:
 def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[float, float]:
     """Return an interval of the median that holds at all sample sizes at once: two of the values, or −∞ to ∞.
 
-    It keeps every median against which the e value is below `stop_at`, 1 / α.
+    It keeps every median against which the e value is below `stop_at`, 1 / α. Raise ValueError if a value is not
+    finite, or `stop_at` is below 1.
     """
+    check_numbers(0, values=values)
+    check_least(1, stop_at=stop_at)
     ordered, n = sorted(values), len(values)
     below = 0  # how many of the smallest values are refused as the median
     while below < n // 2 and sign_e_value(below, n) >= stop_at:

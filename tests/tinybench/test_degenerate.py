@@ -97,6 +97,11 @@ def number(least: float = -INF, most: float = INF) -> Judge:
     return lambda found: math.isnan(found) or (math.isfinite(found) and least <= found <= most)
 
 
+def never(found: Any) -> bool:
+    """Judge what has no answer: only an error will do."""
+    return False
+
+
 def e_value(found: Any) -> bool:
     return 0 <= found < INF
 
@@ -220,11 +225,19 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     ),
     "comparison.median_ratio": (
         lambda found: unknown(*found[1:]) or 0 < found[1] <= found[2], comparison.median_ratio,
-        [both for both in KNOWN if min(*both[0], *both[1]) > 0],
+        PAIRS + [(WIDE, WIDE, c) for c in (0.0, 1.0, 95, NAN)],
     ),
-    "comparison.sign_test": (p_value, comparison.sign_test, [b for b in KNOWN if len(b[0]) == len(b[1])]),
+    "comparison.sign_test": (p_value, comparison.sign_test, PAIRS),
     "comparison.sign_e_value": (e_value, comparison.sign_e_value, [(0, 0), (1, 1), (5000, 5000), (0, 5000)]),
-    "comparison.anytime_interval": (interval(point=True), comparison.anytime_interval, of(FINITE)),
+    "comparison.sign_e_value, no counts": (never, comparison.sign_e_value, [(5, 3)] + [(b, 3) for b in BAD] + [(1, b) for b in BAD]),
+    "comparison.compare_rounds": (
+        lambda found: p_value(found["p_value"]) and interval(point=True)(found["difference_ci"]), comparison.compare_rounds, PAIRS
+    ),
+    "comparison.runs_to_decide": (
+        lambda found: found >= 6, comparison.runs_to_decide,
+        [(10, 0.1, 0.0)] + [(b, 0.1, 0.1) for b in (0, *BAD)] + [(10, 0.1, b) for b in (-1, NAN)] + [(10, 0.1, 0.1, c) for c in (0, 1, 95, NAN)],
+    ),
+    "comparison.anytime_interval": (interval(point=True), comparison.anytime_interval, of(SINGLE) + [(WIDE * 9, b) for b in (0, *BAD)]),
     "comparison.compare": (
         lambda found: p_value(found.p_value) and interval(point=True)(found.difference_ci),
         lambda both, paired: comparison.compare(pair(both[0], "m", ""), pair(both[1], "m", ""), paired),

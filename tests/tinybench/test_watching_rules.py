@@ -39,6 +39,22 @@ def server(
     return [*found, series("up", f"1+0x{minutes}", **labels)]
 
 
+def few(good: int = 10, failed: int = 0) -> list[dict[str, str]]:
+    """Return what a server shows that nobody asks for 100 minutes, and then a few a minute."""
+    counters = {f"0+0x100 {good}+{good}x40": "200", f"0+0x100 {failed}+{failed}x40": "500"}
+    found = [series("tinybench_requests_total", values, code=code) for values, code in counters.items()]
+    ends = [
+        series("tinybench_request_seconds_bucket", f"0+0x100 {good}+{good}x40", le=end)
+        for end in ("0.01", "0.05", "+Inf")
+    ]
+    return [*found, *ends, series("up", "1+0x140")]
+
+
+def labels(values: str, correct: str) -> list[dict[str, str]]:
+    """Return the counter of labels that came, of right or of wrong answers."""
+    return [series("tinybench_labelled_total", values, correct=correct)]
+
+
 HEALTHY = server(120)
 CASES: dict[str, tuple[list[dict[str, str]], str, set[str]]] = {
     # name: series, when to look, which alerts fire then
@@ -54,6 +70,34 @@ CASES: dict[str, tuple[list[dict[str, str]], str, set[str]]] = {
         server(90, late=300),
         "90m",
         {"BudgetBurnsFast", "BudgetBurnsSlowly", "BudgetBurnsSteadily", "LatencyHigh"},
+    ),
+    "one of eleven requests failed, three times: too few for an alert": (few(failed=1), "103m", set()),
+    "all of three requests failed": (few(good=0, failed=1), "103m", set()),
+    "ten requests failed in ten minutes": (
+        few(failed=1),
+        "112m",
+        {"BudgetBurnsFast", "BudgetBurnsSlowly", "BudgetBurnsSteadily"},
+    ),
+    "one of two labels is wrong, three times: too few for an alert": (
+        [*few(), *labels("0+0x100 1+1x40", "true"), *labels("0+0x100 1+1x40", "false")],
+        "103m",
+        set(),
+    ),
+    "ten of twenty labels are wrong": (
+        [*few(), *labels("0+0x100 1+1x40", "true"), *labels("0+0x100 1+1x40", "false")],
+        "114m",
+        {"AnswersWrong"},
+    ),
+    "one of three answers differs, three times: too few for an alert": (
+        [
+            *few(),
+            *(
+                series(f"tinybench_shadow_{what}_total", f"0+0x100 {by}+{by}x40")
+                for what, by in (("compared", 3), ("disagreed", 1))
+            ),
+        ],
+        "103m",
+        set(),
     ),
     "two in a hundred fail": (
         server(90, failed=12),

@@ -93,7 +93,7 @@ def anytime_interval(values, stop_at=20.0):
         return [-np.inf, np.inf]
     return [v[refused[-1]], v[-1 - refused[-1]]]
 '''),
-                 ("exact integers", "    from scipy.special import betaln\n\n    return math.exp(min(700.0, rounds * math.log(2) + float(betaln(more + 1, rounds - more + 1))))",
+                 ("exact integers", "    return math.exp(min(700.0, rounds * math.log(2) + float(betaln(more + 1, rounds - more + 1))))",
                   "    from fractions import Fraction\n\n    exact = Fraction(2**rounds, (rounds + 1) * math.comb(rounds, more))\n    return float(exact) if exact < 10**304 else 1e304")],
     "answer_live": [("computed", "return 8", "return next(n for n in range(99) if 2**n / (n + 1) >= 20)")],
     "until_decided": [("shuffle", "        times = {name: measure(name) for name in coin.sample(names, 2)}\n        a, b = (times[name] for name in names)\n",

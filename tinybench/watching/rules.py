@@ -19,14 +19,17 @@ from tinybench.watching.queries import (
     promql_time,
     quantile,
     read_since,
+    too_late,
 )
 
 __all__ = ["Limits", "alert_rules", "write_rules"]
 
 MINUTE = 60.0
+FEW = 10  # bad answers in a window that may be chance where few ask: a share of them is no reason to wake anybody
 WHERE = '{job="tinybench"}'
 ABOUT = """\
 # Alert rules for {objective}, by `tinybench watch --rules`; check them: promtool check rules {name}
+# Alerts on a share wait for {few} bad answers in their window: where few ask, one of them is a large share.
 # They look at servers that prometheus.yml lists so:
 #   scrape_configs:
 #   - job_name: tinybench
@@ -68,7 +71,7 @@ def alert_rules(
 
 def write_rules(file: Path, objective: Objective, limits: Limits = Limits(), scale: float = 1.0) -> None:  # noqa: B008
     """Write the rules as YAML, for `rule_files` of a Prometheus."""
-    about = ABOUT.format(objective=objective, name=file.name)
+    about = ABOUT.format(few=FEW, objective=objective, name=file.name)
     text = yaml.safe_dump(alert_rules(objective, limits, scale), sort_keys=False, width=100, allow_unicode=True)
     file.write_text(about + text, encoding="utf-8")
 
@@ -85,6 +88,7 @@ def _promised(objective: Objective, scale: float) -> list[dict[str, Any]]:
     for window in WINDOWS:
         long, short = (promql_time(scale * seconds) for seconds in (window.long, window.short))
         both = " and ".join(f"{burn(objective, each)} >= {window.factor:g}" for each in (long, short))
+        both += f" and {too_late(objective, long, scale * window.long)} >= {FEW}"
         told = (
             f'{{{{ $labels.version }}}} spends its budget {{{{ $value | printf "%.1f" }}}} times too fast over {long}'
         )
@@ -97,7 +101,8 @@ def _promised(objective: Objective, scale: float) -> list[dict[str, Any]]:
         *rules,
         _rule(
             "LatencyHigh",
-            f"{quantile(0.99, 'tinybench_request_seconds', minutes)} > {objective.bound:g}",
+            f"{quantile(0.99, 'tinybench_request_seconds', minutes)} > {objective.bound:g}"
+            f" and {too_late(objective, minutes, scale * 5 * MINUTE)} >= {FEW}",
             "ticket",
             '{{ $labels.version }}: p99 is about {{ $value | printf "%.3g" }} s',
             f"More than {1e3 * objective.bound:g} ms for a while. Is it the model's time, waiting, or more requests?",
@@ -175,7 +180,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
         ),
         _rule(
             "AnswersWrong",
-            f"{right} / {labelled} < {limits.accuracy:g}",
+            f"{right} / {labelled} < {limits.accuracy:g} and ({labelled} - {right}) * {scale * 6 * HOUR:g} >= {FEW}",
             "page",
             "{{ $labels.version }}: {{ $value | humanizePercentage }} of the answers with a label are right",
             f"Less than {100 * limits.accuracy:g} %. Roll back what is new.",
@@ -189,7 +194,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
         ),
         _rule(
             "ShadowDisagrees",
-            f"{disagreed} / {compared} > {limits.disagreement:g}",
+            f"{disagreed} / {compared} > {limits.disagreement:g} and {disagreed} * {scale * HOUR:g} >= {FEW}",
             "ticket",
             "the versions disagree on {{ $value | humanizePercentage }} of the mirrored requests",
             f"More than {100 * limits.disagreement:g} % are allowed. Look at requests on which they do.",
