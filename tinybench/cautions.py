@@ -111,10 +111,9 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
 
     A number of rounds is a rough guess: beyond a hundred it has two digits.
     """
-    found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds", verdict)
+    found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds?", verdict)
     if not found:
         return verdict
-    verdict = verdict.replace("about 1 more rounds", "about 1 more round")
     if not math.isfinite(ratio_ci[1]):
         return verdict
     rounds = float(found[2].replace(",", "")) if found[2] else math.inf

@@ -19,6 +19,7 @@ from tinybench.cautions import check_live, independent_values, judged, last_star
 from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.kinds import check_kinds
 from tinybench.latency import ready
+from tinybench.numerals import number_of
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
 from tinybench.rounds import Record
@@ -105,7 +106,9 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
         return "slower"
     distance = max(abs(change), margin - abs(change))
     more = max(1, runs_to_decide(n, (high - low) / 2, distance, confidence) - n)
-    return f"undecided: needs {'about ' + format(more, ',') if more <= 10**6 else 'over 1,000,000'} more rounds"
+    if more > 10**6:
+        return "undecided: needs over 1,000,000 more rounds"
+    return f"undecided: needs about {number_of(f'{more:,}', 'more round')}"
 
 
 def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tinybench.comparison import Comparison, compare
 from tinybench.dependence import caution, is_dependent
+from tinybench.numerals import with_ends
 from tinybench.pareto import Requirements, observed
 from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
@@ -92,7 +93,7 @@ def study_cautions(batch: int, latency: Mapping[str, BenchmarkResult], gains: Se
         found.append(
             f"batch {batch}: for {len(apart)} of the ratios the quotient of two latencies is another; the most for "
             f"{gain['variant']} against {gain['baseline']}: the medians give {gain['quotient_of_medians']:.2f} times, "
-            f"the rounds {gain['gain']:.2f} ({gain['gain_ci'][0]:.2f} to {gain['gain_ci'][1]:.2f}). The machine was "
+            f"the rounds {with_ends(gain['gain'], gain['gain_ci'])}. The machine was "
             f"busy: absolute times vary by {varies:.0%}, the ratio holds"
         )
     return found
@@ -151,9 +152,7 @@ def study_decision(
     for baseline in (SKLEARN, FP32):
         if baseline != ship:
             found = compare(latency[baseline], latency[ship])
-            parts.append(
-                f"{baseline} takes {found.ratio:.2f} times as long ({found.ratio_ci[0]:.2f} to {found.ratio_ci[1]:.2f})"
-            )
+            parts.append(f"{baseline} takes {with_ends(found.ratio, found.ratio_ci, unit='times as long')}")
     parts.append(f"accuracy {accuracy[ship]['accuracy']:.4f}")
     if not paying:
         parts.append("by the rule it does not pay, but nothing else meets the requirements")
@@ -261,7 +260,7 @@ def study_claims(
             same = gain["variant"] in kinds and gain["baseline"] == baseline
             if same and gain["gain"] is not None and (gain["metric"] == "latency") == (metric == "latency"):
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
-                measured = f"{gain['gain']:.2f} times ({ends[0]:.2f} to {ends[1]:.2f})"
+                measured = with_ends(gain["gain"], ends, unit="times")
                 if baseline == FP32:  # these claims say how much less, not how many times
                     processor = " processor time" if gain["metric"] == "cpu_time" else ""
                     measured = _saved(gain["gain"], ends, processor)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-__all__ = ["number_of", "p_text", "plural", "with_digits"]
+__all__ = ["number_of", "p_text", "plural", "with_digits", "with_ends"]
 
 
 def plural(count: object, noun: str, many: str = "") -> str:
@@ -43,6 +44,20 @@ def with_digits(value: float, width: float) -> str:
     shown = round(value, -place) + 0.0  # + 0.0 turns −0 into 0
     form = ",.0f" if abs(shown) >= 10_000 else f".{max(0, -place)}f"
     return f"{shown:{form}}".replace("-", "−")
+
+
+def with_ends(
+    value: float, ends: Sequence[float] | None, between: str = " to ", *, named: str = "", unit: str = ""
+) -> str:
+    """Return ``"1.65 (1.60 to 1.71)"`` with the digits that the interval supports; without one, the value alone.
+
+    `named` stands before the ends, such as ``"95 % CI "``, and `unit` after the value.
+    """
+    width = ends[1] - ends[0] if ends else 0.0
+    if not 0 < width < math.inf:
+        return f"{with_digits(value, 0.0)} {unit}".rstrip()
+    shown = f"{with_digits(value, width)} {unit}".rstrip()
+    return f"{shown} ({named}{between.join(with_digits(end, width) for end in ends or ())})"
 
 
 def _fourth_digit(value: float) -> int:

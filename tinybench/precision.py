@@ -14,7 +14,7 @@ import numpy as np
 
 from tinybench.accuracy import output_kind, parity, wilson_interval
 from tinybench.latency import as_input, measure_latencies
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_ends
 from tinybench.onnx import OnnxModel, both_answers
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, is_interval
@@ -95,16 +95,15 @@ class PrecisionStudy:
 def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     """Return a row as text."""
 
-    def ends(name: str, form: str) -> str:
-        pair = row[name]
-        return f" ({pair[0]:{form}}–{pair[1]:{form}})" if pair else ""
+    def shown(name: str, scale: float = 1.0) -> str:
+        return with_ends(scale * row[name], [scale * end for end in row[f"{name}_ci"] or ()], "–")
 
     return {
         "form": row["form"],
         "size (kB)": "–" if row["size"] is None else f"{row['size'] / 1e3:.0f}",
         "largest gap": "–" if row["gap"] is None else f"{row['gap']:.2g}",
-        "same label": "–" if row["agreement"] is None else f"{row['agreement']:.2%}" + ends("agreement_ci", ".2%"),
-        "time": "–" if row["ratio"] is None else f"{row['ratio']:.2f}" + ends("ratio_ci", ".2f"),
+        "same label": "–" if row["agreement"] is None else f"{shown('agreement', 100)} %",
+        "time": "–" if row["ratio"] is None else shown("ratio"),
         "products ran in": ", ".join(f"{kind} {share:.0%}" for kind, share in row["types"].items()) or "–",
         "fell back": row["reason"] or row["fell_back"] or "nothing",
     }

@@ -10,7 +10,7 @@ from tinybench.benchmark import system_info
 from tinybench.conditions.notes import machine_warnings, verdict_of
 from tinybench.dependence import caution
 from tinybench.gate import library_changes
-from tinybench.numerals import number_of, p_text
+from tinybench.numerals import number_of, p_text, with_ends
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
 from tinybench.pairs import compare_pair, seen
@@ -258,11 +258,11 @@ def _pair_row(row: Mapping[str, Any], label: str) -> dict[str, str]:
     if row["ratio"] is None or math.isnan(row["ratio"]):
         factor, unit = (0.01, "points") if row["metric"] == "accuracy" else scale_unit(row["difference"], row["unit"])
         low, high = (row[f"difference{end}"] for end in ("_lower", "_upper"))
-        ends = "" if low is None else f" ({low / factor:+.3g} to {high / factor:+.3g})"
-        amount = f"{row['difference'] / factor:+.3g}{ends} {unit}"
+        ends = None if low is None else (low / factor, high / factor)
+        amount = f"{'+' if row['difference'] > 0 else ''}{with_ends(row['difference'] / factor, ends)} {unit}"
     else:
         low, high = row["ratio_lower"], row["ratio_upper"]
-        amount = f"× {row['ratio']:.3g}{'' if low is None else f' ({low:.3g} to {high:.3g})'}"
+        amount = f"× {with_ends(row['ratio'], None if low is None else (low, high))}"
     return {
         "pair": f"{row['model_a']} against {row['model_b']}",
         "metric": label,

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tempfile
 import textwrap
 import time
@@ -33,7 +32,7 @@ from tinybench.decisions import (
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_ends
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
 from tinybench.reprs import short_repr
@@ -284,20 +283,21 @@ class TradeoffStudy:
             found = speed.get((row["batch_size"], row["variant"], baseline))
             if found is None or found["gain"] is None:
                 return "–"
-            return f"{found['gain']:.2f} ({found['gain_ci'][0]:.2f}–{found['gain_ci'][1]:.2f})"
+            return with_ends(found["gain"], found["gain_ci"], "–")
 
         def number(row: Mapping[str, Any], name: str, scale: float, form: str) -> str:
             return "–" if row.get(name) is None else f"{row[name] / scale:{form}}"
 
-        def interval_of(row: Mapping[str, Any]) -> str:
-            low, high = row.get("latency_ci") or (-math.inf, math.inf)
-            return f" ({low * 1e6:.1f}–{high * 1e6:.1f})" if math.isfinite(high - low) else ""
+        def latency(row: Mapping[str, Any]) -> str:
+            if row.get("latency") is None:
+                return "–"
+            return with_ends(row["latency"] * 1e6, [end * 1e6 for end in row.get("latency_ci") or ()], "–")
 
         measured = [
             {
                 "batch": str(row["batch_size"]),
                 "variant": row["variant"],
-                "latency (µs)": number(row, "latency", 1e-6, ".1f") + interval_of(row),
+                "latency (µs)": latency(row),
                 "× scikit-learn": gain(row, SKLEARN),
                 "× ONNX FP32": gain(row, FP32),
                 "accuracy": number(row, "accuracy", 1, ".4f"),

@@ -184,10 +184,12 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
     difference, low, high = (value / factor for value in (comparison.difference, *comparison.difference_ci))
     level = f"{100 * comparison.confidence:.3g} % CI"
 
-    def interval(lowest: float, highest: float, digits: int, unit: str = "") -> str:
-        if not is_interval(lowest, highest):
-            return no_ends((lowest, highest))
-        return f"{level} {lowest:.{digits}g} to {highest:.{digits}g} {unit}".rstrip()
+    def told(value: float, ends: tuple[float, float], unit: str = "") -> str:
+        width = ends[1] - ends[0] if is_interval(*ends) else 0.0
+        if not width:
+            return f"{f'{with_digits(value, 0.0)} {unit}'.rstrip()} ({no_ends(ends)})"
+        reach = " to ".join(with_digits(end, width) for end in ends)
+        return f"{with_digits(value, width)} {unit}".rstrip() + f" ({level} {reach} {unit}".rstrip() + ")"
 
     effect, least = comparison.effect_size, least_of(comparison)
     counts = number_of(comparison.counts[0], "round") if comparison.paired else "{} and {}".format(*comparison.counts)
@@ -195,8 +197,8 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
         "verdict": comparison.verdict,
         f"{comparison.name_a} / {comparison.name_b}": "not all values are positive"
         if math.isnan(comparison.ratio)
-        else f"{comparison.ratio:.4g} ({interval(*comparison.ratio_ci, 4)})",
-        "difference": f"{difference:.3g} {unit} ({interval(low, high, 3, unit)})",
+        else told(comparison.ratio, comparison.ratio_ci),
+        "difference": told(difference, (low, high), unit),
         "p value": f"≤ {comparison.p_value:.2g}, the least that {least} allow"
         if least
         else f"{comparison.p_value:.2g}",

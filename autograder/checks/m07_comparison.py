@@ -140,6 +140,8 @@ def verdicts_follow_from_the_interval(student: Any) -> None:
     def more(change: float, interval: tuple[float, float], n: int, margin: float, confidence: float) -> str:
         half, distance = (interval[1] - interval[0]) / 2, max(abs(change), margin - abs(change))
         rounds = max(1, _runs(n, half, distance, confidence) - n)
+        if rounds == 1:
+            return "undecided: needs about 1 more round"
         return UNDECIDED.format(f"about {rounds:,}" if rounds <= 10**6 else "over 1,000,000")
 
     agrees(student.decide, more, unclear)

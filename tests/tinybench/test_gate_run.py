@@ -291,7 +291,7 @@ def test_a_third_commit_beside_the_two(repository: Path, capsys: pytest.CaptureF
     assert "--beside: only with --call, which says what to run in each commit" in capsys.readouterr().err
     answer = Answer("passes", "a|b", "c", 2.5, (2.0, 3.0), 0.05, 8, 1.0, None, {"old": 0.001, "new": 0.0025}, ("busy",))
     assert "| a\\|b | 1 ms |" in answer.markdown()
-    assert "2.5 times as long (2 to 3)" in answer.markdown()
+    assert "2.5 times as long (2.0 to 3.0)" in answer.markdown()
     assert "Note: busy." in answer.markdown()
 
 

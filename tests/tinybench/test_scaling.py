@@ -337,7 +337,7 @@ def test_without_crosstalk_the_best_number_is_at_least_so_many() -> None:
     assert math.isinf(found.best.high)
     assert str(found.best).startswith(("at least", "without end"))
     assert str(Estimate(math.inf, math.inf, math.inf)) == "without end (95 % CI)"
-    assert str(Estimate(0.12, 0.081, 0.15)) == "0.12 (95 % CI 0.081 to 0.15)"
+    assert str(Estimate(0.12, 0.081, 0.15)) == "0.12 (95 % CI 0.08 to 0.15)"
     assert found.to_dict()["best"]["high"] is None
 
 

@@ -50,10 +50,13 @@ def sign_test(a, b):
         case (_, True):
             return "slower"
 '''),
-               ("an early return each", '''    return f"undecided: needs {'about ' + format(more, ',') if more <= 10**6 else 'over 1,000,000'} more rounds"
-''', '''    if more > 1_000_000:
+               ("an early return each", '''    if more > 10**6:
         return "undecided: needs over 1,000,000 more rounds"
-    return "undecided: needs about {:,} more rounds".format(more)
+    return f"undecided: needs about {number_of(f'{more:,}', 'more round')}"
+''', '''    if more == 1:
+        return "undecided: needs about 1 more round"
+    needed = "about {:,}".format(more) if more <= 1_000_000 else "over 1,000,000"
+    return "undecided: needs " + needed + " more rounds"
 ''')],
     "answer_verdict": [("computed", "return 246", "return runs_to_decide(30, 0.04, 0.02)"),
                        ("in capitals", 'return "equivalent"', 'return "Equivalent".lower()')],

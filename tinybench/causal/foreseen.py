@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tinybench.numerals import with_digits
 from tinybench.reprs import short_repr
 from tinybench.table import Table
 from tinybench.wording import times_text
@@ -127,13 +128,15 @@ class WhatIf:
             return head + row.verdict
         if row.low <= 0 <= row.high:
             return head + f"no gain to be seen ({_percent(row.low)} to {_percent(row.high)} % less time)"
-        low, high = sorted(abs(100 * end) for end in (row.low, row.high))
+        width = max(100 * (row.high - row.low), 5.0)  # whole percent are enough
+        low, high = (with_digits(end, width) for end in sorted(abs(100 * end) for end in (row.low, row.high)))
+        gain = with_digits(abs(100 * row.gain), width)
         if row.gain <= 0:
-            return head + f"it takes {-100 * row.gain:.0f} % more time ({low:.0f}–{high:.0f})"
+            return head + f"it takes {gain} % more time ({low}–{high})"
         factor = 1 / (1 - row.gain) if row.gain < 1 else math.inf
         told = f"{factor:.2f}" if factor < 1.1 else times_text(factor)
         times = f", {told} times as fast" if factor < math.inf else ""
-        return head + f"it takes {100 * row.gain:.0f} % less time ({low:.0f}–{high:.0f}){times}"
+        return head + f"it takes {gain} % less time ({low}–{high}){times}"
 
     @property
     def _caution(self) -> str:

@@ -8,7 +8,7 @@ from tinybench.history.again import Changed, condition_changes
 from tinybench.history.changes import Change
 from tinybench.history.pictures import picture, scaled
 from tinybench.history.series import Series
-from tinybench.numerals import number_of, plural
+from tinybench.numerals import number_of, plural, with_digits
 from tinybench.pages import Page, Section
 from tinybench.result import is_interval
 from tinybench.table import Table
@@ -49,14 +49,17 @@ def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> T
     changed = {change.place: change for change in changes}
     table = []
     for index, (point, (value, low, high)) in enumerate(zip(series.points, rows, strict=True)):
-        sign = "+" if series.baseline else ""
-        ends = f"{low:{sign}.2f} to {high:{sign}.2f}".replace("-", "−") if is_interval(low, high) else "–"
+        width = high - low if is_interval(low, high) else 0.0
+        median, *ends = (
+            f"{'+' if series.baseline and each > 0 else ''}{with_digits(each, width)}"
+            for each in (value, low, high)[: 3 if width else 1]
+        )
         table.append(
             {
                 "commit": point.commit[:10],
                 "time": point.committed[:16].replace("T", " "),
-                f"{'to the baseline' if series.baseline else 'median'} ({unit})": f"{value:{sign}.2f}",
-                "95 % interval": ends,
+                f"{'to the baseline' if series.baseline else 'median'} ({unit})": median,
+                "95 % interval": " to ".join(ends) if width else "–",
                 "measured": str(len(point.entries)),
                 "change": changed[index].in_percent()[0] if index in changed else "",
             }

@@ -12,6 +12,7 @@ import numpy as np
 from tinybench.calls import ONNX_DTYPES
 from tinybench.comparison import median_ratio
 from tinybench.conditions.notes import machine_notes
+from tinybench.numerals import with_ends
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
 from tinybench.roofline.operator_work import Counted, count_work
@@ -158,8 +159,7 @@ def gains_table(gains: Sequence[Gain], caption: str = "Times faster than FP32") 
         {
             "batch": str(gain.batch),
             "by the roofs": f"{gain.predicted:.2f}",
-            "measured": f"{gain.measured:.2f}",
-            "95 % CI": f"{gain.interval[0]:.2f} to {gain.interval[1]:.2f}",
+            "measured (95 % CI)": with_ends(gain.measured, gain.interval),
             "FP32 of its roofs": f"{gain.shares[0]:.0%}",
             "INT8 of its roofs": f"{gain.shares[1]:.0%}",
         }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.arguments import check_least, check_share
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_ends
 from tinybench.reprs import short_repr
 from tinybench.table import Table
 from tinybench.wording import finite
@@ -39,7 +39,7 @@ class Estimate:
         level = f"{100 * self.confidence:.3g} % CI"
         if math.isinf(self.high):
             return f"at least {self.low:.3g} ({level})" if math.isfinite(self.low) else f"without end ({level})"
-        return f"{self.value:.3g} ({level} {self.low:.3g} to {self.high:.3g})"
+        return with_ends(self.value, (self.low, self.high), named=f"{level} ")
 
 
 def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.ndarray:

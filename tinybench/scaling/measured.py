@@ -16,7 +16,7 @@ from typing import Any
 from tinybench.conditions.control_groups import tightest_quota
 from tinybench.conditions.notes import machine_notes
 from tinybench.latency import check_runs
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_ends
 from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, is_interval, json_safe
 from tinybench.samples import median_interval
@@ -82,8 +82,7 @@ class Scaling:
         for row in self.rows(confidence):
             cells = {"way": row["way"], "workers": str(row["workers"]), "calls/s": f"{row['throughput']:.4g}"}
             gain, ends = row["speedup"], row["speedup_ci"]
-            told = "–" if gain is None else f"{gain:.2f}"
-            told += f" ({ends[0]:.2f}–{ends[1]:.2f})" if ends and is_interval(*ends) else ""
+            told = "–" if gain is None else with_ends(gain, ends if ends and is_interval(*ends) else None, "–")
             rows.append({**cells, "speed-up": told, "efficiency": "–" if gain is None else f"{row['efficiency']:.0%}"})
         return Table(rows, f"calls per second by number of workers; speed-up over one, {100 * confidence:.3g} % CI")
 

@@ -16,7 +16,7 @@ from typing import Any
 from tinybench.comparison import anytime_interval, sign_e_value
 from tinybench.conditions.notes import disturbed, machine_notes
 from tinybench.conditions.settings import differing
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_digits
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.files import keep
 from tinybench.shell.output import finish
@@ -90,7 +90,9 @@ class Answer:
         low, high = self.interval
         change, ends = 100 * (ratio - 1), (100 * (low - 1), 100 * (high - 1))
         if ratio >= 2:
-            size, within = f"{ratio:.3g} times as long", f"{low:.3g} to {high:.3g}"
+            width = high - low if is_interval(low, high) else 0.0
+            size = f"{with_digits(ratio, width) if width else format(ratio, '.3g')} times as long"
+            within = " to ".join(with_digits(end, width) for end in (low, high) if width)
         else:
             size, within = f"{'+' if change > 0 else ''}{short_number(change, ends)} %", span(ends, "%")
         return size, within if is_interval(low, high) else "no interval yet"

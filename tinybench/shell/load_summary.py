@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.conditions.notes import machine_warnings
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_digits
 from tinybench.result import scale_unit
 from tinybench.table import Table
 from tinybench.traffic import objections
@@ -90,8 +90,10 @@ def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
     ]
     for name, tail in found["latency"].items():
         value, ends = tail["value"], tail["interval"]
-        note = f"95 % interval {ends[0] / factor:.4g} to {ends[1] / factor:.4g} {unit}" if ends else "no interval"
-        shown = (f"{value / factor:.4g} {unit}", note) if value is not None else ("–", "refused")
+        width = (ends[1] - ends[0]) / factor if ends else 0.0
+        reach = " to ".join(with_digits(end / factor, width) for end in ends or ())
+        note = f"95 % interval {reach} {unit}" if ends else "no interval"
+        shown = (f"{with_digits(value / factor, width)} {unit}", note) if value is not None else ("–", "refused")
         cells.append((f"latency {name}", *shown))
     if asked:
         cells.append(("lateness p99", f"{1e3 * found['lateness']['p99']:.3g} ms", "of the generator itself"))

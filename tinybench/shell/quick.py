@@ -122,7 +122,9 @@ def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> T
 
     def row(statistic: str, value: float, interval: tuple[float, float] | None, reason: str) -> dict[str, str]:
         shown = _interval(interval, factor) if interval else reason
-        return {"statistic": statistic, f"latency ({unit})": f"{value / factor:.4g}", "95 % interval": shown}
+        width = (interval[1] - interval[0]) / factor if interval else 0.0
+        latency = with_digits(value / factor, width)
+        return {"statistic": statistic, f"latency ({unit})": latency, "95 % interval": shown}
 
     tail = (
         row(name, summary[name], summary["intervals"].get(name), summary["reasons"].get(name, ""))

@@ -113,11 +113,6 @@ def burn(objective: Objective, window: str) -> str:
     return f"(1 - {in_time(objective, window)}) / {objective.budget:.12g}"
 
 
-def too_late(objective: Objective, window: str, seconds: float) -> str:
-    """Return the expression for how many requests in a window of so many seconds were not answered within the bound."""
-    return f"(1 - {in_time(objective, window)}) * {requests(window)} * {seconds:g}"
-
-
 def quantile(q: float, metric: str, window: str) -> str:
     """Return the expression for a quantile of a histogram."""
     return f"histogram_quantile({q:g}, {per_second(f'{metric}_bucket', window, by='version, le')})"

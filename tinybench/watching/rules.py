@@ -15,11 +15,12 @@ from tinybench.watching.queries import (
     Objective,
     burn,
     full_rate,
+    in_time,
     per_second,
     promql_time,
     quantile,
     read_since,
-    too_late,
+    requests,
 )
 
 __all__ = ["Limits", "alert_rules", "write_rules"]
@@ -83,12 +84,17 @@ def _rule(name: str, promql: str, severity: str, summary: str, todo: str, wait: 
     return rule | {"labels": {"severity": severity}, "annotations": {"summary": summary, "description": todo}}
 
 
+def _too_late(objective: Objective, window: str, seconds: float) -> str:
+    """Return the expression for how many requests of a window of so many seconds missed the bound."""
+    return f"(1 - {in_time(objective, window)}) * {requests(window)} * {seconds:g}"
+
+
 def _promised(objective: Objective, scale: float) -> list[dict[str, Any]]:
     rules = []
     for window in WINDOWS:
         long, short = (promql_time(scale * seconds) for seconds in (window.long, window.short))
         both = " and ".join(f"{burn(objective, each)} >= {window.factor:g}" for each in (long, short))
-        both += f" and {too_late(objective, long, scale * window.long)} >= {FEW}"
+        both += f" and {_too_late(objective, long, scale * window.long)} >= {FEW}"
         told = (
             f'{{{{ $labels.version }}}} spends its budget {{{{ $value | printf "%.1f" }}}} times too fast over {long}'
         )
@@ -102,7 +108,7 @@ def _promised(objective: Objective, scale: float) -> list[dict[str, Any]]:
         _rule(
             "LatencyHigh",
             f"{quantile(0.99, 'tinybench_request_seconds', minutes)} > {objective.bound:g}"
-            f" and {too_late(objective, minutes, scale * 5 * MINUTE)} >= {FEW}",
+            f" and {_too_late(objective, minutes, scale * 5 * MINUTE)} >= {FEW}",
             "ticket",
             '{{ $labels.version }}: p99 is about {{ $value | printf "%.3g" }} s',
             f"More than {1e3 * objective.bound:g} ms for a while. Is it the model's time, waiting, or more requests?",
