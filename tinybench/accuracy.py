@@ -187,7 +187,7 @@ def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tupl
     for what, labels in (("y", truth), (name, said)):
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             raise ValueError(
-                f"{what} is NaN in row {int(np.argmax(np.isnan(labels)))}; NaN is no class: leave such rows out"
+                f"{what} is NaN in row {int(np.argmax(np.isnan(labels)))}; NaN is not a class: leave such rows out"
             )
     return truth, said
 
@@ -376,7 +376,7 @@ def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
 
 
 def exact_p(only_a: int, only_b: int) -> float:
-    """Return the two-sided p value of an exact McNemar test; ValueError for what is not a count."""
+    """Return the two-sided p value of an exact McNemar test. Raise ValueError if an argument is not a count."""
     from scipy.special import bdtr
 
     check_least(only_a=only_a, only_b=only_b)

@@ -30,7 +30,7 @@ from tinybench.kinds import check_kinds
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.optional import corrected
-from tinybench.pairs import compare_pair, seen, untestable
+from tinybench.pairs import compare_pair, is_detected, untestable
 from tinybench.result import BenchmarkResult, percentile_interval
 
 _TELLING_FLAGS = {
@@ -162,7 +162,7 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         unknown), ``turbo`` and ``clock_source`` (None where unknown), ``memory`` in bytes, ``python``, ``libraries``,
         ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``,
         ``settings`` (see `read_settings`), ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes; in
-        ``conditions`` those that two measurements must share to be compared, flat, by the names to tell people (see
+        ``conditions`` those that two measurements must share to be compared, flat, under readable names (see
         `shared_conditions`).
     """
     root = Path(root)
@@ -266,7 +266,7 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     metadata is that of the best size's latency, with ``batch_size``, the size, and ``by_batch``: for each size (as
     text, for JSON) the medians of ``throughput`` in rows/s and of ``latency`` in s.
 
-    Raises ValueError if there is no batch size, one is not a positive whole number (True is none), or a call took no
+    Raises ValueError if there is no batch size, one is not a positive whole number (True is not one), or a call took no
     time.
     """
     if not latencies:
@@ -288,11 +288,11 @@ def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult
     return BenchmarkResult("throughput", rates[best], metadata, unit="rows/s", confidence=sure)
 
 
-DIGIT = (1, 28, 28)  # the input where neither the caller, nor the data, nor a model says otherwise
+DIGIT = (1, 28, 28)  # the default input shape
 
 
 def stated_shape(model: Any) -> tuple[int, ...] | None:
-    """Return the shape of an input of one row as scikit-learn or an ONNX session states it; None where none does."""
+    """Return the shape of a one-row input that a model declares, or None if it declares none."""
     session, features = getattr(model, "session", model), getattr(model, "n_features_in_", None)
     if features is not None:
         return 1, int(features)
@@ -359,7 +359,7 @@ class Benchmark:
         return self.progress(items, what) if callable(self.progress) else items
 
     def _inputs(self, input_shape: Sequence[int], inputs: Any) -> Any:
-        """Return the inputs if there are any; else, for the shape `DIGIT`, a row of the data or of a stated shape."""
+        """Return the given inputs. Without any, the default shape means a row of the data or of a declared shape."""
         if inputs is None and tuple(input_shape) == DIGIT:
             if self.datasets is not None:
                 return self._data()[:1]
@@ -369,7 +369,7 @@ class Benchmark:
         )
 
     def _rows(self, row_shape: Sequence[int], rows: Any) -> tuple[Sequence[int], Any]:
-        """Return the shape of a row, and rows: for the shape of `DIGIT` those of the data, or a stated shape."""
+        """Return the shape of a row, and the rows. The default shape means the data's rows or a declared shape."""
         if rows is None and tuple(row_shape) == DIGIT[1:]:
             if self.datasets is not None:
                 return row_shape, self._data()
@@ -391,8 +391,8 @@ class Benchmark:
     ) -> dict[str, BenchmarkResult]:
         """Return the seconds per call of all models, by name, measured in shuffled rounds.
 
-        The input is `inputs`, or one for each model's name; else random float32 on [0, 1) of `input_shape`. The default
-        shape gives way to the first row of the datasets, or to the shape that a model states (`stated_shape`). Raises
+        The input is `inputs` (one for all, or one by model name), or else random float32 on [0, 1) of `input_shape`. If
+        that is the default, the first row of the datasets or a model's own shape (`stated_shape`) replaces it. Raises
         ValueError as `measure_latencies`.
         """
         measured = measure_latencies(
@@ -411,8 +411,8 @@ class Benchmark:
     ) -> dict[str, BenchmarkResult]:
         """Return how many rows a second each model answers at its best batch size, by name; see `best_throughput`.
 
-        A batch is the first of `rows`, repeated where there are too few; else random, each row of `row_shape`. The
-        default shape gives way as in `run_latency_benchmark`. Raises ValueError as `best_throughput`.
+        A batch is the first `rows`, repeated if there are too few, or else random rows of `row_shape`. The default
+        shape is replaced as in `run_latency_benchmark`. Raises ValueError as `best_throughput`.
         """
         row_shape, rows = self._rows(row_shape, rows)
         by_model: dict[str, dict[int, BenchmarkResult]] = {name: {} for name in self.models}
@@ -473,8 +473,8 @@ class Benchmark:
         """Return one row for each model, compared with the first, of latency, throughput, accuracy, memory or energy.
 
         ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``, ``count``; for
-        accuracy ``mean`` is the share over all rows, with Wilson's interval. A number that a result does not state, as
-        that of memory that was not seen, is None, and ``note`` says why.
+        accuracy ``mean`` is the share over all rows, with Wilson's interval. An unknown number, such as memory below
+        the detection limit, is None, and ``note`` says why.
 
         Then, for latency, ``speedup`` (how many times as fast as the first model), ``speedup_lower`` and
         ``speedup_upper``. For the other metrics, ``ratio`` (this model / the first) and ``difference`` (this model −
@@ -523,10 +523,10 @@ COMPARED = ("ratio", "ratio_lower", "ratio_upper", "difference", "difference_low
 
 
 def stated(result: BenchmarkResult) -> dict[str, Any]:
-    """Return the columns `STATED` of a result and a ``note``; no number where the result itself gives none."""
+    """Return the columns `STATED` of a result and a ``note``; unknown numbers are None."""
     numbers = result.to_dict()
     row = {key: numbers[key] for key in STATED}
-    if not seen(result):
+    if not is_detected(result):
         row |= dict.fromkeys(STATED[:-1])
     return {**row, "note": "; ".join(result.cautions) or None}
 

@@ -93,7 +93,7 @@ def stack_of(frame: Any) -> tuple[str, ...]:
 
 
 class Sample(NamedTuple):
-    """From `start` on, for so many `seconds`, this stack was on: s on the sampler's clock."""
+    """A stack that was active for `seconds` from `start` on, in seconds of the sampler's clock."""
 
     start: float
     stack: tuple[str, ...]
@@ -101,9 +101,9 @@ class Sample(NamedTuple):
 
 
 def check_time(samples: Sequence[Sample]) -> None:
-    """Raise ValueError if there are samples, but no time passed in them."""
+    """Raise ValueError if there are samples, but their times add up to 0."""
     if samples and not sum(sample.seconds for sample in samples) > 0:
-        raise ValueError("the samples hold no time, so there are no shares of it; profile for longer")
+        raise ValueError("the times of the samples add up to 0, so there are no shares; profile for longer")
 
 
 class Sampler:
@@ -122,9 +122,9 @@ class Sampler:
 
 
 def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return the share of the time that each function itself was on (it is last in the stack), the largest first.
+    """Return each function's own share of the time (it is last in the stack), the largest first.
 
-    Empty without samples. ValueError if they hold no time.
+    Without samples the result is empty. Raise ValueError if their times add up to 0.
     """
     check_time(samples)
     times: dict[str, float] = {}
@@ -135,9 +135,9 @@ def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def total_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return the share of the time that each function, or what it called, was on; one that calls itself counts once.
+    """Return each function's share of the time, calls included; a recursive function counts once.
 
-    Empty without samples. ValueError if they hold no time.
+    Without samples the result is empty. Raise ValueError if their times add up to 0.
     """
     check_time(samples)
     times: dict[str, float] = {}
@@ -206,7 +206,7 @@ def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequen
 
 
 def slowing_error(plain: Sequence[float], slowed: Sequence[float], times: int) -> float:
-    """Return by which share the slowed runs take longer (or, below 0, shorter) than `times` the plain ones.
+    """Return the share by which slowed runs exceed `times` the plain runs; below 0, they take less.
 
     ValueError if there are no runs, a time is not finite, or `plain` took no time.
     """
@@ -324,7 +324,7 @@ def attainable(intensity: float, peak: float, bandwidth: float) -> float:
     check_least(intensity=intensity)
     check_positive(bandwidth=bandwidth)
     if not peak > 0:
-        raise ValueError(f"peak is {peak}; give operations/s above 0, infinite where they are no limit")
+        raise ValueError(f"peak is {peak}; give operations/s above 0, or infinity if arithmetic is not a limit")
     return min(peak, intensity * bandwidth)
 
 
@@ -341,9 +341,9 @@ def wall(work: Work, seconds: float, peak: float, bandwidth: float, near: float 
 
 
 def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Return how many times faster n workers are than one, by n; ValueError if the time of one is missing.
+    """Return the speed-up of n workers over one, by n.
 
-    So is a time, or a number of workers, that is not finite and above 0.
+    Raise ValueError if the time of one worker is missing, or a time or a number of workers is not finite and above 0.
     """
     check_positive(**{f"seconds[{n}]": took for n, took in seconds.items()})
     if 1 not in seconds:

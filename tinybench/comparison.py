@@ -156,7 +156,7 @@ class Comparison:
     caution
         What to keep in mind, such as a clock too coarse; "" for nothing.
     decided : bool
-        Whether the verdict is another than ``"undecided"``. A comparison itself is neither true nor false.
+        Whether the verdict is anything but ``"undecided"``. A comparison itself is neither true nor false.
     """
 
     name_a: str
@@ -184,13 +184,13 @@ class Comparison:
 
     @property
     def decided(self) -> bool:
-        """Whether the verdict is another than ``"undecided"``."""
+        """Whether the verdict is anything but ``"undecided"``."""
         return not self.verdict.startswith("undecided")
 
     def __bool__(self) -> bool:
         """Raise TypeError: "faster", "slower" and "undecided" are neither true nor false."""
         raise TypeError(
-            f"a comparison is neither true nor false; this one is {self.verdict!r}: ask .verdict or .decided"
+            f"a comparison is neither true nor false; this one is {self.verdict!r}: use .verdict or .decided"
         )
 
     def __str__(self) -> str:
@@ -270,7 +270,7 @@ def compare(
         method += f", of medians of {len(x)} batches" if paired else ", of means of batches"
     effect, checks = second_opinions(x, y, paired)
     if test is compare_batches:
-        checks.pop("wilcoxon_p", None)  # over so few batches this p-value has a floor, too
+        checks.pop("wilcoxon_p", None)  # over so few batches this p-value also has a floor
     checks |= dependence | (smallest_p(found["p_value"], len(x)) if test is compare_rounds else {})
     about: Any = {"metric": a.metric_name, "unit": a.unit, "checks": checks, "caution": caution}
     about |= {"measured": a.measured and b.measured, "confidence": confidence, "margin": margin, **found}
@@ -317,7 +317,7 @@ class Gate:
     differences
         Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
     passed : bool
-        Whether the verdict is ``"passes"``; False where it cannot tell. ``if gate:`` asks the same.
+        Whether the verdict is ``"passes"``; False where it cannot tell. ``if gate:`` tests the same.
     """
 
     verdict: str

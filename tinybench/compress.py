@@ -115,8 +115,8 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
     """Return probabilities of the same shape as the scores, (n, classes); each row sums to 1.
 
-    The higher the temperature, the more even they are; it is above 0, else ValueError. So is a score
-    that is not finite.
+    The higher the temperature, the more even they are. Raise ValueError if it is not above 0, or if a
+    score is not finite.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")

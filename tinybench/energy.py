@@ -276,7 +276,7 @@ def energy_result(
 
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
     """Note in the metadata whether the energy of an inference was ``seen``: not if its interval reaches 0, nor, for an
-    estimate, if the processor was hardly `busy`. One reading has no interval, and so has not seen anything.
+    estimate, if the processor was hardly `busy`. One reading has no interval, so it detects nothing.
 
     ``caution`` says so in words, after the `notes` of others; ``at_most`` is the upper end of the interval, in the
     result's unit, where that means something.
@@ -284,7 +284,7 @@ def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0
     seen = result.ci_lower > 0 if result.measured else result.min_val > 0 and busy >= 0.05
     if result.measured and result.count == 1:
         seen, result.metadata["at_most"] = False, None
-        notes += "one reading does not tell the model's energy from the scatter of the idle power, take at least 2; "
+        notes += "one reading cannot separate the model's energy from the scatter of the idle power, take at least 2; "
     elif not seen and result.measured:
         notes += "the interval reaches 0 J: an inference adds no more than the idle power scatters; "
         result.metadata["at_most"] = result.ci_upper if result.ci_upper > 0 else None

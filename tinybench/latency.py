@@ -287,8 +287,8 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     dict
         ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values, as
         in RFC 3393; None for one value) in the unit of the result; ``intervals``: the order-statistic interval of each
-        percentile that has enough measurements, unless both ends are equal; ``reasons``: for each other number, why it
-        has none.
+        percentile that has enough measurements, unless both ends are equal; ``reasons``: for each other
+        percentile, why it has no interval.
     """
     reasons = {
         "max": "a maximum only grows with more measurements",

@@ -33,7 +33,7 @@ class MachineCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found that may spoil a measurement; ``if machine_check():`` asks the same."""
+        """Whether no condition may spoil a measurement; ``if machine_check():`` tests the same."""
         return not self.warnings
 
     def __bool__(self) -> bool:

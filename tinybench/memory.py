@@ -299,8 +299,8 @@ def memory_stages(
 def stored_form(model: Any) -> Any:
     """Return the path or the bytes that a model was loaded from, or else the model itself.
 
-    An `OnnxModel` and an ONNX Runtime session were loaded, an ``onnx.ModelProto`` is the content of a file. TypeError
-    for a function or a class, of which pickle would write only the name.
+    An `OnnxModel` and an ONNX Runtime session know their source; an ``onnx.ModelProto`` is serialised. Raise TypeError
+    for a function or a class, since pickle would write only its name.
     """
     session = getattr(model, "session", model)
     if callable(getattr(session, "get_session_options", None)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tinybench.dependence import is_dependent
-from tinybench.pairs import seen
+from tinybench.pairs import is_detected
 from tinybench.pareto import check_units
 from tinybench.result import BenchmarkResult, percentile_interval
 
@@ -38,7 +38,7 @@ def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
     if not result.measured:
         return _UNKNOWN
     size = _SIZES.get(metric, 1.0)
-    if not seen(result):
+    if not is_detected(result):
         return -math.inf, result.metadata.get("at_most", math.inf) / size
     try:
         low, high = _LOOKS[metric](result)

@@ -12,8 +12,8 @@ from tinybench.result import BenchmarkResult, is_interval
 from tinybench.wording import least_of
 
 
-def seen(value: Any) -> bool:
-    """Whether a result lies above what its meter can see: 0 bytes or joules are no value, nobody needs that little."""
+def is_detected(value: Any) -> bool:
+    """Return whether a result is above its meter's detection limit; a result of 0 bytes or 0 joules never is."""
     if not isinstance(value, BenchmarkResult):
         return True
     nothing = value.metric_name in ("memory", "energy", "cpu_time") and value.median <= 0
@@ -33,7 +33,7 @@ def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
     if "total" in a.metadata:
         return "the two models did not answer the same rows; measure both on the same data"
     for result in (a, b):
-        if not seen(result):
+        if not is_detected(result):
             said = result.metadata.get("caution") or f"below the meter's resolution, which is not 0 {result.unit}"
             return f"{result.metadata.get('model', 'one of the two')}: not seen, {said}"
     if a.measured != b.measured or a.unit != b.unit:

@@ -20,7 +20,7 @@ from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.dependence import batch_length
 from tinybench.kinds import describe
 from tinybench.numerals import number_of
-from tinybench.pairs import seen
+from tinybench.pairs import is_detected
 from tinybench.result import BenchmarkResult, is_interval
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
@@ -46,18 +46,20 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
 def central(value: Any) -> float:
     """Return the number by which a value ranks: of a result ``correct / total`` if it holds these, else its median.
 
-    NaN for a result that was not `seen`: it ranks nowhere.
+    NaN for a result that is not detected: it has no rank.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value)
     if {"correct", "total"} <= value.metadata.keys():
         return float(value.metadata["correct"] / value.metadata["total"])
-    return value.median if seen(value) else math.nan
+    return value.median if is_detected(value) else math.nan
 
 
 def visible(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return results by metric and model without those that were not `seen`: 0 bytes are no smallest memory."""
-    left = {m: {name: result for name, result in by_model.items() if seen(result)} for m, by_model in results.items()}
+    left = {
+        m: {name: result for name, result in by_model.items() if is_detected(result)} for m, by_model in results.items()
+    }
     return {metric: by_model for metric, by_model in left.items() if by_model}
 
 
@@ -117,7 +119,7 @@ def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATE
     if np.isnan(matrix).any():
         row, column = np.argwhere(np.isnan(matrix))[0]
         metric = list(objectives)[column]
-        known = not isinstance(points[row], Mapping) or seen(points[row][metric])
+        known = not isinstance(points[row], Mapping) or is_detected(points[row][metric])
         what = "is NaN" if known else "was not seen, it is below what its meter resolves"
         raise ValueError(f"{metric} of {row_name(points[row], row)} {what}; measure it or drop the row")
     for metric in objectives:
@@ -420,7 +422,7 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
     check_units(metric, [row])
     if metric == "latency" and not isinstance(value, BenchmarkResult) and "latency_p95" not in row:
         raise ValueError(f"{name}: one number has no 95th percentile; give all latencies as a result, or 'latency_p95'")
-    if not seen(value):
+    if not is_detected(value):
         value = value.metadata.get("at_most")
         if value is None:
             raise ValueError(
@@ -433,10 +435,10 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
 
 
 def shared(values: Sequence[Any]) -> list[list[int]]:
-    """Return which values of one metric are drawn together, by their places: numbers, same rows, or same rounds."""
+    """Return the values that are resampled together, as groups of indices: numbers, same rows, or same rounds."""
     groups: dict[Any, list[int]] = {}
     for place, value in enumerate(values):
-        key: Any = place  # alone
+        key: Any = place  # resampled alone
         if not isinstance(value, BenchmarkResult):
             key = "numbers"
         elif "total" in value.metadata:
@@ -467,25 +469,25 @@ def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.rando
 
 
 def percent(share: float) -> str:
-    """Return a share in whole percent, but never as all or none of what it is not; "–" for NaN."""
+    """Return a share in whole percent. Only exactly 0 and 1 give 0% and 100%; NaN gives "–"."""
     if math.isnan(share):
         return "–"
     return ">99%" if 0.995 <= share < 1 else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
 def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str]) -> str:
-    """Return a sentence if some results do not show how they vary, or on which rows a model is right, else ""."""
+    """Return a caution if some results lack scatter or the list of correct rows, or else an empty string."""
     results = {row_name(p, i): p[m] for m in objectives for i, p in enumerate(points) if hasattr(p[m], "metadata")}
     names = [name for name, value in results.items() if "total" in value.metadata and "right" not in value.metadata]
     alone = [name for name, value in results.items() if value.metadata.get("total", value.count) == 1]
     told = []
     if len(points) > 1 and names:
         told.append(
-            f"which rows {', '.join(names)} got right is not known: their accuracies are drawn apart, which leaves "
-            "more models in doubt than there are; measure them with measure_accuracy on the same rows"
+            f"which rows {', '.join(names)} got right is not known: their accuracies are resampled separately, which "
+            "leaves too many models in doubt; measure them with measure_accuracy on the same rows"
         )
     if len(points) > 1 and alone:
-        told.append(f"one value or row, as of {', '.join(alone)}, does not show how much others differ: measure more")
+        told.append(f"{', '.join(alone)}: a single value or row does not show any scatter; measure more of them")
     return "; ".join(told)
 
 
@@ -515,11 +517,11 @@ def membership_probability(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[float]:
-    """Return for each row of results on which share of frontiers it lies when rows and rounds are drawn again.
+    """Return, for each row of results, the share of bootstrap frontiers that it lies on.
 
-    One bootstrap for all models; plain numbers stay as they are. The same seed gives the same answer. A UserWarning
-    says where it is not known which rows were right, or a result has one value or row. Raises ValueError as
-    `objective_values`.
+    All models share one bootstrap of rows and rounds; plain numbers do not vary. The same seed gives the same answer.
+    A UserWarning names accuracies without a list of correct rows, and results of a single value or row. Raises
+    ValueError as `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)
@@ -538,11 +540,11 @@ def membership_probability(
 def interval(value: Any) -> tuple[float, float]:
     """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range.
 
-    NaN where it is not known, as for what was not `seen`, for one value, and where both ends would be equal.
+    Both ends are NaN if the result was not detected, has one value, or would have two equal ends.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)
-    if not seen(value):
+    if not is_detected(value):
         most = value.metadata.get("at_most")
         return math.nan, math.nan if most is None else float(most)
     if {"correct", "total"} <= value.metadata.keys():

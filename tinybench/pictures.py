@@ -10,7 +10,7 @@ import numpy as np
 
 from tinybench.numerals import number_of
 from tinybench.pages import Picture
-from tinybench.pairs import seen
+from tinybench.pairs import is_detected
 from tinybench.pareto import (
     DIRECTIONS,
     as_rows,
@@ -48,7 +48,7 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
         if result.count > 1:
             height = row + np.linspace(-0.24, 0.24, result.count)
             axes.plot(np.array(result.values) / factor, height, ".", color="#0072B2", alpha=0.35, zorder=1)
-        if seen(result):
+        if is_detected(result):
             lower, value, upper = (
                 number / factor for number in (interval(result)[0], central(result), interval(result)[1])
             )

@@ -24,7 +24,7 @@ from tinybench.result import BenchmarkResult
 
 
 def error_budget(objective: float, requests: float) -> float:
-    """Return how many of so many requests may fail: an objective of 0.999 allows one in a thousand.
+    """Return the number of requests that may fail: an objective of 0.999 allows one in a thousand.
 
     ValueError unless the objective lies between 0 and 1 and `requests` is a finite number of at least 0.
     """
@@ -34,7 +34,7 @@ def error_budget(objective: float, requests: float) -> float:
 
 
 def burn_rate(bad: float, total: float, objective: float) -> float:
-    """Return how many times as fast as allowed the budget is spent, 0 without requests; errors as `error_budget`."""
+    """Return the burn rate, a multiple of the allowed rate, or 0 without requests. Raise errors as `error_budget`."""
     check_share(objective=objective)
     check_least(bad=bad, total=total)
     return bad / error_budget(objective, total) if total else 0.0
@@ -431,7 +431,7 @@ def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: i
     - Harm, by any metric with an e value of `stop_at` or more, rolls back; ``why`` is the one with the most evidence.
     - Otherwise, when the stage has seen enough: on to the next stage; after the last one, promoted.
 
-    ValueError for an e value that is negative or NaN: it is not a reading without harm.
+    Raise ValueError for an e value that is negative or NaN: neither shows that there is no harm.
     """
     for name, value in seen.evidence.items():
         if not value >= 0:
@@ -461,7 +461,7 @@ def best_split(values: Sequence[float]) -> tuple[int, float]:
 
     For every k from 1 to n − 1: the sum of the ranks of the first k values (1 for the smallest, ties share their mean:
     `scipy.stats.rankdata`), minus its mean k (n + 1) / 2, divided by its standard deviation √(k (n − k) (n + 1) / 12).
-    The score is the largest absolute value; the first of equals. ValueError for fewer than 2 values, or one that is not
+    The score is the largest absolute value; on a tie, the first. ValueError for fewer than 2 values, or one that is not
     finite.
     """
     check_numbers(2, values=values)

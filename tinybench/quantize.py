@@ -102,7 +102,7 @@ def quantize_tensor(x: Any, params: QuantParams) -> np.ndarray:
         The grid.
     """
     if np.isnan(np.asarray(x, np.float64)).any():
-        raise ValueError("the tensor holds NaN, which no integer stands for; find the operation that gave it")
+        raise ValueError("the tensor holds NaN, which no integer can represent; find the operation that produced it")
     low, high = params.limits
     steps = np.rint(np.asarray(x, np.float64) / params.scale) + params.zero_point
     kind = np.int32 if params.bits > 8 else np.int8 if params.signed else np.uint8

@@ -13,7 +13,7 @@ from tinybench.gate import library_changes
 from tinybench.numerals import number_of, p_text, with_ends
 from tinybench.optional import from_toolbox
 from tinybench.pages import Section
-from tinybench.pairs import compare_pair, seen
+from tinybench.pairs import compare_pair, is_detected
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval
 from tinybench.pictures import for_people
 from tinybench.result import BenchmarkResult, scale_unit
@@ -164,7 +164,7 @@ def study_warnings(results: Results, pairs: Sequence[Mapping[str, Any]], wanted:
     told += [*busy_warnings(measured), *mixed_conditions(measured)]
     told += unsteady(results.get("latency", {}))
     for metric, by_model in results.items():
-        unseen = [name for name, result in by_model.items() if not seen(result)]
+        unseen = [name for name, result in by_model.items() if not is_detected(result)]
         if unseen:
             told.append(
                 f"The {metric} of {'; '.join(unseen)} was not seen: it is below what the meter resolves, not 0, and "
@@ -227,7 +227,7 @@ def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels
     """Return the best model by metric, and who is tied with it or may be better, since it was not seen."""
     table = []
     for metric, row in best.items():
-        unseen = [f"{name} (not seen)" for name, result in results[metric].items() if not seen(result)]
+        unseen = [f"{name} (not seen)" for name, result in results[metric].items() if not is_detected(result)]
         table.append(
             {
                 "dimension": labels[metric],

@@ -39,7 +39,7 @@ def check_values(values: Iterable[Any]) -> list[float]:
 def mean_and_std(values: list[float]) -> tuple[float, float]:
     """Return mean and standard deviation (n − 1) of one or more finite numbers.
 
-    One number says nothing about scatter. Its deviation is 0.0 by convention; NaN is as good.
+    One number says nothing about scatter. Its deviation is 0.0 by convention; NaN is correct, too.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -56,7 +56,7 @@ def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, fl
     """Return the Student t interval of the mean, ``(lower, upper)``.
 
     The values are taken as independent; `confidence` is the coverage, between 0 and 1. One value has no interval. Both
-    ends are that value by convention; NaN is as good.
+    ends are that value by convention; NaN is correct, too.
     """
     from scipy.special import stdtrit
 
@@ -143,8 +143,8 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
 
-    The same seed gives the same interval. It is (NaN, NaN) where all resamples give the same, as for a single value:
-    they do not show the scatter. Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    The same seed gives the same interval. If all resamples give the same number, as for a single value, the scatter is
+    unknown and the interval (NaN, NaN). Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
     """
     rng = np.random.default_rng(seed)
     data = np.asarray(values)
@@ -163,7 +163,7 @@ def bca_interval(
 ) -> tuple[float, float]:
     """Return the bias-corrected and accelerated bootstrap interval of any function of a one-dimensional array.
 
-    It is (NaN, NaN) where all resamples give the same: they do not show the scatter.
+    If all resamples give the same number, the scatter is unknown and the interval (NaN, NaN).
 
     Efron, Journal of the American Statistical Association 82 (1987); for few values as much wider as t is than z:
     Hesterberg, The American Statistician 69 (2015), section 3.3.
@@ -200,7 +200,7 @@ def tukey_outliers(values: list[float]) -> list[float]:
     return [value for value in values if value < first - reach or value > third + reach]
 
 
-WRITTEN = (  # what a file holds of a result
+FILE_FIELDS = (  # attributes of a result that its file holds
     *("metric_name", "unit", "confidence", "metadata", "count", "mean", "std", "median", "min_val", "max_val"),
     *("ci_lower", "ci_upper", "dependence", "cautions", "values"),
 )
@@ -230,7 +230,7 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
 
 
 def no_scatter(count: int, unit: str) -> str:
-    """Return a caution for one value, or for values that are all equal: what they cannot tell, and what to do."""
+    """Return a caution about one value, or about values that are all equal."""
     constant = unit in ("", "B")  # fractions and sizes may be
     if count == 1:
         enough = "which is enough for a constant, such as the size of a file, and for nothing else"
@@ -241,14 +241,14 @@ def no_scatter(count: int, unit: str) -> str:
 
 
 def is_interval(low: float, high: float) -> bool:
-    """Return whether two ends are an interval to show: finite, and apart by more than rounding."""
+    """Return whether two ends form an interval: both are finite, and they differ by more than rounding errors."""
     return math.isfinite(high - low) and high - low > 1e-12 * max(abs(low), abs(high))
 
 
 def format_interval(middle: float, low: float, high: float, unit: str, named: str) -> str:
     """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with the digits that an interval of this width deserves.
 
-    Ends that do not differ are no interval: one value, or a clock that is too coarse. Then the number stands alone.
+    Equal ends are not an interval: they come from one value or a coarse clock. The number is then shown alone.
     """
     factor, name = scale_unit(middle or max(abs(low), abs(high)), unit)
     middle, low, high = middle / factor, low / factor, high / factor
@@ -409,7 +409,7 @@ class BenchmarkResult:
     def mean_ci(self) -> tuple[float, float]:
         """Return the t interval of the mean; from means of batches where the values depend on one another.
 
-        ValueError if there is one value, or if all are equal: then the scatter is unknown.
+        Raise ValueError if there is one value, or if all are equal: then the scatter is unknown.
         """
         if not self.scattered:
             found = "one value" if self.count == 1 else f"{self.count} equal values"
@@ -419,7 +419,7 @@ class BenchmarkResult:
 
     @property
     def how_many(self) -> str:
-        """``n = 30``, and what to know with it: equal, too few, batches, dependence, nothing seen, an estimate."""
+        """``n = 30``, with remarks: equal values, too few, batches, dependence, not seen, or an estimate."""
         least, batches = runs_for_percentile(50, self.confidence), len(self.independent_values)
         text = f"n = {self.count}"
         if self.count > 1 and not self.scattered:
@@ -483,11 +483,11 @@ class BenchmarkResult:
         return tukey_outliers(self.values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `WRITTEN` names, fields, summary and cautions, as plain data for ``json.dumps``.
+        """Return the attributes that `FILE_FIELDS` lists, as plain data for ``json.dumps``.
 
-        What `self.undetermined` names is None: of one value the deviation and the interval are unknown.
+        Those in `self.undetermined` are None: one value does not determine a deviation or an interval.
         """
-        known = {name: None if name in self.undetermined else getattr(self, name) for name in WRITTEN}
+        known = {name: None if name in self.undetermined else getattr(self, name) for name in FILE_FIELDS}
         return json_safe(known, "result")  # type: ignore[no-any-return]
 
     @classmethod

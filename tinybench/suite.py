@@ -114,8 +114,8 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 
     ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``, ``min_val``, ``max_val``;
     then ``value`` (by `central`) with ``lower`` and ``upper`` (by `interval`), and ``interval``: ``"Wilson"``,
-    ``"median"``, ``"range"`` below 6 measurements, or ``"none"`` where `interval` is NaN, as for one measurement. What
-    is ``undetermined``, as the deviation of one measurement, is None.
+    ``"median"``, ``"range"`` below 6 measurements, or ``"none"`` if `interval` is NaN, as for one measurement. An
+    ``undetermined`` number, such as the deviation of one measurement, is None.
     """
     rows = []
     for metric, by_model in results.items():
@@ -151,8 +151,8 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
 
     ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
     `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's. An
-    unknown interval (NaN) tells nobody apart. `DIRECTIONS` says which way is better. Where some models are measured and
-    others estimated, the measured ones alone compete.
+    unknown interval (NaN) cannot separate models. `DIRECTIONS` says which way is better. If some models are measured
+    and others estimated, only the measured ones compete.
     """
     results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
@@ -167,7 +167,7 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
         tied = []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN tells nobody apart
+            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN cannot separate models
             if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
                 tied.append(name)
         champion = competing[winner]
@@ -181,7 +181,7 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
     (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
-    None where there is no result, or it was not `tinybench.pairs.seen`.
+    A value is None if there is no result, or if the result is not `tinybench.pairs.is_detected`.
 
     Parameters
     ----------
@@ -463,8 +463,8 @@ class BenchmarkSuite:
         -------
         list of dict
             ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
-            `tinybench.pareto.membership_probability`), and ``beaten_by``: who beats it. Models of which one of the
-            two was not `tinybench.pairs.seen` are left out.
+            `tinybench.pareto.membership_probability`), and ``beaten_by``: who beats it. A model is left out if one
+            of the two is not `tinybench.pairs.is_detected`.
 
         Raises
         ------

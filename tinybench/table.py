@@ -28,7 +28,7 @@ class Table:
     header
         Whether the names of the columns are shown.
     empty
-        The sentence that stands in place of the rows if there are none. CSV, for programs, stays empty.
+        The sentence to show if there are no rows. CSV, which programs read, stays empty.
     """
 
     def __init__(

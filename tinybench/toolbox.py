@@ -23,8 +23,8 @@ from tinybench.wording import words_for
 def welch_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:
     """Return ``(t, df, p)`` of Welch's two-sided test of the means of two independent samples.
 
-    All three are NaN if the values of a sample are all equal: these do not show its scatter. Raises ValueError if a
-    sample has fewer than 2 values, or one that is not finite.
+    All three are NaN if all values of a sample are equal, since its scatter is unknown. Raises ValueError if a sample
+    has fewer than 2 values, or a value that is not finite.
     """
     from scipy import stats
 
@@ -40,8 +40,8 @@ def welch_intervals(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
 
-    The ratio's is that of the logarithms' difference; it is (NaN, NaN) where a value is not positive. Both are if the
-    values of a sample are all equal. Raises ValueError as `welch_test`.
+    The interval of the ratio comes from the difference of logarithms. It is (NaN, NaN) if a value is not positive. Both
+    intervals are (NaN, NaN) if all values of a sample are equal. Raises ValueError as `welch_test`.
     """
     from scipy import stats
 
@@ -60,9 +60,9 @@ def permutation_test(
 ) -> float:
     """Return the two-sided p value of a permutation test of the difference of means.
 
-    If `paired` it flips the signs of the rounds' differences instead of shuffling all values. Where there are no more
-    than `resamples` arrangements all are counted; else as many are drawn, by `seed`. Raises ValueError if a sample has
-    fewer than 2 values or one that is not finite, or pairs are not complete.
+    If `paired` it flips the signs of the rounds' differences instead of shuffling all values. If there are at most
+    `resamples` arrangements, all are counted; otherwise `resamples` are drawn by `seed`. Raises ValueError if a sample
+    has fewer than 2 values or a value that is not finite, or if a pair is incomplete.
     """
     from scipy import stats
 
@@ -96,7 +96,7 @@ def wilcoxon_test(differences: Sequence[float]) -> float:
 
 
 def in_deviations(difference: float, std: float) -> float:
-    """Return a difference in standard deviations, NaN without scatter: one value, or equal ones, do not show it."""
+    """Return a difference in standard deviations, or NaN without scatter (one value, or equal values)."""
     return difference / std if std > 0 else math.nan
 
 
@@ -128,7 +128,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
     """Return Friedman's rank test of three or more results of the same rounds: is any model faster than another?
 
     Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
-    there are fewer than three results or two rounds, their numbers of rounds differ, or they do not compare.
+    there are fewer than three results or two rounds, their numbers of rounds differ, or they are not comparable.
     """
     from scipy import stats
 

@@ -140,7 +140,7 @@ def growth(result: LoadResult) -> float:
 
 
 def objections(result: LoadResult, q: float) -> list[str]:
-    """Return why a run tells no q-th percentile; empty if it does."""
+    """Return the reasons why a run cannot give its q-th percentile, or an empty list."""
     check_percentile(q)
     found, allowed = [], 1 - q / 100
     if grown := growth(result):
@@ -176,7 +176,7 @@ def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
         had = f"{number_of(len(ordered), 'value')} {plural(len(ordered), 'is', 'are')}"
         raise ValueError(f"{had} too few; give {least} or more")
     if np.isnan(ordered).any():
-        raise ValueError("a latency is nan; it is a number, and infinite where the request failed")
+        raise ValueError("a latency is nan; give a number, or infinity for a failed request")
     return ordered
 
 

@@ -49,7 +49,7 @@ def span(ends: tuple[float, float], unit: str) -> str:
 
 
 def no_ends(ends: tuple[float, float]) -> str:
-    """Return why two ends are not shown as an interval: one has no limit, or they are equal."""
+    """Return why two ends are not shown as an interval: one is infinite, or they are equal."""
     return "no interval, as all are equal" if math.isfinite(ends[1] - ends[0]) else "no finite interval"
 
 
@@ -153,7 +153,7 @@ def p_and_n(comparison: Comparison) -> tuple[str, str]:
 
 
 def least_of(comparison: Comparison) -> str:
-    """Return which values allow no smaller p-value, such as ``"6 rounds"``; "" if the p-value is above its floor."""
+    """Return the count that limits the p-value, such as ``"6 rounds"``, or "" if the p-value is above its floor."""
     if "smallest_p" not in comparison.checks:
         return ""
     values = round(1 - math.log2(comparison.checks["smallest_p"]))

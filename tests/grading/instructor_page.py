@@ -237,7 +237,7 @@ STEPS = [
     Step("Run the public tests on one student's whole package, again in the sandbox:", "autograder package --student dan", says="the student's own. Information"),
     Step(
         "## Grade by hand, and look\n\n"
-        "Formgrader shows written answers and every executed notebook, without scripts. `autograder course` prints its "
+        "Formgrader shows written answers and every executed notebook, with all scripts removed. `autograder course` prints its "
         "address; if `make course` runs, that has printed it already. Formgrader's own autograde button uses the same sandbox.",
         "autograder course --no-browser --port 8899",
         _until_served,

@@ -30,7 +30,7 @@ from autograder.course.notebook import Cell, cells_of, course_notebooks, optiona
 from autograder.course.student import lay_out_package
 from tests.course.perfect_student import ROOT, environment, solved
 from tests.mutants import Mutant, mutants
-from tinybench.course import dependence, marks
+from tinybench.course import marks, prerequisites
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -119,7 +119,7 @@ class Notebook:
 
     def depends(self, check: Cell, other: Cell) -> bool:
         """Whether a check may run what another one judges."""
-        used = dependence.pieces_used(check.source, self.shell.user_ns)
+        used = prerequisites.pieces_used(check.source, self.shell.user_ns)
         return bool(used.intersection(self.pieces[other.id]["pieces"]))
 
 

@@ -541,5 +541,5 @@ def test_each_public_name_is_tried_or_said_why_not() -> None:
 
 
 def test_models_of_one_row_or_value_are_not_ranked_in_silence() -> None:
-    with pytest.warns(UserWarning, match="one value or row, as of m0, m1"):
+    with pytest.warns(UserWarning, match="m0, m1: a single value or row"):
         pareto.membership_probability(GRADED[0], SHARE)

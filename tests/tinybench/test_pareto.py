@@ -313,7 +313,7 @@ def test_what_was_not_seen_is_on_no_frontier() -> None:
     unseen = BenchmarkResult("memory", [0.0] * 6, {"seen": False, "at_most": 4096}, unit="B")
     zero = BenchmarkResult("memory", [0.0] * 6, unit="B")
     fine = BenchmarkResult("memory", [9e6] * 6, unit="B")
-    assert [pairs.seen(each) for each in (unseen, zero, fine)] == [False, False, True]
+    assert [pairs.is_detected(each) for each in (unseen, zero, fine)] == [False, False, True]
     for bad in (unseen, zero):
         rows = [{"model": "a", "memory": bad}, {"model": "b", "memory": fine}]
         with pytest.raises(ValueError, match="memory of a was not seen"):

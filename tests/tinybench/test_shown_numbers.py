@@ -165,8 +165,8 @@ def test_profile_of_a_model() -> None:
         {
             "MatMul float32 # µs #% # # # # memory #% compute": [25e3, 25, 2e9, 1e8, 20, 80, 100 * 2e9 / roof / 0.025],
             "TreeEnsemble float32 # µs #% – – – – – – –": [75e3, 75],
-            "compute: #% of the operators' time; operations are what it waits for: a smaller layer, a faster type, or "
-            "more cores help": [25],
+            "compute: #% of the operators' time; arithmetic is the limit; try a smaller layer, a faster type, or "
+            "more cores": [25],
             "without a place under the roofs, #% of the time: TreeEnsemble (it depends on the data); the table has their "
             "times": [75],
             "the operators' times in the trace add up to # of the model's time without a trace; a trace counts whole µs "

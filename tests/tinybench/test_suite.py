@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page
 
 from tinybench import suite
 from tinybench.energy import CpuTimeMeter
-from tinybench.pairs import seen as seen_by_meter
+from tinybench.pairs import is_detected
 from tinybench.pareto import DIRECTIONS, Requirements
 from tinybench.result import BenchmarkResult
 from tinybench.suite import BenchmarkSuite
@@ -122,7 +122,7 @@ def test_tables_agree_with_results(study: BenchmarkSuite) -> None:
     metrics = [row["metric"] for row in rows_of(study, "comparisons.csv")]
     assert [metrics.count(metric) for metric in ("latency", "throughput", "accuracy", "energy")] == [15] * 4
     best = json.loads((study.output_dir / "benchmark_summary.json").read_text(encoding="utf-8"))
-    seen = {metric for metric, models in study.results.items() if any(map(seen_by_meter, models.values()))}
+    seen = {metric for metric, models in study.results.items() if any(map(is_detected, models.values()))}
     assert set(best) == seen >= {"latency", "throughput", "accuracy", "energy"}
     assert "bayes" not in [best["accuracy"]["model"], *best["accuracy"]["tied"]]
     assert "logistic ONNX" in [best["accuracy"]["model"], *best["accuracy"]["tied"]]

@@ -27,11 +27,11 @@ from prometheus_client.utils import floatToGoString
 from tests.tinybench.servers import Served, double, served
 from tinybench.rollout.metrics import own_metrics
 from tinybench.shell.cli import main
-from tinybench.watching.asked import Asked
 from tinybench.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
 from tinybench.watching.looks import Look
 from tinybench.watching.panels import panel_picture, panels_from_prometheus
 from tinybench.watching.prometheus import AwayError, Prometheus, Target, configuration, start_prometheus
+from tinybench.watching.prometheus_looks import PrometheusLooks
 from tinybench.watching.queries import Objective, Window, panels_for
 from tinybench.watching.rules import write_rules
 
@@ -124,7 +124,7 @@ def watching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
 
 
 def soon(test: Callable[P, None]) -> Callable[P, None]:
-    """Let a test try again for a while: a target that a busy machine answered too late for has no numbers just then."""
+    """Let a test try again for a while: a target that answers too late on a busy machine has no readings at that moment."""
 
     @wraps(test)
     def patient(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -234,7 +234,7 @@ def test_histogram_quantile_is_that_of_prometheus(watching: Watching, q: float) 
 
 def looked_twice(prometheus: Prometheus, objective: Objective, window: Window) -> list[Look]:
     """Return the second of two looks: what came since the first one is counted."""
-    asked = Asked(prometheus, objective, window, 1.0)
+    asked = PrometheusLooks(prometheus, objective, window, 1.0)
     asked.look(0.0)
     prometheus.wait_for(f"vector(time()) > {prometheus.now() + 2}", WAIT)
     return asked.look(2.0)
@@ -350,7 +350,9 @@ def test_a_target_that_vanishes_and_comes_back_anew(watching: Watching, tmp_path
     leaving.process.wait()
     prometheus.wait_for('up{version="leaving"} == 0', WAIT)
     window = Window("Fast", 14.4, 12.0, 1.0, "page")
-    [look] = [each for each in Asked(prometheus, Objective(), window, 1.0).look(0.0) if each.server == "leaving"]
+    [look] = [
+        each for each in PrometheusLooks(prometheus, Objective(), window, 1.0).look(0.0) if each.server == "leaving"
+    ]
     assert (look.problem, look.read) == ("Prometheus cannot read it", False)
     prometheus.wait_for('ALERTS{alertname="ServerDown",alertstate="firing",version="leaving"}', WAIT)
     with served(double(tmp_path / "double.onnx"), "--max-batch", "1", "--port", str(leaving.address[1])) as again:

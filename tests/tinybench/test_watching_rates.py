@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from tests.tinybench.test_watching_rules import promtool, series
-from tinybench.watching.asked import Asked
 from tinybench.watching.looks import Look, Watched
 from tinybench.watching.prometheus import Prometheus, Target
+from tinybench.watching.prometheus_looks import PrometheusLooks
 from tinybench.watching.queries import Objective, Window, panels_for
 from tinybench.watching.scrape import Readings
 
@@ -187,7 +187,7 @@ CASES: dict[str, tuple[list[tuple[float, int, int, float]], tuple[float, float, 
 
 def by_prometheus(clock: Clock) -> Iterator[Look]:
     """Yield what looks at a Prometheus show."""
-    asked = Asked(Stored(clock), OBJECTIVE, Window("Fast", 14.4, 3600.0, 300.0, "page"), 5.0)
+    asked = PrometheusLooks(Stored(clock), OBJECTIVE, Window("Fast", 14.4, 3600.0, 300.0, "page"), 5.0)
     for place, (at, *_) in enumerate(clock.moments):
         clock.at = place
         yield from asked.look(at)

@@ -272,9 +272,9 @@ def percentile(self, q):
     ],
     "method_dict": [
         ("dict_by_loop", 'return json_safe(known, "result")  # type: ignore[no-any-return]',
-         "data = {}\n    for name in WRITTEN:\n        data[name] = json_safe(known[name])\n    return data"),
-        ("dict_mended", "None if name in self.undetermined else getattr(self, name) for name in WRITTEN}",
-         "getattr(self, name) for name in WRITTEN}\n    known.update(dict.fromkeys(self.undetermined))"),
+         "data = {}\n    for name in FILE_FIELDS:\n        data[name] = json_safe(known[name])\n    return data"),
+        ("dict_mended", "None if name in self.undetermined else getattr(self, name) for name in FILE_FIELDS}",
+         "getattr(self, name) for name in FILE_FIELDS}\n    known.update(dict.fromkeys(self.undetermined))"),
         ("dict_of_defaults", '''    given = {name: data[name] for name in ("metadata", "unit", "confidence") if name in data}
     return cls(data["metric_name"], data["values"], **given)
 ''', '''    result = cls(

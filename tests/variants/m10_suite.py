@@ -122,7 +122,7 @@ def comparison_rows(results):
     "best_by_dimension": [("sorted, a set of ties", '''        tied = []
         for name, result in competing.items():
             low, high = interval(result)
-            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN tells nobody apart
+            overlapping = "apart" if low > upper or high < lower else "undecided"  # NaN cannot separate models
             if name != winner and verdicts.get((metric, frozenset((winner, name))), overlapping) == "undecided":
                 tied.append(name)
 ''', '''        tied = set()

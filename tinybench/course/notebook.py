@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from tinybench.course import marks, progress
-from tinybench.course.dependence import repair_first
 from tinybench.course.figures import use_figure_style
+from tinybench.course.prerequisites import repair_first
 
 MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
 CHECK, FIGURE = "# Check: ", "# Figure: "  # how their cells begin

@@ -23,10 +23,10 @@ from tinybench.roofline.traced_graph import as_feeds, own_name, run_traced
 from tinybench.table import Table
 
 Wall = Callable[..., str]
-DO = {
-    "memory": "bytes are what it waits for: smaller weights, a larger batch, or operators fused into one help",
-    "compute": "operations are what it waits for: a smaller layer, a faster type, or more cores help",
-    "overhead": "neither is what it waits for: fewer and larger operators, or a larger batch help",
+ADVICE = {
+    "memory": "memory traffic is the limit; try smaller weights, a larger batch, or fused operators",
+    "compute": "arithmetic is the limit; try a smaller layer, a faster type, or more cores",
+    "overhead": "the fixed cost of each operator is the limit; try fewer and larger operators, or a larger batch",
 }
 
 
@@ -105,7 +105,7 @@ class Placed:
         for place in self.places:
             by_wall[place.wall] = by_wall.get(place.wall, 0.0) + place.seconds
         told = [
-            f"{wall}: {spent / total:.0%} of the operators' time; {DO[wall]}"
+            f"{wall}: {spent / total:.0%} of the operators' time; {ADVICE[wall]}"
             for wall, spent in sorted(by_wall.items(), key=lambda item: -item[1])
         ]
         if self.left_out:

@@ -54,7 +54,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         except Exception as error:
             if isinstance(error, NameError) and error.name:
                 error.args = (f"{error.name} is not defined; run the cell that defines it first, or correct the name",)
-            vars(error)["_render_traceback_"] = partial(_few_lines, error)  # IPython shows these
+            vars(error)["_render_traceback_"] = partial(_few_lines, error)  # IPython shows these lines
             raise
 
     bench.__doc__ = USAGE
@@ -62,7 +62,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def _measured(line: str, cell: str | None, notebook: Mapping[str, Any]) -> Table | None:
-    """Return the table of what a line or a cell asks to measure, or print the usage if that is nothing."""
+    """Measure the code of a line or cell and return the table of its results; without code, print the usage."""
     seconds, blocks = _read(line, cell)
     if not blocks:
         print(USAGE)
@@ -74,7 +74,7 @@ def _measured(line: str, cell: str | None, notebook: Mapping[str, Any]) -> Table
     began = time.perf_counter()
     for block in compiled:
         if block.refuse_changes(notebook) > seconds / 8:
-            break  # slow blocks: there is no time to look at each
+            break  # slow blocks leave no time to check each one
     functions = {block.name: block.bound(notebook) for block in compiled}
     left = max(seconds - (time.perf_counter() - began), seconds / 4)
     try:
@@ -90,7 +90,7 @@ def _measured(line: str, cell: str | None, notebook: Mapping[str, Any]) -> Table
 
 
 def _few_lines(error: Exception) -> list[str]:
-    """Return an error as text: the block, the last calls of the caller's own code that led to it, and its message."""
+    """Return the lines of a short traceback: the block, the last calls of the user's code, and the message."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, frame in enumerate(frames) if frame.filename.startswith("<block ")), len(frames))
     shown = [*frames[first : first + 1], *frames[first + 1 :][-3:]]
@@ -99,14 +99,14 @@ def _few_lines(error: Exception) -> list[str]:
 
 
 def _syntax_message(error: SyntaxError) -> str:
-    """Return what is wrong with a block, and with which line of it."""
+    """Return the message of a syntax error, with the name of the block and the line."""
     block, line = str(error.filename).removeprefix("<block ").removesuffix(">"), (error.text or "").strip()
     place = f" (line {error.lineno}: {line})" if line and line != block else ""
     return f"{block!r} cannot be measured: {error.msg}{place}"
 
 
 def _read(line: str, cell: str | None) -> tuple[float, dict[str, str]]:
-    """Return the seconds and the blocks that a line, and the cell below it, ask for."""
+    """Read the seconds and the blocks from a line and the cell below it."""
     seconds, rest = _options(line)
     if cell is None:
         return seconds, _expressions(rest)
@@ -124,7 +124,7 @@ def _options(line: str) -> tuple[float, str]:
         option = re.search(r"(?:^|\s)(-s[\s=]*[\d.]+|--[a-z]\S*)(?:\s|$)", line)
         if option and not all(map(_parses, _expressions(line.strip()).values())):
             raise ValueError(
-                f"{option[1]} is not read here: the only option is -s SECONDS, and it stands first: %bench -s 4 f(x)"
+                f"{option[1]} is not read here: the only option is -s SECONDS, and it comes first: %bench -s 4 f(x)"
             )
         return SECONDS, line.strip()
     try:

@@ -197,7 +197,7 @@ def refuse_threads(models: Iterable[str]) -> None:
 
 
 def check_gating(run: bool, targets: Collection[str], data: Path | None, call: str | None) -> None:
-    """Refuse options that the gate would not use: those of files with --run, and those of --run for files."""
+    """Refuse options that the gate would ignore: those for files with --run, and those for --run without it."""
     if not run:
         refuse_given({"call", "beside", "data", "batch", "threads", "seconds", "seed", "save"}, "with --run")
         return
@@ -216,7 +216,9 @@ def check_loading(closed: bool, data: Path | None) -> None:
         return
     refuse_given({"rate", "process", "connections"}, "without --closed")
     if data is not None:
-        refuse_given({"seed"}, "without --data or without --closed: users send these rows in turn, and draw nothing")
+        refuse_given(
+            {"seed"}, "without --data or without --closed: users send these rows in turn, and nothing is random"
+        )
 
 
 def with_options(options: Sequence[Any]) -> Callable[[Any], Any]:

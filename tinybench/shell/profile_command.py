@@ -88,7 +88,7 @@ class ScriptCommand(Command):
         except click.NoSuchOption as error:
             if error.option_name in _options_of(profile_model):
                 raise click.UsageError(
-                    f"{error.option_name} is an option for a model, and stands before the file: write it after the "
+                    f"{error.option_name} is an option for a model, but comes before the file: write it after the "
                     "file, as in tinybench profile model.onnx --batch 64"
                 ) from None
             raise
@@ -107,7 +107,7 @@ class ScriptCommand(Command):
             return
         value = f" {option.metavar}" if option.metavar else ""
         raise click.UsageError(
-            f"{word} stands after {script}, where arguments go to the script: write an option of tinybench before it, "
+            f"{word} comes after {script}, where arguments go to the script: write an option of tinybench before it, "
             f"tinybench profile {word}{value} {script}, and an option of the script after --, "
             f"tinybench profile {script} -- {word}{value}"
         )
@@ -136,14 +136,14 @@ def profile(
 
     Runs it as `python SCRIPT ARGS…` would, and looks now and then at what its main thread does, waiting included. The
     table goes to the error stream, so that the script's own output stays as it is; its exit code is this command's.
-    Options of this command stand before SCRIPT; after -- all arguments go to the script.
+    Options of this command come before SCRIPT; after --, all arguments go to the script.
 
     An ONNX model in place of the script: `tinybench profile model.onnx --help`.
     """
     if is_model(script, module):
         if options := sorted(given(click.get_current_context()).values()):
             raise click.UsageError(
-                f"{', '.join(options)}: only for a script; options for a model stand after the file, such as --figure"
+                f"{', '.join(options)}: only for a script; options for a model come after the file, such as --figure"
             )
         return run_for(script, arguments)
     if not module and not Path(script).exists():

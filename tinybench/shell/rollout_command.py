@@ -39,7 +39,7 @@ ROLLING = [
         "--allowed",
         type=share_or_all,
         default="1%",
-        help="without labels, the share of answers that may differ; 100% never stops for it",
+        help="without labels, the share of answers that may differ; 100% allows any difference",
     ),
     click.option("--every", type=some_time, default="500ms", metavar="TIME", help="from look to look"),
     click.option("--patience", type=click.IntRange(min=1), default=20, help="looks in a row without new readings"),
@@ -64,9 +64,9 @@ def rollout(
     """Roll a new .onnx model out beside an old one.
 
     Two servers are started here, and a Prometheus that reads both; users send requests, 5, 20, 50, then 100 % of them
-    to the new version, a part of all requests to both. Each look gives a line: of a metric's events, how many were the
-    new version's, and of both. Harm takes the rollout back, by evidence
-    that holds however often one looks: an equal version is taken back with a probability of at most 4 %.
+    to the new version, a part of all requests to both. Each look prints a line with the events of each metric: those of
+    the new version, and those of both. Evidence of harm rolls back the new version. The evidence remains valid however
+    often one looks: an equal version is rolled back with a probability of at most 4 %.
 
     Labels decide whether answers are better or worse: give them in --data, an .npz with X and y. Without labels a new
     version whose answers differ in more than --allowed is not promoted, as nobody can tell which are right.
@@ -76,7 +76,7 @@ def rollout(
     from tinybench.shell.files import load_data, refuse_missing
 
     if wrong := [repr(file) for file in (old, new) if not file.endswith(".onnx")]:
-        raise ValueError(f"{', '.join(wrong)}: not an .onnx file; rollout takes nothing else")
+        raise ValueError(f"{', '.join(wrong)}: not an .onnx file; rollout takes no other models")
     refuse_missing(old, new, data)
     try:
         from tinybench.rollout.engine import roll_out
@@ -92,7 +92,7 @@ def rollout(
         refuse_given({"allowed"}, "for --data without labels: these labels decide which answers are right")
     if labels is not None and len(labels) != len(rows):
         raise ValueError(
-            f"{data} holds {number_of(len(rows), 'row')} and {number_of(len(labels), 'label')}; each row has one"
+            f"{data} holds {number_of(len(rows), 'row')} and {number_of(len(labels), 'label')}; each row needs one"
         )
     show = (lambda look: None) if as_json else _Printer()
     with stopping_on_term():

@@ -46,11 +46,11 @@ WATCHING = [
 def watch(
     urls: Sequence[str], promised: float, bound: float, long: float, factor: float, as_json: bool, **how: Any
 ) -> int:
-    """Do servers keep their objective.
+    """Check whether servers keep their objective.
 
-    URL is what `tinybench serve` prints; canary=URL names its version. Each look gives a line a server: requests since
-    the look before, p50 and p99 with the ends of the histogram's bucket, what is left of the failures that the requests
-    since the first look may have, burn rates over the long and the short window, and evidence of drift.
+    URL is what `tinybench serve` prints; canary=URL names its version. Each look prints a line for each server:
+    requests since the previous look, p50 and p99 with the ends of their histogram bucket, the part of the error budget
+    since the first look that is left, burn rates over the long and the short window, and evidence of drift.
 
     Exit code 0: the objective is met; 1: it is missed, or its budget burns; 2: what was seen cannot tell.
     """
@@ -146,7 +146,7 @@ def _looker(
         keep = max(10 * every, 60.0)
         servers = [Watched(Readings(each, keep=keep, timeout=patience), objective, window, every) for each in targets]
         return lambda at, missed: [server.look(at, missed) for server in servers]
-    from tinybench.watching.asked import Asked
+    from tinybench.watching.prometheus_looks import PrometheusLooks
 
     if asked:
         prometheus = Prometheus(asked, timeout=min(10.0, every))
@@ -157,7 +157,7 @@ def _looker(
         prometheus = stack.enter_context(start(targets, interval=interval, rules=rules, timeout=every))
         print(f"tinybench: Prometheus runs at {prometheus.url}, with alert rules, until this ends", file=sys.stderr)
         prometheus.wait_for("up")
-    watched, known = Asked(prometheus, objective, window, every), [UNKNOWN_YET]
+    watched, known = PrometheusLooks(prometheus, objective, window, every), [UNKNOWN_YET]
 
     def look(at: float, _: int) -> list[Look]:
         try:
@@ -221,7 +221,7 @@ def told(look: Look, objective: Objective) -> str:
 
 
 def _budget(look: Look, objective: Objective) -> str:
-    """Return which part of the budget of the requests since the first look is left, or how often it was spent."""
+    """Return the part of the error budget since the first look that is left, or how many times it was spent."""
     left = look.left(objective)
     if left >= 0:
         return f"{100 * left:.0f} % left of the budget of these {look.at:.0f} s"

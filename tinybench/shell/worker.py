@@ -157,11 +157,11 @@ class Worker:
         return median([self._timed(loops) for _ in repeat(None, count)])
 
     def conditions(self) -> dict[str, str]:
-        """Return the kernels and variables that the numerical libraries of this process run with; none if unknown."""
+        """Return the kernels and environment variables of this process's numerical libraries, or {} if unknown."""
         sys.path.insert(0, PACKAGE)
         try:
             return importlib.import_module("tinybench.conditions.notes").library_conditions()  # type: ignore[no-any-return]
-        except (ImportError, AttributeError):  # another version of this package is what is measured
+        except (ImportError, AttributeError):  # the measured package is another version of this one
             return {}
         finally:
             sys.path.remove(PACKAGE)

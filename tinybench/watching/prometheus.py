@@ -76,7 +76,7 @@ class Prometheus:
         return [(series["metric"], float(series["value"][1])) for series in found["result"]]
 
     def readings(self, selector: str, seconds: float, at: float) -> list[tuple[Labels, list[Point]]]:
-        """Return the readings of the last `seconds` up to a time of Prometheus's clock, as they were stored."""
+        """Return the stored readings of the last `seconds` before a time of Prometheus's clock."""
         window = f"[{max(1, round(1000 * seconds))}ms]"
         found = self._ask("query", query=selector + window, time=repr(float(at)))["result"]
         return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]

@@ -86,7 +86,7 @@ def per_second(metric: str, window: str, labels: str = "", by: str = "version") 
 def full_rate(metric: str, window: str, labels: str = "") -> str:
     """Return the expression for a counter's events per second of servers that have been read for a whole window.
 
-    Before that `rate` divides the events of a few seconds by the whole window, which a ratio of two does not show.
+    Before that, `rate` divides the events of a few seconds by the whole window. In a ratio of two rates this cancels.
     """
     rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
     return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
@@ -154,7 +154,7 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
     """
     fast = WINDOWS[0].scaled(scale)
     long, short, lasting = map(promql_time, (fast.long, fast.short, scale * WINDOWS[-1].long))
-    whole = "A server shows from one whole window of the rate after its first reading on."
+    whole = "A server appears once it has been read for a whole window of the rate."
     failed = per_second("tinybench_requests_total", rate, 'code=~"499|5.."')
     labelled, right = (per_second("tinybench_labelled_total", long, label) for label in ("", f'correct=~"{RIGHT}"'))
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", long) for what in ("compared", "disagreed"))
@@ -197,7 +197,7 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
             f"Budget left of {lasting}",
             "share",
             f"Of the failures and late answers that the requests of the last {lasting} allow, or those since the first "
-            "reading, if that is later. Below 0 more came than are allowed.",
+            "reading, if that is later. Below 0, there were more than allowed.",
             (Query(f"1 - {burn(objective, lasting)}", which),),
             (0.0, "all spent"),
         ),

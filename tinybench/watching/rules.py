@@ -166,7 +166,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", window) for what in ("compared", "disagreed"))
     answered = per_second("tinybench_requests_total", window, 'code="200"', by="version, instance")
     still = f"max by (version, instance) (changes(tinybench_drift_evidence{WHERE}[{window}])) == 0"
-    still += f" and on (version, instance) {read_since(window)}"  # a younger server may not have moved yet
+    still += f" and on (version, instance) {read_since(window)}"  # evidence on a newer server may not have moved yet
     ended = f"max by (version, instance) (tinybench_drift_watching{WHERE}) == 0"
     everything = 'sum(rate(tinybench_requests_total{job="tinybench",code="200"}[' + shift + "]))"
     return [

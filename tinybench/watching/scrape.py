@@ -170,10 +170,10 @@ class Readings:
 
 
 def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, float]:
-    """Return by series by how much a counter grew over these readings.
+    """Return the growth of a counter over these readings, by series.
 
-    A series that an earlier reading does not have stood at 0. Where the server began anew all its counters did, also
-    those that are above their last value already.
+    A series that is missing in an earlier reading was 0 then. If the server restarted, all its counters began at 0,
+    even those that already exceed their last value.
     """
     from tinybench.production import increase
 

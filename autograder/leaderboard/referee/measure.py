@@ -76,7 +76,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
                 )
             if scores.shape != (len(part), 10) or not np.isfinite(scores).all():
                 raise Unfit(
-                    f"for {number_of(len(part), 'digit')} it gave {scores.shape} scores, or some that are no numbers"
+                    f"for {number_of(len(part), 'digit')} it gave {scores.shape} scores, or some are not numbers"
                 )
             parts.append(scores)
         done = np.empty((len(rows), 10), np.float32)

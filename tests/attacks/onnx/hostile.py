@@ -233,7 +233,7 @@ def memory_bomb() -> bytes:
 
 
 def not_a_number() -> bytes:
-    """Return scores that are no numbers."""
+    """Return scores that are not numbers."""
     steps = node("Sub", ["sums", "sums"], ["nothing"]), node("Div", ["nothing", "nothing"], ["scores"])
     return with_node(node("MatMul", ["digits", "w"], ["sums"]), *steps)
 
@@ -259,7 +259,7 @@ MEASURED: dict[str, tuple[Build, str]] = {
     "huge legal chain of products": (chain, r"works longer than \S+ s|took .* s; at most"),
     "hours of work while it is loaded": (slow_to_load, r"works longer than \S+ s"),
     "memory bomb": (memory_bomb, "memory"),
-    "no numbers": (not_a_number, "no numbers"),
+    "no numbers": (not_a_number, "not numbers"),
     "wrong shape": (wrong_shape, "scores"),
     "answers by company": (by_company, "other digits of the batch"),
 }

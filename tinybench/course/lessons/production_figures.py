@@ -182,7 +182,7 @@ def figure_of_equal(found: Mapping[str, Any]) -> dict[str, Any]:
         "figure": figure,
         "alt": f"False alarms by the size of the window. With {number_of(sizes[0], 'value')}: {first}.",
         "caption": f"Simulated, {trials} times each: nothing has changed, ten bins, a reference of 10,000 values. With "
-        f"{number_of(sizes[0], 'value')} in the window they alarm so often: {first}. (Bars: 95 % intervals.)",
+        f"{number_of(sizes[0], 'value')} in the window, the false-alarm rates are {first}. (Bars: 95 % intervals.)",
         "data": {"values": sizes.tolist(), **found["rates"]},
     }
 

@@ -23,15 +23,15 @@ from tinybench.watching.prometheus import Prometheus
 from tinybench.watching.queries import COUNTED, Objective, Window, promql_time
 from tinybench.watching.scrape import STARTED, Reading, began_anew
 
-__all__ = ["Asked"]
+__all__ = ["PrometheusLooks"]
 
-ALL = "all servers"  # where Prometheus was not told which version is where
+ALL = "all servers"  # the name if Prometheus has no label with the version
 NAMES = "|".join((COUNTER, f"{HISTOGRAM}_bucket", STARTED))
-OF_A_SERVER = ("job", "version", "instance")
+SERVER_LABELS = ("job", "version", "instance")
 Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instance
 
 
-class Asked:
+class PrometheusLooks:
     """The servers that a Prometheus watches, looked at every `every` seconds.
 
     Burn rates are those of Prometheus over its own windows: a ratio of two counts, which a window longer than the
@@ -41,8 +41,8 @@ class Asked:
 
     def __init__(self, prometheus: Prometheus, objective: Objective, window: Window, every: float) -> None:
         self.prometheus, self.objective, self.window, self.every = prometheus, objective.checked(), window, every
-        self.recent = max(every, 2.5 * window.short / 12)  # s, in which there are two readings at least
-        self.before = math.nan  # the look before, by Prometheus's clock
+        self.recent = max(every, 2.5 * window.short / 12)  # s, which hold at least two readings
+        self.before = math.nan  # time of the previous look, by Prometheus's clock
         self.last: dict[tuple[str, str], Reading] = {}  # the reading of each server up to which requests are counted
         self.bad, self.total = defaultdict[str, float](float), defaultdict[str, float](float)
 
@@ -61,11 +61,11 @@ class Asked:
             if not up[version][""]:
                 found.append(Look(version, at, "Prometheus cannot read it", read=False))
                 continue
-            if version not in servers:  # no server of a model: a rollout's own metrics, for one
+            if version not in servers:  # not a model server, such as a rollout's own metrics
                 continue
             pairs = [self._latest(rows) for rows in servers[version].values() if len(rows) > 1]
             if not pairs:
-                found.append(Look(version, at, "Prometheus has no two readings of its requests yet"))
+                found.append(Look(version, at, "Prometheus does not have two readings of its requests yet"))
                 continue
             counts = [requests_in(rows, self.objective) for rows in pairs]
             heights = defaultdict[float, float](float)
@@ -96,13 +96,13 @@ class Asked:
         return found
 
     def _servers(self, now: float) -> Servers:
-        """Return the readings since the look before, and in any case of the last `recent` seconds."""
+        """Return the readings since the previous look, and at least those of the last `recent` seconds."""
         seconds = self.recent if math.isnan(self.before) else self.recent + now - self.before
         by_server = defaultdict[tuple[str, str], dict[float, Reading]](dict)
         for labels, points in self.prometheus.readings(f'{{__name__=~"{NAMES}",job="tinybench"}}', seconds, now):
             name = labels.pop("__name__")
             server = labels.get("version", ALL), labels.get("instance", "")
-            key = name, tuple(sorted((label, text) for label, text in labels.items() if label not in OF_A_SERVER))
+            key = name, tuple(sorted((label, text) for label, text in labels.items() if label not in SERVER_LABELS))
             for at, value in points:
                 reading = by_server[server].setdefault(at, Reading(at, {}, {}))
                 (reading.gauges if name == STARTED else reading.counters)[key] = value
@@ -115,13 +115,13 @@ class Asked:
         return found
 
     def _latest(self, rows: list[Reading]) -> list[Reading]:
-        """Return the readings since the look before and the one before them; two at least."""
+        """Return the readings since the previous look and the reading before them: at least two."""
         since = rows[-1].at - self.every
         begin = sum(row.at <= since for row in rows[:-1])
         return rows[min(max(0, begin - 1), len(rows) - 2) :]
 
     def _count(self, servers: Servers) -> None:
-        """Count the requests since the look before; of a server that is new, from its first reading on."""
+        """Count the requests since the previous look, or since the first reading of a new server."""
         for version, instances in servers.items():
             for instance, rows in instances.items():
                 first = rows[-1] if math.isnan(self.before) else rows[0]

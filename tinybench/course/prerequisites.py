@@ -1,4 +1,4 @@
-"""The dependences of a check: the pieces of earlier sections that it runs, and which of them have not passed."""
+"""Prerequisites of a check: the pieces of earlier sections that it runs and that have not passed."""
 
 from __future__ import annotations
 
