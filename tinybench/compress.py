@@ -15,7 +15,7 @@ from tinybench.accuracy import difference_interval, mcnemar
 from tinybench.comparison import Comparison
 from tinybench.latency import check_runs
 from tinybench.layers import Layer, activations, check_layers
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_ends
 from tinybench.reprs import short_repr
 from tinybench.table import Table
 
@@ -289,7 +289,7 @@ class AccuracyChange:
     def __str__(self) -> str:
         """Return names, the change of each seed in points, and the verdict."""
         each = [
-            f"{100 * d:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})".replace("-", "−")
+            f"{'+' if d > 0 else ''}{with_ends(100 * d, (100 * low, 100 * high))}"
             for d, (low, high) in zip(self.differences, self.intervals, strict=True)
         ]
         return f"{self.name_a} against {self.name_b}: accuracy {', '.join(each)} points; {self.verdict}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinybench.comparison import Comparison, compare
 from tinybench.dependence import caution, is_dependent
-from tinybench.numerals import with_ends
+from tinybench.numerals import with_digits, with_ends
 from tinybench.pareto import Requirements, observed
 from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
@@ -113,7 +113,7 @@ def study_rule(
         versus: Comparison = compare(latency[name], latency[FP32], names=(name, FP32))
         low, high = accuracy[name]["loss_ci"]
         verdict = int8_pays((low, high), versus.ratio_ci)
-        lost = f"accuracy lost {100 * low:.2f} to {100 * high:.2f} points".replace("-", "−")
+        lost = f"accuracy lost {_points(low, high)}"
         apart = f"probabilities differ by up to {accuracy[name]['largest_difference']:.2g}"
         why = f"{variant.note}; {versus}; {lost}; {apart}"
         if variant.saturates:
@@ -243,10 +243,19 @@ def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
     """Return a gain in times as what is saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
     middle, low, high = (100 * (1 - 1 / each) for each in (times, *ends))
     word = "less" if middle >= 0 else "more"
+
+    def whole(percent: float) -> str:
+        return with_digits(abs(percent), max(high - low, 5.0))  # whole percent are enough
+
     if low < 0 < high:
-        return f"{abs(middle):.0f} % {word}{what} ({-low:.0f} % more to {high:.0f} % less)"
-    near, far = sorted((abs(low), abs(high)))
-    return f"{abs(middle):.0f} % {word}{what} ({near:.0f} to {far:.0f} %)"
+        return f"{whole(middle)} % {word}{what} ({whole(low)} % more to {whole(high)} % less)"
+    near, far = sorted((low, high), key=abs)
+    return f"{whole(middle)} % {word}{what} ({whole(near)} to {whole(far)} %)"
+
+
+def _points(low: float, high: float) -> str:
+    """Return the ends of an interval of shares in points."""
+    return f"{' to '.join(with_digits(100 * end, 100 * (high - low)) for end in (low, high))} points"
 
 
 def study_claims(
@@ -283,7 +292,7 @@ def study_claims(
                 {
                     "claim": "INT8 loses less than 1 point of accuracy",
                     "condition": name,
-                    "measured": f"{100 * low:.2f} to {100 * high:.2f} points lost".replace("-", "−"),
+                    "measured": f"{_points(low, high)} lost",
                     "verdict": "as claimed" if high < 0.01 else "more than claimed" if low >= 0.01 else "cannot tell",
                 },
             ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
@@ -23,6 +22,8 @@ RANGES = {
     "tinybench/shell/gate_run.py": "min(medians)",
     "tinybench/result.py": "self.min_val",
     "tinybench/causal/foreseen.py": "runs scatter too much",
+    "tinybench/history/pictures.py": "min(values)",
+    "autograder/leaderboard/referee/referee.py": "varies too much",
 }
 ENDS = [(1.6, 1.71), (1.2, 2.6), (1.648, 1.6502), (0.5, 9.0)]
 NUMBER = r"−?[\d,]+(?:\.\d+)?"
@@ -38,11 +39,15 @@ def step(text: str) -> float:
     return 10.0 ** -len(text.partition(".")[2])
 
 
-@pytest.mark.parametrize("path", [path for top in ("tinybench", "autograder") for path in files(top)], ids=str)
-def test_no_interval_has_fixed_digits(path: Path) -> None:
-    name = str(path.relative_to(ROOT)) if path.is_absolute() else str(path)
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if FIXED.search(line)]
-    assert [line for line in lines if RANGES.get(name, "\0") not in line] == []
+def test_no_interval_has_fixed_digits() -> None:
+    found = []
+    for path in files("tinybench", "autograder"):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(("autograder/checks/", "tinybench/course/lessons/")):  # exact values, and ranges in captions
+            continue
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if FIXED.search(line)]
+        found += [(name, line) for line in lines if RANGES.get(name, "\0") not in line]
+    assert found == []
 
 
 def shown(value: float, ends: tuple[float, float]) -> dict[str, str]:
@@ -78,7 +83,7 @@ def test_what_is_shown_has_the_digits_that_its_interval_supports(ends: tuple[flo
 
 
 @pytest.mark.parametrize(("value", "width", "text"), [
-    (18_077_819.0, 2.5e6, "18,100,000"), (1.653, 0.11, "1.65"), (-0.004, 1.0, "0.0"), (0.0, 0.0, "0.0"), (12.34567, 0.0, "12.35"),
+    (18_077_819.0, 2.5e6, "18,100,000"), (1.653, 0.11, "1.65"), (-0.004, 1.0, "0.0"), (0.0, 0.0, "0"), (12.34567, 0.0, "12.35"),
 ])  # fmt: skip
 def test_digits(value: float, width: float, text: str) -> None:
     assert with_digits(value, width) == text
