@@ -78,7 +78,9 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
     from scipy.special import ndtri
 
     check_positive(n=n)
-    check_share(confidence=confidence, power=power)
+    check_share(power=power)
+    if not 0 < confidence <= 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     if math.isnan(distance):
         raise ValueError("distance is nan; give that of the estimate from the limit")
     if not math.isfinite(half_width):

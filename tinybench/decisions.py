@@ -245,7 +245,7 @@ def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
     word = "less" if middle >= 0 else "more"
 
     def whole(percent: float) -> str:
-        return with_digits(abs(percent), max(high - low, 5.0))  # whole percent are enough
+        return f"{abs(percent):.0f}"
 
     if low < 0 < high:
         return f"{whole(middle)} % {word}{what} ({whole(low)} % more to {whole(high)} % less)"

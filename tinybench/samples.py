@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.arguments import check_share
 from tinybench.optional import from_toolbox
 from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval, t_interval
 
@@ -49,9 +48,10 @@ def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[s
 def median_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
     """Return the order-statistic interval of the median, −∞ to ∞ where there are too few values for one.
 
-    ValueError unless `confidence` lies between 0 and 1.
+    ValueError unless `confidence` lies between 0 and 1; at 1 the interval has no ends.
     """
-    check_share(confidence=confidence)
+    if not 0 < confidence <= 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     try:
         return percentile_interval(values, 50, confidence)
     except ValueError:

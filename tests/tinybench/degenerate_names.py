@@ -25,6 +25,7 @@ ELSEWHERE = {
     "formulas.work_of": NOT_STATISTICAL,
     "gate_run.sessions_needed": "a rough number of sessions, from none on; `test_gate_run` tries it",
     "load_summary._percentile": WRAPS,
+    "numerals.with_ends": WRAPS,
     "objectives._percentile": WRAPS,
     "objectives._share": WRAPS,
     "onnx.check_parity": "by `accuracy.parity`, which is tried",

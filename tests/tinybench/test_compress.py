@@ -318,7 +318,7 @@ def test_accuracy_changes_are_sentences() -> None:
     change = accuracy_change(y, [y, y], [worse, worse], ("a", "b"))
     assert change.differences == pytest.approx((0.1, 0.1))
     assert change.verdict == "higher"
-    assert str(change).startswith("a against b: accuracy +10.0 (+7.")
+    assert str(change).startswith("a against b: accuracy +10 (8 to 13), ")
     assert accuracy_change(y, [y, worse], [y, worse], ("a", "b"), margin=0.02).verdict == "equivalent"
 
 

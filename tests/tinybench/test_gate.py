@@ -122,7 +122,7 @@ def test_a_comparison_is_neither_true_nor_false() -> None:
     slower = compare([3.0, 3.1, 2.9] * 4, [1.0, 1.1, 0.9] * 4)
     assert slower.decided
     assert not compare([1.0, 2.0], [1.5, 1.6]).decided
-    with pytest.raises(TypeError, match=r"ask \.verdict or \.decided"):
+    with pytest.raises(TypeError, match=r"use \.verdict or \.decided"):
         bool(slower)
 
 
