@@ -18,6 +18,7 @@ from tinybench.pareto import Requirements, observed
 from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
+from tinybench.wording import gain_text
 
 if TYPE_CHECKING:
     from tinybench.variants import Variant
@@ -269,7 +270,7 @@ def study_claims(
             same = gain["variant"] in kinds and gain["baseline"] == baseline
             if same and gain["gain"] is not None and (gain["metric"] == "latency") == (metric == "latency"):
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
-                measured = with_ends(gain["gain"], ends, unit="times")
+                measured = gain_text(gain["gain"], ends, "times as fast")
                 if baseline == FP32:  # these claims say how much less, not how many times
                     processor = " processor time" if gain["metric"] == "cpu_time" else ""
                     measured = _saved(gain["gain"], ends, processor)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.numerals import number_of
+from tinybench.numerals import number_of, with_digits
 from tinybench.pages import Picture
 from tinybench.pairs import is_detected
 from tinybench.pareto import (
@@ -24,7 +24,7 @@ from tinybench.pareto import (
     visible,
 )
 from tinybench.plots import plot_pareto_frontier as draw_points
-from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.result import BenchmarkResult, is_interval, scale_unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
             axes.errorbar(
                 value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
             )
-            text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+            text = with_digits(value, upper - lower if known else 0.0)
         else:
             value, text = result.median / factor, "not seen"
         axes.annotate(
@@ -124,15 +124,24 @@ def metric_label(metric: str, result: BenchmarkResult) -> str:
     return "energy" if result.measured else "energy, estimated"
 
 
-def for_people(metric: str, value: float, unit: str) -> str:
-    """Return a value for people."""
+def for_people(metric: str, value: float, unit: str, ends: tuple[float, float] = (-math.inf, math.inf)) -> str:
+    """Return a value for people, with three digits, or fewer if its interval supports fewer."""
     if metric == "accuracy":
-        return f"{100 * value:.1f} %"
+        width = 100 * (ends[1] - ends[0]) if is_interval(*ends) else 0.0
+        return f"{with_digits(100 * value, width) if width > 5 else f'{100 * value:.1f}'} %"
     if math.isnan(value):
-        return "not seen"  # it lies below what its meter resolves, which is not the same as needing nothing
+        return "not seen"  # the value is below the resolution of the meter, which does not mean 0
     factor, name = scale_unit(value, unit)
     number = value / factor
-    return f"{number:{',.0f' if number >= 1000 else '.3g'}} {name}".rstrip()
+    width = (ends[1] - ends[0]) / factor if is_interval(*ends) else 0.0
+    if width > 0.05 * abs(number) or number >= 1000:
+        return f"{with_digits(number, width)} {name}".rstrip()
+    return f"{number:.3g} {name}".rstrip()
+
+
+def value_text(metric: str, result: BenchmarkResult) -> str:
+    """Return the central value of a result for people."""
+    return for_people(metric, central(result), result.unit, interval(result))
 
 
 def picture_of(name: str, figure: Figure, results: Results) -> Picture:
@@ -140,7 +149,7 @@ def picture_of(name: str, figure: Figure, results: Results) -> Picture:
     metric = name.removeprefix("benchmark_").removesuffix(".png")
     if metric in results:
         by_model = results[metric]
-        values = "; ".join(f"{model} {for_people(metric, central(r), r.unit)}" for model, r in by_model.items())
+        values = "; ".join(f"{model} {value_text(metric, r)}" for model, r in by_model.items())
         label = metric_label(metric, next(iter(by_model.values())))
         return Picture(figure, f"{label[0].upper() + label[1:]}, of each model: {values}.")
     points = tradeoff(results, "latency", "accuracy")

@@ -15,7 +15,7 @@ from tinybench.optional import from_toolbox
 from tinybench.pages import Section
 from tinybench.pairs import compare_pair, is_detected
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval
-from tinybench.pictures import for_people
+from tinybench.pictures import for_people, value_text
 from tinybench.result import BenchmarkResult, scale_unit
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
     table = [
         {
             "model": row["model"],
-            "value": for_people(metric, row["value"], row["unit"]),
+            "value": for_people(metric, row["value"], row["unit"], (row["lower"], row["upper"])),
             "interval": _shown_interval(row),
             "measurements": str(row["count"]),
         }
@@ -49,7 +49,8 @@ def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def _shown_interval(row: Mapping[str, Any]) -> str:
-    ends = [for_people(row["metric"], row[end], row["unit"]) for end in ("lower", "upper")]
+    both = row["lower"], row["upper"]
+    ends = [for_people(row["metric"], end, row["unit"], both) for end in both]
     if math.isnan(row["lower"]):
         return "–" if math.isnan(row["upper"]) else f"at most {ends[1]}"
     return " to ".join(ends)
@@ -93,15 +94,10 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
         return f"Take no model yet: what was measured lies below what the meters resolve.{among}"
     if not {"latency", "accuracy"} <= best.keys():
         metric, row = next(iter(best.items()))
-        value = for_people(metric, row["value"], row["unit"])
+        value = value_text(metric, results[metric][row["model"]])
         return f"Take {row['model']} if {metric} decides ({value}): the rest is not measured yet.{among}"
     fast, good = best["latency"]["model"], best["accuracy"]["model"]
-    told = {
-        name: ", ".join(
-            for_people(m, central(results[m][name]), results[m][name].unit) for m in ("latency", "accuracy")
-        )
-        for name in (fast, good)
-    }
+    told = {n: ", ".join(value_text(m, results[m][n]) for m in ("latency", "accuracy")) for n in (fast, good)}
     quick, right = f"{fast} ({told[fast]})", f"{good} ({told[good]})"
     if central(results["accuracy"][fast]) == central(results["accuracy"][good]):
         return f"Take {quick}: none was measured to be faster or more accurate.{among}"
@@ -141,10 +137,11 @@ def models_section(results: Results, points: Sequence[Mapping[str, Any]], labels
             cells["frontier"] = "–"
         for metric in results:
             result = row.get(metric)
-            cells[labels[metric]] = "–" if result is None else for_people(metric, central(result), result.unit)
+            cells[labels[metric]] = "–" if result is None else value_text(metric, result)
             if metric == "latency":
+                unknown = result is None or result.count == 1
                 cells["95th percentile"] = (
-                    "–" if result is None else for_people(metric, result.percentile(95), result.unit)
+                    "–" if unknown else for_people(metric, row[metric].percentile(95), row[metric].unit)
                 )
         notes = row["memory"].metadata if "memory" in row else {}
         size = notes.get("model_bytes")
@@ -232,7 +229,7 @@ def best_section(best: Mapping[str, Mapping[str, Any]], results: Results, labels
             {
                 "dimension": labels[metric],
                 "best": row["model"],
-                "value": for_people(metric, row["value"], row["unit"]),
+                "value": value_text(metric, results[metric][row["model"]]),
                 "cannot be told apart from it": "; ".join([*row["tied"], *unseen]) or "–",
             }
         )

@@ -121,8 +121,11 @@ def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
     """Return a two-sided p value, and an interval of the difference, of two samples whose scatter is not known.
 
     If all values of one sample lie above all of the other, p is the least that ranks allow, 2 / C(n + m, n). Otherwise
-    it is 1. The interval holds all differences of two values, −∞ to ∞ where there are too few values for one.
+    it is 1. The interval holds all differences of two values, −∞ to ∞ where there are too few values for one. A
+    single value says nothing about the scatter of its sample: then p is 1, and the interval −∞ to ∞.
     """
+    if min(len(x), len(y)) < 2:
+        return 1.0, (-math.inf, math.inf)
     least = max(2 / math.comb(len(x) + len(y), len(x)), 1e-300)
     low, high = min(x) - max(y), max(x) - min(y)
     ends = (low, high) if least <= 1 - confidence else (-math.inf, math.inf)
@@ -138,8 +141,6 @@ def welch(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> t
     from scipy.special import stdtr, stdtrit
 
     n, m = len(x), len(y)
-    if min(n, m) < 2:
-        raise ValueError(f"{n} and {m} values; scatter shows from 2 values a sample on")
     if not (scatters(x) and scatters(y)):
         return by_ranks(x, y, confidence)
     (mean_x, std_x), (mean_y, std_y) = mean_and_std(list(x)), mean_and_std(list(y))
@@ -216,8 +217,8 @@ def smallest_p(p: float, rounds: int) -> dict[str, float]:
 
 
 def second_opinions(x: Sequence[float], y: Sequence[float], paired: bool) -> tuple[float, dict[str, float]]:
-    """Return Cohen's d and what other tests say; NaN and nothing where the optional toolbox is not built."""
-    if from_toolbox("cohens_d") is None:
+    """Return Cohen's d and other tests' p-values; NaN and {} for single values, or without the optional toolbox."""
+    if from_toolbox("cohens_d") is None or min(len(x), len(y)) < 2:
         return math.nan, {}
     u, v = (np.log(x), np.log(y)) if min(*x, *y) > 0 else (np.asarray(x), np.asarray(y))
     if paired:

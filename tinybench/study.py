@@ -40,6 +40,7 @@ from tinybench.result import BenchmarkResult, is_interval, json_safe
 from tinybench.suite import write_text
 from tinybench.table import Table, csv_text
 from tinybench.variants import FP32, SKLEARN, load_variant, study_variants
+from tinybench.wording import gain_text
 
 if TYPE_CHECKING:
     from tinybench.variants import Variant
@@ -283,7 +284,7 @@ class TradeoffStudy:
             found = speed.get((row["batch_size"], row["variant"], baseline))
             if found is None or found["gain"] is None:
                 return "–"
-            return with_ends(found["gain"], found["gain_ci"], "–")
+            return gain_text(found["gain"], found["gain_ci"])
 
         def number(row: Mapping[str, Any], name: str, scale: float, form: str) -> str:
             return "–" if row.get(name) is None else f"{row[name] / scale:{form}}"

@@ -181,7 +181,8 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
     (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
-    A value is None if there is no result, or if the result is not `tinybench.pairs.is_detected`.
+    A value is None if there is no result, or if the result is not `tinybench.pairs.is_detected`. One
+    measurement has no 95th percentile.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     def value(metric: str, model: str, factor: float = 1.0, q: float = 50, unit: str = "") -> float | None:
         result = results.get(metric, {}).get(model)
-        if result is None or (unit and result.unit != unit):
+        if result is None or (unit and result.unit != unit) or (q != 50 and result.count == 1):
             return None
         return (central(result) if metric == "accuracy" else result.percentile(q)) / factor
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.numerals import number_of, p_text, with_digits
+from tinybench.numerals import number_of, p_text, with_digits, with_ends
 from tinybench.optional import NOT_BUILT, from_toolbox
 from tinybench.result import is_interval, scale_unit
 from tinybench.table import facts
@@ -171,6 +172,14 @@ def speed_text(comparison: Comparison) -> str:
         return f"{with_digits(value, 0)} times {kind}"
     lower, upper = (with_digits(end, ends[1] - ends[0]) for end in ends)
     return f"{with_digits(value, ends[1] - ends[0])} times {kind} ({lower}–{upper})"
+
+
+def gain_text(gain: float, ends: Sequence[float], unit: str = "") -> str:
+    """Return a gain in speed: ``2.06 (2.03–2.09)``, `unit` after 2.06, or below 1 ``1.65 times as long (1.6–1.7)``."""
+    if gain >= 1:
+        return with_ends(gain, ends, "–", unit=unit)
+    low, high = ends
+    return with_ends(1 / gain, (1 / high, 1 / low) if low > 0 else None, "–", unit="times as long")
 
 
 def in_words(verdict: str, metric: str, unit: str) -> str:

@@ -95,7 +95,7 @@ WELL, BADLY = ROWS < 380, ROWS < 300
             None,
             "Take a (1 ms, 94.8 %): the fastest here, though not proven; b (1 ms, 95.0 %) may be",
         ),
-        ({"a": (0.001, BADLY), "b": (0.16, WELL)}, None, "if accuracy decides, a (1 ms, 75.0 %) if latency"),
+        ({"a": (0.001, BADLY), "b": (0.16, WELL)}, None, "if accuracy decides, a (1 ms, 75 %) if latency"),
         ({"a": (0.001, BADLY), "b": (0.16, WELL)}, {"accuracy_min": 0.9}, "Take b. Of 2 models it alone meets"),
         ({"a": (0.001, BADLY), "b": (0.16, WELL)}, {"accuracy_min": 0.99}, "Take no model: of 2, none is known"),
         ({"a": (0.001, BADLY)}, {"memory_max_mb": 1.0}, "Take no model: of 1, none is known"),

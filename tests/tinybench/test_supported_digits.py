@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
+from itertools import combinations_with_replacement
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.house import ROOT, files
+from tests.tinybench.test_one_value import SAMPLES, VIEWS, parts, samples
 from tinybench.causal.foreseen import Row, WhatIf
+from tinybench.comparison import compare, regression_gate
 from tinybench.numerals import with_digits, with_ends
 from tinybench.report import _pair_row
+from tinybench.result import BenchmarkResult
 from tinybench.roofline.batches import Gain, gains_table
 from tinybench.scaling.fits import Estimate
 from tinybench.shell.gate_run import Answer
+from tinybench.suite import dashboard_rows
+from tinybench.wording import gain_text
 
 # Two numbers with fixed digits and a dash or "to" between them.
 FIXED = re.compile(r"\{[^{}]*:[^{}]*\.\d[fg%]\}[^{}]{0,4}(?:–| to )[^{}]{0,2}\{[^{}]*:[^{}]*\.\d[fg%]\}")
@@ -87,3 +97,79 @@ def test_what_is_shown_has_the_digits_that_its_interval_supports(ends: tuple[flo
 ])  # fmt: skip
 def test_digits(value: float, width: float, text: str) -> None:
     assert with_digits(value, width) == text
+
+
+# A number, and behind it the ends of its interval; or the ends alone.
+PRINTED = re.compile(rf"(?<![\w.,])({NUMBER})(?: ?%| [µnmk]?[sBJ]| 10⁹ \S+| rows/s)?(?:–| to )({NUMBER})(?![\w,.]*\d)")
+ONE_OF_MANY = re.compile(r"(?<![\d.,/–−] )(?<![\w.,–−])1 ((?!(?:is|was|has|this|less|as)\b)[a-z]+s)\b(?! *=)")
+MARKUP = r"range</th><td[^>]*>[^<]*|<[^>]*>"  # with the range of all measurements, which is not an interval
+
+
+def texts(view: str, given: SimpleNamespace) -> list[str]:
+    """Return all that a view of `test_one_value` prints, without markup."""
+    shown = VIEWS[view](given)
+    if isinstance(shown, Figure):
+        return [text.get_text() for axes in shown.axes for text in axes.texts]
+    return [re.sub(MARKUP, "\n", value) for _, value in parts(shown) if isinstance(value, str)]
+
+
+def too_many_digits(text: str) -> list[str]:
+    """Return the intervals of a text that have more digits than their width supports, as printed."""
+    found = []
+    for match in PRINTED.finditer(text):
+        low, high = number(match[1]), number(match[2])
+        if min(step(match[1]), step(match[2])) < (high - low) / 100 and high - low > 0 and "." in match[0]:
+            found.append(match[0])
+    return found
+
+
+def test_too_many_digits_are_noticed() -> None:
+    assert too_many_digits("it takes 12.345 ms (95 % CI 11.024–14.318), n = 30") == ["11.024–14.318"]
+    assert not too_many_digits("it takes 12 ms (95 % CI 11.0–14.3), 0 to 1 of 30")
+    assert ONE_OF_MANY.findall("1 rounds, 11 rounds, 2.1 calls, 1 is") == ["rounds"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_prints_more_digits_than_its_interval_supports(view: str) -> None:
+    values = 0.0123 * np.random.default_rng(1).lognormal(0, 0.2, 30)
+    for text in texts(view, samples(values.tolist())):
+        assert not too_many_digits(text), text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_says_one_of_many(view: str) -> None:
+    for text in texts(view, samples(SAMPLES["one value"])):
+        assert not ONE_OF_MANY.search(text), text
+
+
+@pytest.mark.parametrize(("gain", "ends", "said"), [
+    (2.063, (2.03, 2.09), "2.06 (2.03–2.09)"), (0.606, (0.59, 0.62), "1.65 times as long (1.61–1.69)"), (0.5, (0.0, math.inf), "2.000 times as long"),
+])  # fmt: skip
+def test_a_gain_below_1_is_said_to_be_slower(gain: float, ends: tuple[float, float], said: str) -> None:
+    assert gain_text(gain, ends) == said
+    table = str(gains_table([Gain(1, 2.0, gain, ends, (0.5, 0.5))]))
+    assert said in table
+
+
+def result(values: Iterable[float]) -> BenchmarkResult:
+    return BenchmarkResult("latency", [float(value) for value in values], unit="s")
+
+
+@pytest.mark.parametrize("counts", combinations_with_replacement((1, 2, 7), 2))
+@pytest.mark.parametrize("swapped", [False, True])
+def test_single_values_decide_nothing(counts: tuple[int, int], swapped: bool) -> None:
+    first, second = (result(np.linspace(1, 1.1, n) * size) for n, size in zip(counts, (1, 3), strict=True))
+    if swapped:
+        first, second = second, first
+    found, gate = compare(first, second, paired=False), regression_gate(first, second, paired=False)
+    if 1 in counts:
+        assert (found.p_value, found.decided) == (1.0, False)
+        assert "no finite interval" in str(found)
+        assert gate.verdict.startswith("cannot tell: needs")
+    else:
+        assert found.p_value < 1
+
+
+def test_one_value_has_no_95th_percentile() -> None:
+    (one, *_), (several, *_) = (dashboard_rows({"latency": {"a": result([0.01] * n)}}) for n in (1, 2))
+    assert (one["latency_p95_ms"], several["latency_p95_ms"]) == (None, pytest.approx(10))

@@ -12,7 +12,6 @@ import numpy as np
 from tinybench.calls import ONNX_DTYPES
 from tinybench.comparison import median_ratio
 from tinybench.conditions.notes import machine_notes
-from tinybench.numerals import with_ends
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
 from tinybench.roofline.operator_work import Counted, count_work
@@ -20,6 +19,7 @@ from tinybench.roofline.products import TYPES
 from tinybench.roofline.rates import ROUNDS, Probe, measure_rates
 from tinybench.roofline.roofs import Roofs, measure_roofs
 from tinybench.table import Table
+from tinybench.wording import gain_text
 
 BATCHES = tuple(2**power for power in range(11))
 
@@ -159,7 +159,7 @@ def gains_table(gains: Sequence[Gain], caption: str = "Times faster than FP32") 
         {
             "batch": str(gain.batch),
             "by the roofs": f"{gain.predicted:.2f}",
-            "measured (95 % CI)": with_ends(gain.measured, gain.interval),
+            "measured (95 % CI)": gain_text(gain.measured, gain.interval),
             "FP32 of its roofs": f"{gain.shares[0]:.0%}",
             "INT8 of its roofs": f"{gain.shares[1]:.0%}",
         }
