@@ -32,6 +32,12 @@ def check_share(**values: float) -> None:
             raise ValueError(f"{name} is {value}; it must lie between 0 and 1, both excluded")
 
 
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless an interval can have this coverage: above 0, and 1 for one without ends."""
+    if not 0 < confidence <= 1:
+        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+
+
 def check_numbers(least: int = 1, **samples: Sequence[float] | np.ndarray) -> None:
     """Raise ValueError for the first named sample with fewer than `least` values, or a value that is not finite."""
     for name, values in samples.items():

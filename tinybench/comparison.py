@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.arguments import check_least, check_numbers, check_pairs, check_positive, check_share
+from tinybench.arguments import check_confidence, check_least, check_numbers, check_pairs, check_positive, check_share
 from tinybench.cautions import check_live, independent_values, judged, last_start
 from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.kinds import check_kinds
@@ -79,8 +79,7 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
 
     check_positive(n=n)
     check_share(power=power)
-    if not 0 < confidence <= 1:
-        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    check_confidence(confidence)
     if math.isnan(distance):
         raise ValueError("distance is nan; give that of the estimate from the limit")
     if not math.isfinite(half_width):

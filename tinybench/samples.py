@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.arguments import check_confidence
 from tinybench.optional import from_toolbox
 from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval, t_interval
 
@@ -50,8 +51,7 @@ def median_interval(values: list[float], confidence: float = 0.95) -> tuple[floa
 
     ValueError unless `confidence` lies between 0 and 1; at 1 the interval has no ends.
     """
-    if not 0 < confidence <= 1:
-        raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
+    check_confidence(confidence)
     try:
         return percentile_interval(values, 50, confidence)
     except ValueError:
