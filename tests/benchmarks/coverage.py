@@ -155,7 +155,9 @@ def stopping(rng: Rng, trials: int) -> Iterator[tuple[str, Cell]]:
     """Yield how often `compare_live` does not stop in 500 rounds of two equal models, whose order matters by AR(1)."""
     rounds = 500
     counts = range(1, rounds + 1)
-    needed = [next(k for k in range(n // 2, n + 2) if comparison.sign_e_value(k, n) >= STOP_AT) for n in counts]
+    needed = [
+        next((k for k in range(n // 2, n + 1) if comparison.sign_e_value(k, n) >= STOP_AT), n + 1) for n in counts
+    ]
     for name, kind in KINDS.items():
         gaps = kind.draw(rng, trials, rounds) - kind.median
         coins = rng.choice([-1.0, 1.0], gaps.shape)
