@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.benchmarks.report import run_parts
+from tests.benchmarks.report import ONNX_RUNTIME, run_parts
 
 PARTS = {
     "lindley": "Waits at one server",
@@ -40,4 +40,4 @@ INTRO = (
 )
 
 if __name__ == "__main__":
-    sys.exit(run_parts("capacity", "What a server can take", INTRO, PARTS, __doc__))
+    sys.exit(run_parts("capacity", "What a server can take", INTRO, PARTS, __doc__, algebra=ONNX_RUNTIME))

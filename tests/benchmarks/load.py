@@ -36,7 +36,7 @@ from statistics import median
 import numpy as np
 
 from tests.benchmarks.load_peers import LOOPS, OURS, TOOLS, Report
-from tests.benchmarks.report import RESULTS, command_line, on_this_machine, write_json
+from tests.benchmarks.report import ONNX_RUNTIME, RESULTS, command_line, on_this_machine, write_json
 from tests.tinybench.servers import served
 from tinybench.load import LoadResult, simulate_queue
 from tinybench.table import Table
@@ -227,7 +227,7 @@ def report(runs: list[Run], command: str) -> str:
     refusals = sorted({f"- {run.tool} at {run.asked:g}/s: {run.why}" for run in runs if run.why})
     return "\n".join([
         "# The p99 that is reported, and the p99 that is suffered", "",
-        f"`{command}`, {on_this_machine()}. How, and what is the truth, stands at the head of [load.py](../load.py).", "",
+        f"`{command}`, {on_this_machine(ONNX_RUNTIME)}. How, and what is the truth, stands at the head of [load.py](../load.py).", "",
         "A server that stalls for 1 s in every 10 s; median over runs, and range:", "", stalled, "",
         "The same server without stalls:", "", steady, "", *verdicts(runs), *(["", "Refused:", "", *refusals] if refusals else []), "",
     ])  # fmt: skip

@@ -15,6 +15,8 @@ from tinybench.benchmark import system_info
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "benchmarks" / "results"
+PURE_PYTHON = "no BLAS kernel: pure Python is measured"
+ONNX_RUNTIME = "no BLAS kernel: ONNX Runtime answers, with kernels of its own"
 
 
 def command_line(part: str, doc: str | None) -> argparse.ArgumentParser:
@@ -22,10 +24,13 @@ def command_line(part: str, doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"python -m tests.benchmarks.{part}", description=(doc or "").splitlines()[0])
 
 
-def on_this_machine() -> str:
-    """Return which machine this is, what linear algebra runs there, and how busy it is, for the head of a page."""
+def on_this_machine(algebra: str = "") -> str:
+    """Return which machine this is, how busy it is, and what computes linear algebra, for the head of a page.
+
+    `algebra` says what does where BLAS has no part in what is measured: `PURE_PYTHON`, or `ONNX_RUNTIME`.
+    """
     facts = system_info()
-    kernel = f"BLAS kernel {facts['conditions'].get('BLAS kernel', 'not reported')}"
+    kernel = algebra or f"BLAS kernel {facts['conditions'].get('BLAS kernel', 'not reported')}"
     settings = [f"{name}={value}" for name, value in facts["settings"].items() if not name.startswith("PYTHON")]
     libraries = ", ".join([f"Python {facts['python']}", kernel, *settings])
     load = f"load {facts['load_average'][0]:.1f}"
@@ -53,7 +58,13 @@ def page_of(name: str, title: str, intro: str, parts: Mapping[str, str], found: 
 
 
 def run_parts(
-    name: str, title: str, intro: str, parts: Mapping[str, str], doc: str | None, arguments: list[str] | None = None
+    name: str,
+    title: str,
+    intro: str,
+    parts: Mapping[str, str],
+    doc: str | None,
+    arguments: list[str] | None = None,
+    algebra: str = "",
 ) -> int:
     """Run the parts of a benchmark, each a module ``name_part``, keep their numbers, print the page; 1 if a goal is missed."""
     parser = command_line(name, doc)
@@ -68,7 +79,7 @@ def run_parts(
     missed = False
     for part in options.only:
         module = import_module(f"tests.benchmarks.{name}_{part}")
-        machine = on_this_machine()
+        machine = on_this_machine(algebra)
         found[part] = {"command": command, "machine": machine, "found": module.measured(options.short)}
         write_json(options.output, found)
         missed |= not all(module.goals(found[part]["found"]).values())

@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from tests.benchmarks.report import RESULTS, command_line, on_this_machine
+from tests.benchmarks.report import ONNX_RUNTIME, RESULTS, command_line, on_this_machine
 from tinybench.rollout.engine import roll_out
 from tinybench.rollout.plan import Plan
 from tinybench.table import Table
@@ -198,7 +198,7 @@ def report(found: Sequence[Trial], command: str, beside: str) -> str:
     wrong = others(found)
     return "\n".join([
         "# Rollouts: the right stage, and who met the fault", "",
-        f"`{command}`, {on_this_machine()}. What is right, and how it was measured, stands at the head of [rollout.py](../rollout.py).", "",
+        f"`{command}`, {on_this_machine(ONNX_RUNTIME)}. What is right, and how it was measured, stands at the head of [rollout.py](../rollout.py).", "",
         f"Beside it {beside}: load average at the start of a trial {loads}. Servers were read by {watched}; {blind} looks of all "
         f"rollouts had no new reading. {len(found)} trials took {total / 60:.0f} minutes, servers' start and end among them. "
         "Median, and range; shares of right ones with their 95 % interval.", "",

@@ -15,8 +15,9 @@ import psutil
 import pytest
 from scipy.stats import beta, binom
 from scipy.stats import t as student
+from threadpoolctl import threadpool_info
 
-from tests.shown import check, is_shown, rows_of, template
+from tests.shown import check, is_shown, numbers, rows_of, template
 from tests.tinybench.test_load_result import steady
 from tests.tinybench.test_operator_work import KNOWN, wall_of
 from tests.tinybench.test_rollout_evidence import TRUTH, compared, wrong_by
@@ -273,3 +274,12 @@ def test_machine(capsys: pytest.CaptureFixture[str]) -> None:
     main(["machine", "--json"])
     found = {each["name"]: each["seen"] for each in json.loads(capsys.readouterr().out)["findings"]}
     assert found["cores"].split()[0] == str(len(psutil.Process().cpu_affinity() or [0]))
+    nodes = list(Path("/sys/devices/system/node").glob("node[0-9]*"))
+    assert found["NUMA"] == f"{len(nodes)} node{'s' * (len(nodes) != 1)}" or not nodes
+    memory = psutil.virtual_memory()
+    left = int(numbers(found["memory"])[-1])
+    assert left == pytest.approx(100 * memory.available / memory.total, abs=3), "other programs take some meanwhile"
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert found["threads"].startswith(f"up to {max(pool['num_threads'] for pool in pools)} in linear algebra")
+    for pool in pools:
+        assert f"{pool['architecture']} ({pool['internal_api']} {pool['version']}" in found["kernel"]

@@ -33,14 +33,16 @@ def test_gate(slowdown: float, tmp_path: Path, capsys: pytest.CaptureFixture[str
     code = main(["gate", str(tmp_path / "old.json"), str(tmp_path / "new.json"), "--max-slowdown", "5%"])
     assert code == (slowdown > 1.05)
     old, new = (np.median(values, axis=1) for values in times.values())
-    change = 100 * (float(np.mean(new) / np.mean(old)) - 1)  # a ratio of two means over sessions
+    test = ttest_ind(np.log(new), np.log(old), equal_var=False)  # of geometric means over sessions
     shown = capsys.readouterr().out
-    p = float(ttest_ind(new, old, equal_var=False).pvalue)
-    assert ("p < 0.001" in shown) == (p < 0.001)
-    limit, size, _, low, high, _, n_new, n_old = numbers(shown.replace("–", " "))
-    assert (limit, n_new, n_old) == ("5", "12", "12")
-    assert is_shown(size, abs(change)), (shown, change)
-    assert float(low) <= abs(change) <= float(high)
+    assert test.pvalue < 0.001
+    limit, *size_and_ends = numbers(shown.replace("–", " "))
+    size, level, low, high, p, n_new, n_old = size_and_ends
+    assert (limit, level, p, n_new, n_old) == ("5", "95", "0.001", "12", "12")
+    logs = [float(np.mean(np.log(new)) - np.mean(np.log(old))), *test.confidence_interval(0.95)]
+    truths = [abs(100 * math.expm1(value)) for value in logs]
+    for number, truth in zip([size, *sorted([low, high], key=float)], [truths[0], *sorted(truths[1:])], strict=True):
+        assert is_shown(number, truth), (shown, truths)
 
 
 MODELS = {"quick": (0.001, ROWS < 300), "right": (0.16, WELL), "poor": (0.2, BADLY)}
@@ -95,7 +97,11 @@ def is_rounded(text: str, truth: float) -> bool:
 
 
 def compare_study(page: str, folder: Path, accuracies: dict[str, float]) -> None:
-    """Compare the table of a study's page with its rounds, and with accuracies that were computed otherwise."""
+    """Compare the table of a study's page with its rounds and files, and with accuracies that were computed otherwise.
+
+    The model has 64 inputs and 10 outputs, and answers 8 rows: what it reads and writes is known.
+    """
+    moved, sizes = 64 * 10 + 10 + 8 * (64 + 10), [path.stat().st_size for path in (folder / "models").iterdir()]
     rounds: dict[str, list[float]] = {}
     with (folder / "hardware_tradeoffs_rounds.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -104,7 +110,7 @@ def compare_study(page: str, folder: Path, accuracies: dict[str, float]) -> None
     begin = next(place for place, line in enumerate(lines) if line.startswith("variant | latency"))
     rows = [[cell.strip() for cell in line.split("|")] for line in lines[begin + 1 : begin + 1 + len(rounds)]]
     assert {name for name, *_ in rows} == rounds.keys()
-    for name, latency, sklearn, fp32, accuracy, *_ in rows:
+    for name, latency, sklearn, fp32, accuracy, _, _, size, speed, *_ in rows:
         values = np.array(rounds[name])
         assert is_rounded(latency, 1e6 * np.median(values)), (name, latency)
         for gain, other in ((sklearn, "scikit-learn"), (fp32, "ONNX FP32")):
@@ -113,6 +119,9 @@ def compare_study(page: str, folder: Path, accuracies: dict[str, float]) -> None
                 assert is_rounded(gain, 1 / ratio if "times as long" in gain else ratio), (name, gain)
         if name in accuracies:
             assert is_shown(accuracy, accuracies[name])
+        assert any(is_shown(size, each / 1e3) for each in sizes), (name, size, sizes)
+        width = 8 if name == "scikit-learn" else 4  # bytes of a number
+        assert is_shown(speed, 1e-9 * width * moved / np.median(values)), (name, speed)
 
 
 def test_metrics_of_a_server(tmp_path: Path) -> None:
