@@ -234,6 +234,16 @@ CASES: dict[str, tuple[list[dict[str, str]], str, set[str]]] = {
         "2h",
         {"LabelsMissing"},
     ),
+    "labels do not come for three answers: too few for an alert": (
+        [*few(good=1), series("tinybench_labelled_total", "0+0x140", correct="true")],
+        "103m",
+        set(),
+    ),
+    "labels do not come for fourteen answers": (
+        [*few(good=1), series("tinybench_labelled_total", "0+0x140", correct="true")],
+        "114m",
+        {"LabelsMissing"},
+    ),
     "the versions disagree": (
         [
             *HEALTHY,

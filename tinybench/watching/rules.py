@@ -168,7 +168,8 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
     still = f"max by (version, instance) (changes(tinybench_drift_evidence{WHERE}[{window}])) == 0"
     still += f" and on (version, instance) {read_since(window)}"  # evidence on a newer server may not have moved yet
     ended = f"max by (version, instance) (tinybench_drift_watching{WHERE}) == 0"
-    everything = 'sum(rate(tinybench_requests_total{job="tinybench",code="200"}[' + shift + "]))"
+    answers = 'sum(rate(tinybench_requests_total{job="tinybench",code="200"}[' + shift + "]))"
+    with_label = f"sum(rate(tinybench_labelled_total{WHERE}[{shift}]))"
     return [
         _rule(
             "Drift",
@@ -193,7 +194,8 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
         ),
         _rule(
             "LabelsMissing",
-            f"sum(rate(tinybench_labelled_total{WHERE}[{shift}])) / {everything} < {limits.labelled:g}",
+            f"{with_label} / {answers} < {limits.labelled:g}"
+            f" and ({answers} - {with_label}) * {scale * 6 * HOUR:g} >= {FEW}",
             "ticket",
             "labels came for {{ $value | humanizePercentage }} of the answers",
             "Whether answers are right, too few labels tell. They are late, or do not come.",
