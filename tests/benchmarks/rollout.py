@@ -32,6 +32,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import sys
 import tempfile
 import time
@@ -217,9 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--beside", default="ran nothing else that is known", help="what else ran on the machine")
     parser.add_argument("--publish", action="store_true", help="write results/rollout.md")
     options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
     numbers = range(options.first, options.first + (1 if options.short else options.trials))
     found = measure(options.keep, numbers)
-    page = report(found, "python -m tests.benchmarks.rollout" + " --short" * options.short, options.beside)
+    page = report(found, shlex.join(["python", "-m", "tests.benchmarks.rollout", *given]), options.beside)
     print(page)
     if options.publish:
         (RESULTS / "rollout.md").write_text(page, encoding="utf-8")
