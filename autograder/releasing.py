@@ -31,10 +31,10 @@ def release(
 ) -> int:
     """Build the student notebooks; untouched, they score 0.
 
-    All when none is named; MODULES are numbers, names and ranges such as 01 02_timer 05-07. Each is run to prove it,
-    and its reference has to get full marks on this machine. Writes course/release/ and student/; a notebook the student
-    has changed stays. The student's package holds no module that is still to be built. A check that passes shows its
-    solution, explained; what is right there is the key to it.
+    Releases all modules if none is named. MODULES are numbers, names and ranges such as 01 02_timer 05-07. Each
+    notebook is run, and its reference must get full marks on this machine. The command writes course/release/ and
+    student/, and keeps a notebook that the student has changed. The student's package holds no module that is still to
+    be built. A check that passes shows the explained solution: the right result is the key that opens it.
     """
     from autograder.course.release import release_all
     from autograder.grading.proof import insist_on_full_marks

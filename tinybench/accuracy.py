@@ -391,7 +391,9 @@ def difference_interval(only_a: int, only_b: int, rows: int, confidence: float =
     count is negative, or they are more than `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
     """
     if not (only_a >= 0 and only_b >= 0 and only_a + only_b <= rows and 1 <= rows < math.inf):
-        raise ValueError(f"{only_a} and {only_b} discordant of {number_of(rows, 'row')} cannot be")
+        raise ValueError(
+            f"only_a is {only_a}, only_b is {only_b} and rows is {rows}; give counts ≥ 0 whose sum is at most rows"
+        )
     low_a, high_a = count_interval(only_a, confidence)
     low_b, high_b = count_interval(only_b, confidence)
     lower = only_a - only_b - math.hypot(only_a - low_a, high_b - only_b)

@@ -121,7 +121,9 @@ def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
     if not np.isfinite(scores).all():
-        raise ValueError("a score is NaN or infinite, so it has no probability: training went wrong; take a lower rate")
+        raise ValueError(
+            "a score is NaN or infinite, so it has no probability: training went wrong; use a lower learning rate"
+        )
     z = np.asarray(scores) / temperature
     powers = np.exp(z - z.max(axis=1, keepdims=True))
     probabilities: np.ndarray = powers / powers.sum(axis=1, keepdims=True)
@@ -258,7 +260,7 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
     ends = np.asarray(intervals, float).reshape(-1, 2)
     if len(ends) < 2 or np.isnan(ends).any():
         had = number_of(len(ends), "interval")
-        raise ValueError(f"{had}, or NaN among them: one seed is one throw of the dice; train two or more")
+        raise ValueError(f"{had}, or some are NaN; one seed says nothing about scatter: train with two or more")
     lows, highs = ends[:, 0], ends[:, 1]
     if margin > 0 and lows.min() >= -margin and highs.max() <= margin:
         return "equivalent"

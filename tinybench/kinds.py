@@ -20,7 +20,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
     "int": ("a whole number", lambda value: isinstance(value, Integral)),
     "float": ("a number", lambda value: isinstance(value, Real)),
-    "str": ("a text", lambda value: isinstance(value, str)),
+    "str": ("a string", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, os.PathLike)),
     "Mapping": ("a dictionary", lambda value: isinstance(value, Mapping)),
     "Callable": ("a function", callable),
@@ -134,7 +134,7 @@ def _wanted(parts: list[str]) -> str:
         many = {
             "float": "numbers",
             "int": "whole numbers",
-            "str": "texts",
+            "str": "strings",
             "BenchmarkResult": "results",
             "Layer": "layers",
         }
@@ -161,9 +161,11 @@ def _check_array(name: str, value: Any) -> None:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise TypeError(f"{name} has rows of different lengths; it must be an array, a value or a row each") from None
+        raise TypeError(
+            f"{name} has rows of different lengths; it must be an array with one value or one row for each sample"
+        ) from None
     if array.ndim == 0 or (array.dtype == object and not all(isinstance(item, str | Real) for item in array.flat)):
-        raise TypeError(f"{name} is {describe(value)}; it must be an array, with a value or a row each")
+        raise TypeError(f"{name} is {describe(value)}; it must be an array with one value or one row for each sample")
 
 
 @cache

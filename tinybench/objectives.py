@@ -20,11 +20,11 @@ def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
     ----------
     name
         Of a field of `Requirements`: ``"latency_p95_ms"`` asks for the 95th percentile, ``"accuracy_min"`` for the
-        share, ``"memory_max_mb"`` for the largest of two or more (which is what it is, without an interval),
+        share, ``"memory_max_mb"`` for the largest of two or more values (both ends are that value),
         ``"throughput_min_qps"`` for the median and ``"energy_budget_mj"`` for the mean.
     result
-        In SI units. Too few values, a mean of equal ones, an estimate, or a value below what its meter sees cannot
-        tell.
+        A result in SI units. The interval is unknown if there are too few values, if a mean is of equal values, or if
+        the result is an estimate or below its meter's detection limit.
 
     Raises
     ------

@@ -37,7 +37,7 @@ def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
             said = result.metadata.get("caution") or f"below the meter's resolution, which is not 0 {result.unit}"
             return f"{result.metadata.get('model', 'one of the two')}: not seen, {said}"
     if a.measured != b.measured or a.unit != b.unit:
-        return "an estimate does not compare with a measurement, nor one unit with another; measure both alike"
+        return "an estimate cannot be compared with a measurement, nor results in different units; measure both alike"
     if min(a.count, b.count) < 2:
         return "one measurement shows no scatter; measure at least twice"
     return ""

@@ -44,7 +44,7 @@ def increase(counter: Sequence[float]) -> float:
     """Return by how much a counter grew from the first reading to the last.
 
     A counter only grows. Where a reading is smaller than the one before, the process was started anew and counts from
-    0: what it shows is what came since. ValueError for a reading that is negative or not finite.
+    0, so its reading is the growth since the restart. ValueError for a reading that is negative or not finite.
     """
     check_least(**{f"counter[{i}]": reading for i, reading in enumerate(counter)})
     return float(sum(b - a if b >= a else b for a, b in pairwise(counter)))
@@ -335,9 +335,11 @@ def users_needed(share: float, change: float, level: float = 0.05, power: float 
     """
     check_share(share=share, level=level, power=power, **{"share + change": share + change})
     if abs(change) < 1e-9:
-        raise ValueError(f"change is {change}; no number of users shows a change of 0: give the smallest that matters")
+        raise ValueError(
+            f"change is {change}; no number of users can show a change of 0; give the smallest change that matters"
+        )
     if power <= level:
-        raise ValueError(f"power is {power}, and the level is {level}; a test finds more than it raises false alarms")
+        raise ValueError(f"power is {power}, and the level is {level}; the power must be larger")
     p, q = share, share + change
     z = NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(power)
     return math.ceil(z**2 * (p * (1 - p) + q * (1 - q)) / change**2)
@@ -360,7 +362,7 @@ def share_e_value(new: int, both: int, share: float = 0.5) -> float:
     check_least(new=new, both=both)
     check_share(share=share)
     if new > both:
-        raise ValueError(f"new is {new}, and both is {both}; both counts the events of the new version, too")
+        raise ValueError(f"new is {new}, and both is {both}; give in both the events of the two versions together")
     from scipy.special import betaln
 
     old = both - new
@@ -436,7 +438,7 @@ def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: i
     for name, value in seen.evidence.items():
         if not value >= 0:
             raise ValueError(
-                f"evidence of {name} is {value}; an e value is at least 0: without a reading, fresh is False"
+                f"evidence of {name} is {value}; an e value is at least 0; if there is no reading, set fresh to False"
             )
     if state.status != "running":
         return state

@@ -91,7 +91,7 @@ def decision_sentence(results: Results, best: Mapping[str, Mapping[str, Any]], o
     if len(names) == 1:
         return f"Take {names[0]}.{among}"
     if not best:
-        return f"Take no model yet: what was measured lies below what the meters resolve.{among}"
+        return f"No model can be recommended yet: the measured values are below the resolution of the meters.{among}"
     if not {"latency", "accuracy"} <= best.keys():
         metric, row = next(iter(best.items()))
         value = value_text(metric, results[metric][row["model"]])

@@ -35,7 +35,7 @@ MODULES = click.argument("modules", nargs=-1, required=True, metavar="MODULES...
 @MODULES
 @with_student_folder
 def build(student: Path, modules: Sequence[str]) -> int:
-    """Put modules of the student's into their tinybench package.
+    """Put modules from the student's notebooks into the student's tinybench package.
 
     MODULES are numbers, names and ranges such as 01 02_timer 05-07. The visible checks run first; when one fails, the
     module's file stays as it was.
@@ -92,8 +92,8 @@ def status(student: Path) -> int:
 def borrow(student: Path, modules: Sequence[str], force: bool) -> int:
     """Take the references of modules into the package, for those who study alone.
 
-    MODULES are numbers, names and ranges such as 01 02_timer 05-07. The modules after them can then be done without
-    them. What the borrowed modules need as well is said at the end; `status` shows what was borrowed.
+    MODULES are numbers, names and ranges such as 01 02_timer 05-07. You can then do later modules without
+    building these. The last line names other modules that they need. `status` shows which modules are borrowed.
     """
     from autograder.course.student import borrow as take
 

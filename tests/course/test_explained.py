@@ -77,7 +77,7 @@ def test_answers_are_checked_at_once(folder: Path) -> None:
         ((64, 2.2), "value 1 of 2: that is by t, not by z"),
         ((62, 22.1), "value 2 of 2: ten times too much"),
         ((62, 2.5), "value 2 of 2: 2.5 is not right yet"),
-        ((62,), "2 values are asked for, you gave 1"),
+        ((62,), "expected 2 values, got 1"),
         (("many", 2.2), "'many' is not right yet"),
         ((True, 2.2), "True is not right yet"),
         ((object, 2.2), "is not right yet"),

@@ -249,7 +249,7 @@ def test_a_student_starts_as_the_readme_says(way: int, course: Path, tmp_path: P
     said = run(f"{activate}\n{SOLVED}")
     assert "tinybench.result is now your own code" in (clone / "01_result" / "solved.ipynb").read_text(encoding="utf-8")
     assert re.search(r"01_result +yours.*\n02_timer +yours.*\n03_latency +not built yet", said)
-    assert "tinybench.latency is what you build in module 03_latency" in said
+    assert "you build tinybench.latency in module 03_latency" in said
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def test_a_missing_module_says_how_to_go_on(two: Path) -> None:
     given, calmly, error = done.stdout.splitlines()
     assert given == "tinybench.tiny: the reference, released by your instructor (references/tiny.py)"
     assert calmly == error
-    assert error.startswith("tinybench.last is what you build in module 02_last, and it is not built yet: finish")
+    assert error.startswith("you build tinybench.last in module 02_last, and it is not built yet: finish")
     assert error.endswith("autograder borrow 02_last")
 
 
@@ -185,7 +185,7 @@ def test_the_package_can_be_imported_without_any_module(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", question], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith(str(tmp_path))
-    assert "ModuleNotFoundError: tinybench.comparison is what you build in module 07_comparison" in done.stderr
+    assert "ModuleNotFoundError: you build tinybench.comparison in module 07_comparison" in done.stderr
 
 
 def test_a_notebook_that_needs_a_later_one_is_not_released(two: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_notebook_that_needs_a_later_one_is_not_released(two: Path) -> None:
     notebook = read_notebook(path)
     notebook.cells.insert(1, code("import tinybench.last", "early", locked=True))
     nbformat.write(notebook, path)
-    with pytest.raises(NotReleased, match=r"early.*ModuleNotFoundError: tinybench\.last is what you build in"):
+    with pytest.raises(NotReleased, match=r"early.*ModuleNotFoundError: you build tinybench\.last in"):
         release_all(two, ["01_tiny"], report=lambda line: None)
 
 

@@ -176,17 +176,17 @@ STEPS = [
         "the machine (`python -m tests.grading.instructor_page write` runs all of them again and rewrites this page).\n\n"
         "Start in one of two ways. `make course` releases all modules, puts them into the exchange and opens JupyterLab: leave it running, "
         "and type the commands of this page in a second terminal. Or set up the environment alone, as the README says below *Without `make`*. "
-        "In both cases type in the course's folder, the one with `nbgrader_config.py`, with the environment active: `source .venv/bin/activate`. "
+        "In both cases run the commands in the course's folder, the one with `nbgrader_config.py`, with the environment active: `source .venv/bin/activate`. "
         "The last section shows the course as a student has it.\n\n"
         "Can this machine confine strangers' code? If it cannot, `autograder grade` refuses.",
         "autograder doctor",
         says="this machine can grade submissions of strangers",
     ),
-    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. Name several as `01 03-05`; without a name, it builds all of them. This also creates the gradebook. `07_toolbox` is optional: its points are a bonus. In the gradebook its cells have the maximum 0, so what a student earns there adds to the sum, and nobody's maximum grows.", f"autograder release {ASSIGNMENT}", makes=(f"course/release/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", f"student/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "student/map.ipynb", "course/gradebook.db"), says="released, 0 points untouched"),
+    Step("## Before the term\n\nBuild the student notebooks, and check that an untouched one earns no points, and that the reference passes every check on this machine. Name several as `01 03-05`; without a name, the command builds all modules. This also creates the gradebook. `07_toolbox` is optional: its points are a bonus. In the gradebook its cells have the maximum 0, so what a student earns there adds to the sum, and nobody's maximum grows.", f"autograder release {ASSIGNMENT}", makes=(f"course/release/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", f"student/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "student/map.ipynb", "course/gradebook.db"), says="released, 0 points untouched"),
     Step("The roster is a CSV file with the columns `id`, `first_name`, `last_name`, `email`. This command writes the roster of a made-up class:", "python -m tests.grading.instructor_page roster", makes=("roster.csv",)),
     Step("", "head -3 roster.csv", says="ada,Ada,Adams,ada@example.org"),
     Step("", "nbgrader db student import roster.csv", says="Creating/updating Student with id 'trudy'"),
-    Step("Write the repository that students clone and Binder starts from: notebooks, commands and the package without what is to be built. Commit and push it; the same command brings it up to date. `--with 01,02` gives students the references of these modules; by default they get those whose due date has passed, and those that you released before.", "autograder publish published", makes=("published/README.md", "published/map.ipynb", f"published/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "published/pyproject.toml"), says="commit and push it"),
+    Step("Write the repository that students clone and Binder starts from: notebooks, commands, and the package without the modules that students build. Commit and push it; the same command brings it up to date. `--with 01,02` gives students the references of these modules; by default they get those whose due date has passed, and those that you released before.", "autograder publish published", makes=("published/README.md", "published/map.ipynb", f"published/{ASSIGNMENT}/{ASSIGNMENT}.ipynb", "published/pyproject.toml"), says="commit and push it"),
     Step("Put the notebooks into the exchange, where students fetch them. `make course` has done this already; `--force` replaces what is there.", f"nbgrader release_assignment {ASSIGNMENT} --force", makes=(f"course/exchange/tinybench/outbound/{ASSIGNMENT}/{ASSIGNMENT}.ipynb",), says=f"Released as: tinybench {ASSIGNMENT}"),
     Step(
         "Set a due date; without one nobody is late.",
@@ -238,7 +238,7 @@ STEPS = [
     Step(
         "## Grade by hand, and look\n\n"
         "Formgrader shows written answers and every executed notebook, with all scripts removed. `autograder course` prints its "
-        "address; if `make course` runs, that has printed it already. Formgrader's own autograde button uses the same sandbox.",
+        "address; if `make course` is running, it has already printed the address. Formgrader's own autograde button uses the same sandbox.",
         "autograder course --no-browser --port 8899",
         _until_served,
         says="Formgrader       http://",

@@ -66,7 +66,7 @@ class Said:
     @property
     def names_the_earlier(self) -> bool:
         """Whether the message names the earlier check before it says anything else, or has nothing to do with it."""
-        first = self.text.partition("What follows")[0]
+        first = self.text.partition("The following error")[0]
         return self.own in first or self.text == self.alone or "NotImplementedError: write" in self.text
 
 

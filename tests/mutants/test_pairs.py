@@ -17,7 +17,7 @@ def test_a_right_later_piece_is_not_blamed(said: list[Said]) -> None:
     assert {"check_interval", "check_result"} <= set(alone)
     first = "AssertionError: Make check_moments pass first (section “2 · Mean and standard deviation"
     assert alone["check_interval"].text.startswith(first)
-    assert "it judges mean_and_std, which this check runs on" in alone["check_interval"].text
+    assert "it tests mean_and_std, which this check uses" in alone["check_interval"].text
     assert [each for each in said if not each.later and not each.names_the_earlier] == []
 
 

@@ -86,7 +86,7 @@ def test_a_history_says_whether_there_is_enough_to_tell(
     if not commits:
         assert (code, "there are no results yet" in said.err) == (3, True)
         return
-    told = "too few to tell a change" if commits < 10 else "no change of level"
+    told = "too few to detect a change" if commits < 10 else "no change of level"
     assert told in said.out
     page = page_of([(each, changes_of(each)) for each in series]).html().lower()
     assert (told in page, ("no change of level" in page)) == (True, commits >= 10)

@@ -235,7 +235,7 @@ def test_other_hosts(tmp_path: Path) -> None:
         ("nowhere.onnx", "nowhere.onnx: no such file"),
         ("zoo:slow", "'zoo:slow' is no .onnx file"),
         ("broken.onnx", "broken.onnx does not load: "),
-        ("two.onnx", "two.onnx has 2 inputs (a, b); serve takes models of one"),
+        ("two.onnx", "two.onnx has 2 inputs (a, b); serve takes models with one input"),
         ("fixed.onnx", "fixed.onnx: fixed batch 1; serve it with --max-batch 1"),
         ("eight.onnx", "the model takes exactly 8 rows a call"),
         ("sums.onnx", "sums.onnx: 2 rows give an output of shape []; serve it with --max-batch 1"),

@@ -170,8 +170,8 @@ def test_profile_of_a_model() -> None:
             "more cores": [25],
             "without a place under the roofs, #% of the time: TreeEnsemble (it depends on the data); the table has their "
             "times": [75],
-            "the operators' times in the trace add up to # of the model's time without a trace; a trace counts whole µs "
-            "and adds its own, so times of a few µs are too long": [0.1 / 0.08],
+            "the operators' times in the trace add up to # of the model's time without a trace; a trace rounds to whole "
+            "µs and adds overhead, so times of a few µs are too long": [0.1 / 0.08],
         },
     )
 
@@ -186,9 +186,9 @@ def test_watch(kind: str, looks: Any) -> None:
     good = last.total - last.bad if len(moments) == 2 else 240
     middle = 5 + 5 * 0.5 * good / good
     budget = (
-        {"# % left of the budget of these # s": [100, seconds]}
+        {"# % of the error budget for these # s is left": [100, seconds]}
         if not bad
-        else {"budget of these # s spent # times": [seconds, spent]}
+        else {"error budget for these # s spent # times over": [seconds, spent]}
     )
     check(
         line.replace(" · ", "\n"),
@@ -263,7 +263,7 @@ def test_rollout(capsys: pytest.CaptureFixture[str]) -> None:
         report.sentence,
         {
             "rolled back at # % of the users by labels after # s; # of # users (# %) got a failed, late or newly wrong "
-            "answer from the new version; # got one that differs from the old version's; # had the new version": [
+            "answer from the new version; # got one that differs from the old version's; # used the new version": [
                 5, 2.5, worse, 800, 100 * worse / 800, differs, 400,
             ]
         },

@@ -62,7 +62,7 @@ def test_a_server_that_keeps_its_objective(server: Served, tmp_path: Path, capsy
     assert code == 0, said.out
     assert "cannot tell: the first look" in lines[0]
     assert " 0 failed · p50 " in lines[1]
-    assert "100 % left of the budget of these 1 s · burns 0.0 / 0.0" in lines[-2]
+    assert "100 % of the error budget for these 1 s is left · burns 0.0 / 0.0" in lines[-2]
     assert lines[-1].startswith("canary 127.0.0.1:")
     assert "80 % within 10000 ms: met (0 of " in lines[-1]
     assert ElementTree.parse(figure).getroot().tag.endswith("svg")

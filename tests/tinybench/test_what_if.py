@@ -165,7 +165,7 @@ def test_an_answer_is_said_in_a_sentence() -> None:
         "model 4× faster: cannot tell: runs that should take as long took 30 % less",
         "model 10× faster: cannot tell: runs scatter too much (0 to 40 %); measure longer",
         "model 7.5× faster: it takes 4 % less time (3–5), 1.04 times as fast",
-        "model 11× faster: cannot tell: too few rounds, or all alike; let max_seconds be larger",
+        "model 11× faster: cannot tell: too few rounds, or all rounds are equal; increase max_seconds",
     ]
     bundle = found._repr_mimebundle_()
     assert "saves %" in bundle["text/plain"]

@@ -74,7 +74,7 @@ class Row(NamedTuple):
             more = "more" if self.error > 0 else "less"
             return f"runs that should take as long took {abs(100 * self.error):.0f} % {more}"
         if math.isinf(self.high):
-            return "too few rounds, or all alike; let max_seconds be larger"
+            return "too few rounds, or all rounds are equal; increase max_seconds"
         if self.high - self.low > 2 * TOO_WIDE:
             return f"runs scatter too much ({100 * self.low:.0f} to {100 * self.high:.0f} %); measure longer"
         return ""

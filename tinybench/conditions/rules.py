@@ -152,7 +152,7 @@ def _process(facts: Mapping[str, Any]) -> list[Rule]:
             "limits",
             lambda limits: not limits,
             lambda limits: ", ".join(f"{name}={settings.get(name, '')}" for name in limits) or "none is forbidden",
-            "libraries leave out instructions that the processor may have, and so take longer",
+            "libraries do not use instructions that the processor may have, so they can be slower",
             f"unset {' '.join(facts.get('limits') or ())}, before Python starts",
         ),
         Rule(
@@ -209,8 +209,8 @@ def _kernels(facts: Mapping[str, Any]) -> Rule:
         "blas",
         lambda libraries: not slower_kernels(libraries, flags),
         lambda libraries: ", ".join(map(str, libraries)),
-        f"it leaves out {left_out}, which this processor has: a product of matrices can take twice as long (on some "
-        "processors it takes no longer), and its times do not compare with those of another kernel",
+        f"the kernel leaves out {left_out}, which this processor has: a matrix product can take twice as long (on some "
+        "processors it takes no longer), and its times cannot be compared with those of another kernel",
         f"unset {' '.join(asked)}, before Python starts"
         if asked
         else "a NumPy and a SciPy from pip or conda-forge, whose OpenBLAS chooses its kernel by the processor",

@@ -65,7 +65,7 @@ def show_error(
     frames = traceback.extract_tb(trace)
     first = _to_repair_first(error, frames, shell.user_ns)
     if first and isinstance(error, AssertionError):
-        error.args = (f"{first}. What follows may come from there: {error}",)
+        error.args = (f"{first}. The following error may have the same cause: {error}",)
     shown = _said_by_check(usual, error, frames) or usual
     if first and first not in shown[0]:
         shown = [f"{first}.\n", *shown]

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinybench.course import marks
 
-REPAIR_FIRST = "Make {check} pass first (section “{section}”): it judges {pieces}, which this check runs on"
+REPAIR_FIRST = "Make {check} pass first (section “{section}”): it tests {pieces}, which this check uses"
 
 
 def repair_first(source: str, names: Mapping[str, Any]) -> str:

@@ -17,13 +17,13 @@ from numbers import Real
 from typing import Any
 
 from tinybench.course import marks
-from tinybench.numerals import number_of, plural
+from tinybench.numerals import number_of
 
 ROUNDS = 20_000  # of the key's derivation: guessing takes a while, checking some ten milliseconds
 HIDDEN_FAILS = (
-    "the visible tests pass, a hidden one does not: on an input that no assert shows, the result differs from the "
-    "reference's, so this check does not count yet. Look at {pieces}: read the docstring again, and try your code on "
-    "other inputs than those above: longer ones, each type that the docstring allows, and its edge cases"
+    "the visible tests pass, a hidden one does not: on an input that no assert shows, your result differs from the "
+    "reference's, so this check does not count yet. Look at {pieces}. Read the docstring again, and try your code on "
+    "other inputs: longer ones, each type that the docstring allows, and the edge cases"
 )
 ACCEPTED: dict[str, list[str]] = {}  # the texts of answers that were right when they were checked last
 RECORD: dict[str, Any] = {}  # while a release is made, under "on": what the reference answers and computes
@@ -56,8 +56,7 @@ def check_answer(name: str, answer: Any, digits: int = 2) -> None:
     given = list(answer) if isinstance(answer, tuple | list) else [answer]
     if len(given) != len(question["parts"]):
         asked = len(question["parts"])
-        said = f"{number_of(asked, 'value')} {plural(asked, 'is', 'are')} asked for, you gave {len(given)}"
-        raise AssertionError(f"{name}: {said}")
+        raise AssertionError(f"{name}: expected {number_of(asked, 'value')}, got {len(given)}")
     wrong, accepted = [], []
     for place, (value, part) in enumerate(zip(given, question["parts"], strict=True)):
         found = {sealed(f"{name}[{place}]", text): text for text in _forms(value, digits, rounded=part["rounded"])}

@@ -45,7 +45,7 @@ class Unwritten(MetaPathFinder, Loader):
         notebooks = sorted(set(built_in.values()))
         further = sorted({each for name in notebooks for each in self.missing(self.needs.get(name, ()))} - {*notebooks})
         one = len(fullnames) == 1
-        where = "; ".join(f"{name} is what you build in module {built_in[name]}" for name in fullnames)
+        where = "; ".join(f"you build {name} in module {built_in[name]}" for name in fullnames)
         also = f", and {_listed(further)} before {'it' if one else 'them'}" if further else ""
         last = "its last cell" if len(notebooks + further) == 1 else "the last cell of each"
         reference = "the reference" if len(notebooks + further) == 1 else "the references"

@@ -39,7 +39,7 @@ def sentence(series: Series, changes: Sequence[Change]) -> str:
 def no_change(series: Series) -> str:
     """Return the reason why a series has no change: its level is constant, or it has too few commits."""
     if len(series.points) < LEAST:
-        return f"too few to tell a change; from {LEAST} on there is something to compare."
+        return f"too few to detect a change; at least {LEAST} commits are needed."
     return "no change of level."
 
 

@@ -11,7 +11,8 @@ crashes
     Workers that died, as the servers' own metrics say. The new version gives a known part of all answers.
 labels
     Mirrored requests whose label came and shows that one version is right and the other one is not, or that one number
-    is closer than the other. The new version was the worse one in half of them. No answer is never right.
+    is closer than the other. If both versions are equally good, the new version is the worse one in half of them. A
+    missing answer is always wrong.
 differs
     Mirrored requests that both versions answered. At most the allowed share of them may have different answers. A
     different answer is not harm: the new version may be the better one. So this metric is only counted where labels

@@ -28,9 +28,9 @@ class Plan:
         Share of answers that may differ from the old version's. If more differ, a rollout without labels stops; 1
         never stops it. With labels they decide instead.
     fewest_users, fewest_pairs, fewest_blocks
-        What each stage must see of the new version before the next: users, mirrored pairs (with their labels, if there
-        are any), and tenths of a second that were quiet enough to tell a difference of two fifths of the bound. Pairs
-        are half as many again after the first stage: what drifts slowly shows later.
+        The data that each stage needs before the next one starts: users, mirrored pairs (with labels, if there are
+        any), and tenths of a second quiet enough to detect a difference of two fifths of the bound. Later stages need
+        1.5 times as many pairs, because slow drift shows late.
     every, patience
         Seconds between two looks; so many in a row without new readings and it goes back.
     longest
@@ -100,7 +100,7 @@ class Look:
     fresh, problem
         Whether there were new readings, and if not, why.
     evidence
-        E values by metric, of those that can stop the rollout.
+        E values of the metrics that can stop the rollout, by metric.
     events
         By metric, of this stage's events how many were the new version's, and of both.
     users, pairs
@@ -200,7 +200,7 @@ class Report:
         how = "failed, late or newly wrong" if self.labelled else "failed or late"
         return (
             f"{end} after {self.seconds:.1f} s; {met} got a {how} answer from the new version; {self.differing} got "
-            f"one that differs from the old version's; {self.exposed} had the new version"
+            f"one that differs from the old version's; {self.exposed} used the new version"
         )
 
     def to_dict(self) -> dict[str, Any]:

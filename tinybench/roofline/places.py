@@ -32,12 +32,12 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Place:
-    """An operator in the picture of the roofs.
+    """An operator placed on the roofline.
 
     Attributes
     ----------
     work, seconds
-        What it does, and in how many s: the lower quartile of its runs, as other programs only add to it.
+        The operator's work, and its time in s: the lower quartile of its runs, because other programs only add time.
     peak, bandwidth, level
         Operations/s and bytes/s of the roofs above it, and where its working set lies.
     wall
@@ -119,12 +119,13 @@ class Placed:
         if above := sum(place.of_roof > 1.1 for place in self.places):
             told.append(
                 f"{above} of {number_of(len(self.places), 'operator')} {plural(above, 'is', 'are')} more than a tenth "
-                "faster than the roof: it was measured in a busier moment, or their bytes come from a nearer cache"
+                "faster than the roof. The roof was measured while the machine was busier, or their bytes come from a "
+                "faster cache"
             )
         share = self.traced / quick(self.plain.values)
         told.append(
             f"the operators' times in the trace add up to {share:.2f} of the model's time without a trace; a "
-            "trace counts whole µs and adds its own, so times of a few µs are too long"
+            "trace rounds to whole µs and adds overhead, so times of a few µs are too long"
         )
         return told
 
@@ -174,7 +175,9 @@ def the_students_wall() -> Wall:
     try:
         from tinybench.bottleneck import wall
     except ImportError as error:
-        raise ImportError("tinybench.bottleneck is not built yet: module 15 writes `wall`, which names it") from error
+        raise ImportError(
+            "tinybench.bottleneck is not built yet: module 15 writes `wall`, which names the bottleneck"
+        ) from error
     return wall
 
 

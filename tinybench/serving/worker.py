@@ -84,7 +84,9 @@ class Model:
         inputs = self.session.get_inputs()
         if len(inputs) != 1:
             names = ", ".join(node.name for node in inputs)
-            raise ValueError(f"{path} has {number_of(len(inputs), 'input')} ({names}); serve takes models of one")
+            raise ValueError(
+                f"{path} has {number_of(len(inputs), 'input')} ({names}); serve takes models with one input"
+            )
         self.input, kind, shape = inputs[0].name, inputs[0].type, inputs[0].shape
         if np.dtype(ONNX_DTYPES.get(kind, object)).kind not in "fiub":
             raise ValueError(f"{path} takes {kind}; serve feeds it numbers only")
@@ -126,7 +128,7 @@ class Model:
             if len(answers) != len(rows):
                 raise ValueError(
                     f"the model gave {number_of(len(answers), 'answer')} to "
-                    f"{number_of(len(rows), 'row')}; serve it --max-batch 1"
+                    f"{number_of(len(rows), 'row')}; serve the model with --max-batch 1"
                 )
             return answers
         each = [self._run(rows[number : number + 1]) for number in range(len(rows))]

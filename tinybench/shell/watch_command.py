@@ -224,8 +224,8 @@ def _budget(look: Look, objective: Objective) -> str:
     """Return the part of the error budget since the first look that is left, or how many times it was spent."""
     left = look.left(objective)
     if left >= 0:
-        return f"{100 * left:.0f} % left of the budget of these {look.at:.0f} s"
-    return f"budget of these {look.at:.0f} s spent {1 - left:.1f} times"
+        return f"{100 * left:.0f} % of the error budget for these {look.at:.0f} s is left"
+    return f"error budget for these {look.at:.0f} s spent {1 - left:.1f} times over"
 
 
 def _times(rate: float) -> str:

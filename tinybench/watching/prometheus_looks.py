@@ -1,4 +1,4 @@
-"""What a Prometheus knows of each version of a server, as looks."""
+"""Readings of each version of a server through Prometheus, in the form of looks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instanc
 
 
 class PrometheusLooks:
-    """The servers that a Prometheus watches, looked at every `every` seconds.
+    """The servers that Prometheus monitors, polled every `every` seconds.
 
     Burn rates are those of Prometheus over its own windows: a ratio of two counts, which a window longer than the
     series does not change. Requests, and requests per second, are counted from one reading to another. PromQL's `rate`

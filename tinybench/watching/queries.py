@@ -196,10 +196,10 @@ def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: floa
             "Promised",
             f"Budget left of {lasting}",
             "share",
-            f"Of the failures and late answers that the requests of the last {lasting} allow, or those since the first "
+            f"The share left of the failures and late answers allowed for the last {lasting}, or since the first "
             "reading, if that is later. Below 0, there were more than allowed.",
             (Query(f"1 - {burn(objective, lasting)}", which),),
-            (0.0, "all spent"),
+            (0.0, "budget spent"),
         ),
         Panel(
             "Promised",

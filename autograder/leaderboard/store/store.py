@@ -191,7 +191,7 @@ class Store:
             if used >= quota.per_day:
                 raise Exhausted(
                     f"you have entered {number_of(used, 'model')} to this event today, which is "
-                    "the most; go on tomorrow (in UTC)"
+                    "the daily limit; try again tomorrow (in UTC)"
                 )
             mine = (jobs.c.student_id == student.id) & (jobs.c.event == event)
             waiting = connection.scalar(select(jobs.c.entry_id).where(mine, jobs.c.state == QUEUED))
