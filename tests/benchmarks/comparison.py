@@ -24,7 +24,7 @@ import numpy as np
 from tqdm import trange
 
 from tests.benchmarks.peers import EFFORTS, PEERS, Effort, in_child, run_live, run_peer, run_tinybench, true_ratio
-from tests.benchmarks.report import PURE_PYTHON, RESULTS, ROOT, command_line, on_this_machine, write_json
+from tests.benchmarks.report import NO_BLAS, RESULTS, ROOT, command_line, on_this_machine, write_json
 from tests.benchmarks.subjects import CALLS
 from tinybench.accuracy import wilson_interval
 from tinybench.table import Table
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     command = f"python -m tests.benchmarks.comparison --effort {effort} --repetitions {repetitions}"
     command += f' --only "{options.only}"' if options.only else ""
     command += "" if options.busy else " --busy 0"
-    machine = on_this_machine(PURE_PYTHON)
+    machine = on_this_machine(NO_BLAS)
 
     def keep(records: list[Record]) -> None:
         document = {"machine": machine, "command": command, "summary": summarise(records), "records": records}

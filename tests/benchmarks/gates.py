@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from tests.benchmarks.report import PURE_PYTHON, RESULTS, ROOT, command_line, on_this_machine, write_json
+from tests.benchmarks.report import NO_BLAS, RESULTS, ROOT, command_line, on_this_machine, write_json
 from tinybench.accuracy import wilson_interval
 from tinybench.table import Table
 
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = f"python -m tests.benchmarks.gates --jobs {options.jobs} --seconds {options.seconds:g}"
     command += f" --trials {options.trials}" if options.trials is not None else ""
     command += f' --only "{options.only}"' if options.only else ""
-    run: Record = {"machine": on_this_machine(PURE_PYTHON), "command": command, "records": []}
+    run: Record = {"machine": on_this_machine(NO_BLAS), "command": command, "records": []}
     earlier = [json.loads(file.read_text(encoding="utf-8")) for file in options.add]
 
     def keep(records: list[Record]) -> None:

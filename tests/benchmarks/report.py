@@ -15,7 +15,7 @@ from tinybench.benchmark import system_info
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "tests" / "benchmarks" / "results"
-PURE_PYTHON = "no BLAS kernel: pure Python is measured"
+NO_BLAS = "no BLAS kernel: nothing that is measured calls BLAS"
 ONNX_RUNTIME = "no BLAS kernel: ONNX Runtime answers, with kernels of its own"
 
 
@@ -27,7 +27,7 @@ def command_line(part: str, doc: str | None) -> argparse.ArgumentParser:
 def on_this_machine(algebra: str = "") -> str:
     """Return which machine this is, how busy it is, and what computes linear algebra, for the head of a page.
 
-    `algebra` says what does where BLAS has no part in what is measured: `PURE_PYTHON`, or `ONNX_RUNTIME`.
+    `algebra` says what does where BLAS has no part in what is measured: `NO_BLAS`, or `ONNX_RUNTIME`.
     """
     facts = system_info()
     kernel = algebra or f"BLAS kernel {facts['conditions'].get('BLAS kernel', 'not reported')}"

@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.benchmarks.comparison import busy_cores, percent, rate
 from tests.benchmarks.peers import PEERS, child
-from tests.benchmarks.report import PURE_PYTHON, RESULTS, ROOT, command_line, on_this_machine, write_json
+from tests.benchmarks.report import NO_BLAS, RESULTS, ROOT, command_line, on_this_machine, write_json
 from tests.benchmarks.subjects import CHOICE, LENGTHS
 from tests.benchmarks.ways import AGAIN, MORE, WAYS
 from tinybench.table import Table
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     parser.add_argument("--publish", metavar="NAME", help="also write tests/benchmarks/results/NAME.md")
     options = parser.parse_args(arguments)
     given = sys.argv[1:] if arguments is None else arguments
-    command, machine = shlex.join(["python", "-m", "tests.benchmarks.verdicts", *given]), on_this_machine(PURE_PYTHON)
+    command, machine = shlex.join(["python", "-m", "tests.benchmarks.verdicts", *given]), on_this_machine(NO_BLAS)
     file, runs = options.out / "verdicts.json", []
     if options.add:
         runs = json.loads(file.read_text(encoding="utf-8"))["runs"]

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.benchmarks.report import RESULTS, command_line, on_this_machine
+from tests.benchmarks.report import NO_BLAS, RESULTS, command_line, on_this_machine
 from tests.benchmarks.what_if_pipelines import FAMILIES, Pipeline, draw
 from tinybench.bottleneck import what_if
 from tinybench.causal.arms import Stage, WhatIf, in_rounds
@@ -186,7 +186,7 @@ def report(trials: list[Tried], command: str, quiet: bool) -> str:
     beside = "nothing else of ours running" if quiet else "with a process beside it that never rests"
     lines = [
         "# What a faster stage would bring, told beforehand",
-        f"`{command}` {on_this_machine()}, {beside}.",
+        f"`{command}` {on_this_machine(NO_BLAS)}, {beside}.",
         f"Of the four families that are asked for ({', '.join(ASKED)}), {right} of {len(asked)} trials are answered and within "
         f"3 points of what really making the stage faster brings: the goal of {100 * GOAL:.0f} % is {'met' if met else 'NOT met'}. "
         "A refusal counts as not answered. Points are percent of the present time. "
