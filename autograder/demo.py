@@ -151,7 +151,6 @@ def submit(root: Path, student: str, folder: Path) -> None:
     config.CourseDirectory.assignment_id = ASSIGNMENT
     config.CourseDirectory.student_id = student
     config.Exchange.assignment_dir = str(folder)
-    config.Exchange.cache = str(root / "course" / "cache")
     handing_in = ExchangeSubmit(
         coursedir=CourseDirectory(config=config), authenticator=Authenticator(config=config), config=config
     )

@@ -90,6 +90,7 @@ def configure(config: Config, root: Path) -> Config:
     with suppress(OSError):  # nbgrader opens the gradebook without making its folder
         (root / "course").mkdir(exist_ok=True)
     config.Exchange.root = str(root / "course" / "exchange")
+    config.Exchange.cache = str(root / "course" / "cache")  # the home folder would mix courses
     config.Exchange.path_includes_course = False
     config.ExchangeFactory.collect = "autograder.grading.collect.Collect"
     config.Exchange.assignment_dir = str(root / STUDENT)
