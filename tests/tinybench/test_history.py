@@ -316,7 +316,7 @@ def test_without_a_baseline_there_is_a_warning(file: Path) -> None:
         series = history.series()
     assert (series.baseline, series.unit) == ("", "s")
     assert "a slower machine looks like slower code" in cautions(series)[0]
-    assert "too few to tell" in sentence(series, [])
+    assert "too few to detect" in sentence(series, [])
 
 
 def test_a_step_of_two_percent_is_found_and_called_worse_or_better() -> None:
@@ -455,7 +455,7 @@ def test_add_reads_what_the_gate_writes(tmp_path: Path, capsys: pytest.CaptureFi
         main(["history", "add", str(apart[0]), "--baseline", str(apart[1]), "--file", str(file), "--machine", "m"]) == 0
     )
     capsys.readouterr()
-    assert main(["history", "changes", "--file", str(file)]) == 2, "too few to tell"
+    assert main(["history", "changes", "--file", str(file)]) == 2, "too few to detect"
     results["new"]["metadata"]["commit"] = "working tree"
     rounds.write_text(json.dumps({"results": results}))
     for words, message in (

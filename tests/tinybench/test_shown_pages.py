@@ -146,7 +146,7 @@ def test_a_history_of_one_commit_claims_nothing(tmp_path: Path, capsys: pytest.C
         kept.add(values, commit="c1", committed="2026-01-01T00:00", benchmark="it", machine="here")
     assert main(["history", "show", "--file", str(file), "--page", str(tmp_path / "page.html")]) == 0
     said = capsys.readouterr().out
-    assert "it, 1 commit: too few to tell a change" in said
+    assert "it, 1 commit: too few to detect a change" in said
     page = text_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "no change of level" not in page.lower()
     assert "20.00" in page
