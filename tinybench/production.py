@@ -362,7 +362,7 @@ def share_e_value(new: int, both: int, share: float = 0.5) -> float:
     check_least(new=new, both=both)
     check_share(share=share)
     if new > both:
-        raise ValueError(f"new is {new}, and both is {both}; give in both the events of the two versions together")
+        raise ValueError(f"new is {new}, and both is {both}; both must count the events of the two versions together")
     from scipy.special import betaln
 
     old = both - new
