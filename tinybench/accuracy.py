@@ -163,7 +163,7 @@ def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
     """
     array = np.asarray(outputs)
     if array.ndim not in (1, 2) or len(array) != rows or array.size == 0:
-        raise ValueError(f"{name}: {rows} rows went in, outputs of shape {array.shape} came out")
+        raise ValueError(f"{name}: {number_of(rows, 'row')} went in, outputs of shape {array.shape} came out")
     if array.dtype.kind == "f":
         broken = np.isnan(array.reshape(rows, -1)).any(axis=1)
         if broken.any():

@@ -66,7 +66,7 @@ def burning(
     """
     check_least(1, long=long, short=short)
     if len(bad) != len(total):
-        raise ValueError(f"bad has {len(bad)} readings and total has {len(total)}; read both at the same moments")
+        raise ValueError(f"bad and total differ in length, {len(bad)} and {len(total)}; read both at the same moments")
     return all(
         burn_rate(increase(bad[-window - 1 :]), increase(total[-window - 1 :]), objective) >= factor
         for window in (long, short)
@@ -204,9 +204,7 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
     """
     check_counts(reference=reference, window=window)
     if len(reference) != len(window):
-        raise ValueError(
-            f"reference has {len(reference)} bins and window has {len(window)}; use the same bins for both"
-        )
+        raise ValueError(f"use the same bins for reference and window, not {len(reference)} and {len(window)}")
     p, q = (np.asarray(counts, dtype=float) + 0.5 for counts in (reference, window))
     p, q = p / p.sum(), q / q.sum()
     return float(np.sum((p - q) * np.log(p / q)))

@@ -406,7 +406,9 @@ def tradeoff_study(
     say = progress or (lambda text: None)
     X, y = np.asarray(as_input(X), np.float32), np.asarray(y)
     if X.ndim != 2 or len(X) != len(y) or not np.isfinite(X).all():
-        raise ValueError(f"X of shape {X.shape} and {len(y)} labels: two dimensions, a label a row, no NaN expected")
+        raise ValueError(
+            f"X has shape {X.shape} and y has length {len(y)}: two dimensions, a label a row, no NaN expected"
+        )
     if rounds < 6 or not batch_sizes or min(batch_sizes) < 1:
         raise ValueError(
             f"rounds is {rounds} and batch_sizes {batch_sizes}; at least 6 rounds, and batches of 1 or more"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course.export import EXPORTED
+from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from tests.house import PACKAGES, ROOT, files
 from tinybench.numerals import number_of, p_text, plural
 
@@ -61,6 +62,26 @@ ALLOWED = {
 }
 
 
+# counts that a visible check says, by its cell
+ALLOWED_IN_CHECKS = {
+    "check_percentile": {"needed": "6 or more"},
+    "check_calibrate": {"back.calls": "more than 1, where this is said"},
+    "check_timed_calls": {"2 * loops": "2 or more"},
+    "check_measure_latency": {"warmup['calls']": "40 or more"},
+    "check_peak": {"64 * MiB": "a constant"},
+    "check_size": {"truth": "a constant"},
+    "check_measure": {"loops": "more than 500", "len(toy.inputs)": "2,000 or more"},
+    "check_dynamic": {"W.shape[1]": "a constant"},
+    "check_journal": {"len(measurements)": "2 or 3"},
+    "check_tail": {"len(values)": "beside the values themselves"},
+    "check_server": {"len(tried)": "more than 40"},
+    "check_gemm_work": {"mine(7, 1, 3).bytes": "124 is expected, and a multiple of 4 likely"},
+    "check_change_points": {"len(values)": "a constant"},
+    "check_eight": {"len(content)": "a file of thousands"},
+    "check_chance": {"counts[1]": "a constant"},
+}
+
+
 def written_by_students() -> set[str]:
     """Return the lines of all solutions in the notebooks."""
     lines: set[str] = set()
@@ -105,6 +126,18 @@ def test_every_count_agrees_with_its_noun() -> None:
             by_students = text.startswith(EXPORTED) and lines[line - 1].strip() in solutions
             if not (by_students or hidden_check(path) or value in ALLOWED.get(name, {})):
                 found.append(f"{name}:{line}: {value} before {nouns!r}")
+    assert not found
+
+
+def test_so_do_the_visible_checks() -> None:
+    found = [
+        f"{path.stem}, {cell.id}: {value} before {nouns!r}"
+        for path in course_notebooks(ROOT)
+        for cell in cells_of(read_notebook(path))
+        if cell.is_check
+        for _, value, nouns in counts_before_plurals(cell.source)
+        if value not in ALLOWED_IN_CHECKS.get(cell.id, {})
+    ]
     assert not found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import fnmatch
 import functools
 import inspect
 import types
@@ -55,7 +56,7 @@ def pieces_used(source: str, names: Mapping[str, Any]) -> set[str]:
         for code in [code for name in left for code in _codes(members.get(name, names.get(name)))]:
             for word, is_attribute in _words(code):
                 (attributes if is_attribute else words).add(word)
-        methods = {name for name in members if _is_special(name) or name.rpartition(".")[2] in attributes}
+        methods = {name for name in members if _is_special(name) or _is_read(name.rpartition(".")[2], attributes)}
         left = sorted(({word for word in words if word in names} | methods) - found)
     return found
 
@@ -70,6 +71,11 @@ def _is_special(name: str) -> bool:
     return name.endswith("__")
 
 
+def _is_read(member: str, attributes: set[str]) -> bool:
+    """Whether a member is among attributes, some of which are patterns."""
+    return member in attributes or any(fnmatch.fnmatchcase(member, name) for name in attributes if "*" in name)
+
+
 def _codes(value: Any) -> Iterator[types.CodeType]:
     """Yield the code of a function of the notebook, however it is wrapped."""
     value = getattr(value, "__func__", value)
@@ -82,9 +88,21 @@ def _codes(value: Any) -> Iterator[types.CodeType]:
 
 
 def _words(code: types.CodeType) -> Iterator[tuple[str, bool]]:
-    """Yield the global names and the attributes that code reads, and whether each is an attribute."""
+    """Yield the global names and the attributes that code reads, and whether each is an attribute.
+
+    The attribute of ``getattr(x, f"run_{metric}_benchmark")`` is a pattern, ``"*run_*_benchmark*"``.
+    """
+    parts: list[str] | None = None  # the texts of the call of getattr that is being read
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"):
             yield str(step.argval), step.opname in ("LOAD_ATTR", "LOAD_METHOD")
+            parts = [] if step.argval == "getattr" else parts
         elif isinstance(step.argval, types.CodeType):
             yield from _words(step.argval)
+        elif parts is not None and step.opname == "LOAD_CONST" and isinstance(step.argval, str):
+            parts.append(step.argval)
+        elif parts and step.opname in ("BUILD_STRING", "BINARY_OP"):
+            parts = [f"*{'*'.join(parts)}*"]
+        elif parts and step.opname == "CALL":
+            yield parts[0], True
+            parts = None
