@@ -60,7 +60,7 @@ def plot_pareto_frontier(
     values = objective_values(points, objectives)
     names = [row_name(point, index) for index, point in enumerate(points)] if labels is None else list(labels)
     if len(names) != len(points) or (probabilities is not None and len(probabilities) != len(points)):
-        raise ValueError(f"give as many labels and probabilities as points, {len(points)}")
+        raise ValueError(f"labels and probabilities need one value for each point: lists of length {len(points)}")
     if probabilities is not None:
         names = [f"{name} ({percent(share)})" for name, share in zip(names, probabilities, strict=True)]
     on_frontier = np.array([tuple(value) in set(map(tuple, corners)) for value in values])

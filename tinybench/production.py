@@ -204,7 +204,9 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
     """
     check_counts(reference=reference, window=window)
     if len(reference) != len(window):
-        raise ValueError(f"use the same bins for reference and window, not {len(reference)} and {len(window)}")
+        raise ValueError(
+            f"reference and window differ in length, {len(reference)} and {len(window)}; use the same bins"
+        )
     p, q = (np.asarray(counts, dtype=float) + 0.5 for counts in (reference, window))
     p, q = p / p.sum(), q / q.sum()
     return float(np.sum((p - q) * np.log(p / q)))

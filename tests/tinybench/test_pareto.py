@@ -375,10 +375,7 @@ BOTH = {"latency": "min", "accuracy": "max"}
             "'latancy' to rank by; did you mean 'latency'",
         ),
         (lambda: Requirements(accuracy_min=0.85).rank(ROWS, by="throughput"), "a has no 'throughput'"),
-        (
-            lambda: plot_pareto_frontier([(1, 2), (2, 3)], labels=["one"]),
-            "give as many labels and probabilities as points, 2",
-        ),
+        (lambda: plot_pareto_frontier([(1, 2), (2, 3)], labels=["one"]), "one value for each point: lists of length 2"),
         (lambda: plot_pareto_frontier([(1, 2, 3)], dict.fromkeys("abc", "min")), "2 objectives, not 3"),
     ],
 )

@@ -72,7 +72,7 @@ def _is_special(name: str) -> bool:
 
 
 def _is_read(member: str, attributes: set[str]) -> bool:
-    """Whether a member is among attributes, some of which are patterns."""
+    """Return whether a member is one of the attributes, or matches one that is a pattern."""
     return member in attributes or any(fnmatch.fnmatchcase(member, name) for name in attributes if "*" in name)
 
 
