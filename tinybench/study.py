@@ -407,7 +407,7 @@ def tradeoff_study(
     X, y = np.asarray(as_input(X), np.float32), np.asarray(y)
     if X.ndim != 2 or len(X) != len(y) or not np.isfinite(X).all():
         raise ValueError(
-            f"X has shape {X.shape}, y has length {len(y)}; X needs 2 dimensions, finite values and a label a row"
+            f"X has shape {X.shape}, y has length {len(y)}; X needs 2 dimensions and finite values, y a label a row"
         )
     if rounds < 6 or not batch_sizes or min(batch_sizes) < 1:
         raise ValueError(

@@ -16,6 +16,7 @@ class Suite:
     def compare(self, metric): return getattr(self, f"run_{metric}", None)()
     def slowest(self, which): return getattr(self, "run_lat" + which)()
     def biggest(self): return getattr(self, "run_memory")()
+    def by_name(self, name): return getattr(self, name)("label")
     def only_said(self, metric): raise ValueError(f"no run_{metric}")
 """
 
@@ -29,6 +30,7 @@ class Suite:
         ("Suite().label()", {"Suite", "Suite.label"}),
         ("Suite().biggest()", {"Suite", "Suite.biggest", "Suite.run_memory", "spread", "mean"}),
         ("Suite().slowest('ency')", {"Suite", "Suite.slowest", "Suite.run_latency", "mean"}),
+        ("Suite().by_name('x')", {"Suite", "Suite.by_name"}),
         ("Suite().only_said('x')", {"Suite", "Suite.only_said"}),
         (
             "Suite().compare('latency')",

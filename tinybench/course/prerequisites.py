@@ -103,6 +103,6 @@ def _words(code: types.CodeType) -> Iterator[tuple[str, bool]]:
             parts.append(step.argval)
         elif parts and step.opname in ("BUILD_STRING", "BINARY_OP"):
             parts = [f"*{'*'.join(parts)}*"]
-        elif parts and step.opname == "CALL":
-            yield parts[0], True
+        elif step.opname == "CALL":
+            yield from [(name, True) for name in (parts or [])[:1]]  # a default may follow the name
             parts = None
