@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import traceback
 from pathlib import Path
 
 import pytest
-from nbformat import NotebookNode
 
 from autograder.course import explained
-from autograder.course.build import needed_cells, run_checks
-from autograder.course.notebook import cells_of, course_notebooks, module_name, read_notebook
+from autograder.course.build import run_checks
+from autograder.course.notebook import course_notebooks, module_name, read_notebook
 from tests.mutants import mutants
+from tests.mutants.playing import SPEECHLESS, played, verdicts
 from tinybench.course.marks import SEALED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +19,6 @@ NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
 LISTS = [module for module in NOTEBOOKS if mutants(module)]
 KILL_RATE = 0.95
 MOST_HIDDEN = 0.2
-SPEECHLESS = "no diagnosis: "  # the check itself raises, or says nothing
 
 
 @pytest.mark.parametrize("module", LISTS)
@@ -36,18 +33,10 @@ def test_checks_kill_mutants(
     assert len(wrong) >= 15
     (tmp_path / SEALED).write_text(json.dumps(explained.seal(path, explained.record(path))))
     monkeypatch.chdir(tmp_path)  # where answers are checked as in a student's folder
-    survivors, blamed, unseen, seen, speechless, cells = [], [], [], [], [], set()
+    survivors, blamed, unseen, seen, speechless = [], [], [], [], []
+    cells = set[str]()
     for mutant in wrong:
-        notebook = copy.deepcopy(reference)
-        check = mutant.apply(notebook)
-        later = False  # who else is blamed depends on the cell: once for each is enough, and of the checks below it
-        kept = []
-        for cell in cells_of(notebook):
-            later = later or (cell.id == mutant.cell and mutant.cell not in cells)
-            if not cell.is_check or cell.id == check or later:
-                kept.append(cell.node)
-        notebook.cells = kept
-        cells.add(mutant.cell)
+        check, notebook = played(reference, mutant, cells)
         visibly, failed = verdicts(notebook)
         if check not in failed:
             survivors.append(mutant.name)
@@ -68,28 +57,6 @@ def test_checks_kill_mutants(
     assert sum(bool(m.hidden) for m in wrong) <= MOST_HIDDEN * len(wrong), "too many are hidden from students"
     assert rate >= KILL_RATE, f"survivors: {survivors}"
     assert not blamed, f"a wrong solution costs points elsewhere: {blamed}"
-
-
-def verdicts(notebook: NotebookNode) -> tuple[dict[str, str], list[str]]:
-    """Return what the visible part of each check says that does not pass, and which checks fail by any part."""
-    space: dict[str, object] = {"__name__": "__main__"}
-    visibly, failed = dict[str, str](), list[str]()
-    for cell in needed_cells(notebook):
-        parts = [cell.visible, cell.source[len(cell.visible) :]] if cell.is_check else [cell.source]
-        for number, part in enumerate(parts):
-            try:
-                exec(compile(part, f"<{cell.id}>", "exec"), space)
-            except Exception as error:
-                if not cell.is_check:
-                    raise
-                failed.append(cell.id)
-                if number == 0:
-                    visibly[cell.id] = f"{type(error).__name__}: {error}"
-                    where = traceback.extract_tb(error.__traceback__)[-1].filename
-                    speechless = where == f"<{cell.id}>" and not (isinstance(error, AssertionError) and str(error))
-                    if speechless:
-                        visibly[cell.id] = SPEECHLESS + visibly[cell.id]
-    return visibly, failed
 
 
 def test_every_module_with_exports_has_mutants() -> None:
