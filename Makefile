@@ -12,7 +12,7 @@ say = @sed -n 's/^$@:.*\#\# /== $@: /p' Makefile
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help course test demo system sandbox export release lint bench bench-grade lock
+.PHONY: help course test audit quick demo system sandbox export release lint bench bench-grade minutes lock version dist
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' Makefile | expand -t 18
@@ -21,12 +21,23 @@ course: sandbox $(READY)  ## for instructors and those who study alone: release 
 	$(say)
 	autograder course
 
-test: export LEFT_OUT := $(CURDIR)/.venv/.left-out
-test: system lint  ## everything that CI runs: lint, then all tests, three at a time: some wait
+test audit: export LEFT_OUT := $(CURDIR)/.venv/.left-out
+PYTEST = pytest -n 3 --durations=12 --dist loadfile --no-loadscope-reorder
+
+test: system lint  ## ten minutes: lint, every notebook, check and command, and one case of each family of the audit
+	$(say)
+	@rm -f $(LEFT_OUT)
+	$(PYTEST) -m "not audit"
+
+audit: system $(READY)  ## half an hour: all wrong and honest solutions, attacks, processors, crowds and benchmarks
 	$(say)
 	@rm -f $(LEFT_OUT)
 	@.ci/install-arm64 || [ -z "$$CI" ]
-	pytest -n 3 --durations=12 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m audit
+
+quick: lint  ## two minutes: lint, and the tests of what differs from the last commit, nearest first
+	$(say)
+	python -m tests.touched
 
 demo: sandbox $(READY)  ## grade a small class without a browser, measure a model, enter models to the Olympics
 	$(say)
@@ -58,6 +69,24 @@ bench: $(READY)  ## compare the timed loop, comparisons, the load generator and 
 bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autograder grade
 	$(say)
 	python -m tests.benchmarks.grading
+
+minutes: $(READY)  ## a quarter of an hour: where the seconds of grading and testing go
+	$(say)
+	python -m tests.minutes
+
+version: $(READY)  ## begin a release: `make version VERSION=0.2.0` writes the number wherever it stands
+	$(say)
+	@[[ "$(VERSION)" =~ ^[0-9]+\.[0-9]+\.[0-9]+$$ ]] || { echo "name it: make version VERSION=0.2.0" >&2; exit 1; }
+	sed -i.old 's/^version = ".*"/version = "$(VERSION)"/' pyproject.toml autograder/pyproject.toml
+	sed -i.old "s/^## \[.*\] - unreleased/## [$(VERSION)] - $$(date +%F)/" CHANGELOG.md
+	rm pyproject.toml.old autograder/pyproject.toml.old CHANGELOG.md.old
+	autograder export
+
+dist: $(READY)  ## build both packages into dist/, and try them in empty environments
+	$(say)
+	rm -rf dist
+	uv build --out-dir dist . && uv build --out-dir dist autograder
+	pytest -q tests/test_distributions.py
 
 lock: $(READY)  ## renew requirements.lock from the two pyproject.toml
 	$(say)

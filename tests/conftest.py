@@ -25,6 +25,7 @@ from xdist.scheduler import LoadScopeScheduling
 from autograder import pace
 from tests.needs import POSTGRESQL, pytest_configure, pytest_runtest_setup, pytest_unconfigure, require  # noqa: F401
 from tests.tiny_course import course, module, released, released_once  # noqa: F401
+from tests.took import pytest_runtest_protocol, pytest_sessionstart  # noqa: F401
 
 if TYPE_CHECKING:  # what few tests need is imported by them: under an emulated processor it takes half a minute
     from playwright.sync_api import Browser, Page

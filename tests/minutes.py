@@ -18,7 +18,6 @@ import argparse
 import re
 import subprocess
 import time
-import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -40,6 +39,7 @@ from autograder.sandbox.zygote import Zygote
 from tests.mutants import mutants
 from tests.mutants.playing import played, verdicts
 from tests.notebooks.test_nbval import ALONE, nbval_command
+from tests.took import took
 from tinybench.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -214,26 +214,24 @@ def notebooks(paths: Sequence[Path]) -> str:
 
 
 def tests() -> str:
-    """Return the slowest tests of the last ``make test`` and ``make audit``, and the folders they lie in."""
-    took, folders = dict[str, float](), defaultdict[str, float](float)
-    for report in sorted((ROOT / ".venv").glob("took-*.xml")):
-        for case in ET.parse(report).iter("testcase"):
-            file = f"{case.get('classname', '').replace('.', '/')}.py"
-            took[f"{file}::{case.get('name')}"] = float(case.get("time", 0))
-    for name, seconds in took.items():
-        folders[name.partition("::")[0]] += seconds
-    if not took:
+    """Return the slowest tests of the last runs, and the folders and files they lie in."""
+    known = took()
+    if not known:
         return "Slowest tests: none are known; run `make test` and `make audit` first."
-    longest = sorted(folders.items(), key=lambda pair: pair[1], reverse=True)[:40]
-    slowest = sorted(took, key=took.__getitem__, reverse=True)[:SLOWEST]
-    return "\n\n".join(
-        [
-            f"{len(took)} tests, {sum(took.values()):,.0f} s. The slowest {len(slowest)}:",
-            Table({"test": name, "s": f"{took[name]:.1f}"} for name in slowest).markdown(),
-            "Of all files, the longest:",
-            Table({"file": name, "s": f"{seconds:.1f}"} for name, seconds in longest).markdown(),
-        ]
-    )
+    columns = [f"{len(known)} tests, {sum(wall for wall, _ in known.values()):,.0f} s of their workers."]
+    for what, group, most in (
+        ("test", lambda test: test, SLOWEST),
+        ("file", lambda test: test.partition("::")[0], 40),
+        ("folder", lambda test: str(Path(test.partition("::")[0]).parent), 40),
+    ):
+        walls, used = defaultdict[str, float](float), defaultdict[str, float](float)
+        for test, (wall, processor) in known.items():
+            walls[group(test)] += wall
+            used[group(test)] += processor
+        slowest = sorted(walls, key=walls.__getitem__, reverse=True)[:most]
+        rows = [{what: name, "s": f"{walls[name]:.1f}", "processor, s": f"{used[name]:.1f}"} for name in slowest]
+        columns.append(Table(rows).markdown())
+    return "\n\n".join(columns)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import nbformat.reader
 from nbformat import NotebookNode
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -43,7 +44,7 @@ def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
 def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
     """Parse the bytes of a version 4 notebook; `where` names it in errors."""
     try:
-        notebook: NotebookNode = nbformat.reads(content.decode("utf-8"), as_version=nbformat.NO_CONVERT)
+        notebook: NotebookNode = nbformat.reader.reads(content.decode("utf-8"))  # `nbformat.reads` validates, too
         if isinstance(notebook, dict) and notebook.get("nbformat") == 4:
             nbformat.validate(notebook)
             return notebook

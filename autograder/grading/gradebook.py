@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Comment, Grade, Gradebook, MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
+from sqlalchemy.orm import joinedload
 from traitlets.config import Config
 
 from autograder.course.config import GRADEBOOK
@@ -104,8 +105,7 @@ def record(
         assignment, student, **({"timestamp": timestamp} if timestamp else {})
     )
     saved = next(entry for entry in submission.notebooks if entry.name == assignment)
-    grades = {grade.name: grade for grade in saved.grades}
-    comments = {comment.name: comment for comment in saved.comments}
+    grades, comments = _by_cell(gradebook, Grade, saved), _by_cell(gradebook, Comment, saved)
     for name, cell in ((each.id, each.node) for each in cells_of(notebook) if each.marks):
         if name in checksums:
             cell.metadata["nbgrader"]["checksum"] = checksums[name]
@@ -125,6 +125,12 @@ def record(
         gradebook.db.refresh(saved)
     write_autograded(notebook, course / config.CourseDirectory.autograded_directory / student / assignment, extra)
     return submission.score, submission.max_score
+
+
+def _by_cell(gradebook: Any, kind: Any, saved: Any) -> dict[str, Any]:
+    """Return a notebook's grades or comments by the names of their cells, in one query instead of one for each cell."""
+    found = gradebook.db.query(kind).options(joinedload(kind.cell)).filter(kind.notebook_id == saved.id)
+    return {entry.cell.name: entry for entry in found}
 
 
 def exchange_marks(submitted: Path) -> dict[str, str]:
@@ -147,7 +153,8 @@ def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, s
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)  # by a run that was killed
     fresh.mkdir(parents=True)
-    nbformat.write(notebook, fresh / f"{folder.name}.ipynb")
+    # `nbformat.write` checks once more what was checked when it was read
+    (fresh / f"{folder.name}.ipynb").write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
     for name, text in extra.items():
         (fresh / name).write_text(text, encoding="utf-8")
     if folder.exists():

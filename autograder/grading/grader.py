@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -96,7 +97,7 @@ class Grader:
             else:
                 break
         failure = "; ".join(dict.fromkeys(memory.lost.values())) or (run.ending[1] if run.ending else "")
-        content = nbformat.writes(prepared.notebook).encode()
+        content = json.dumps(prepared.notebook).encode()
         return Graded(content, run.verdicts, prepared.evidence, failure, time.monotonic() - started)
 
     def _run(self, prepared: Prepared, memory: _Memory) -> _Run:

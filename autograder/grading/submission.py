@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,5 +203,7 @@ def _free(cell: Cell, name: str, *, trusted: bool) -> NotebookNode:
 
 
 def _made(code: bool, text: str, **fields: Any) -> NotebookNode:
-    make: Callable[..., NotebookNode] = nbformat.v4.new_code_cell if code else nbformat.v4.new_markdown_cell
-    return make(text, **fields)
+    """Return a cell, unchecked: nbformat's own functions check each cell against its schema, for 0.5 ms."""
+    more: dict[str, Any] = {"execution_count": None, "outputs": []} if code else {}
+    parts = {"id": "", "metadata": NotebookNode(), **fields, **more, "source": text}
+    return NotebookNode(cell_type="code" if code else "markdown", **parts)

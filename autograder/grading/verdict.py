@@ -39,7 +39,7 @@ def zero(source: NotebookNode, reason: str) -> Graded:
         if cell.is_check:
             verdicts[cell.id] = reason
             cell.node.outputs = [error_output("NotRun", reason)]
-    return Graded(nbformat.writes(prepared.notebook).encode(), verdicts, [], reason)
+    return Graded(json.dumps(prepared.notebook).encode(), verdicts, [], reason)
 
 
 def packed(graded: Graded) -> bytes:
@@ -67,7 +67,7 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
         said = json.loads(result)
         notebook = parse_notebook(said["notebook"].encode(), "what came back")
         graded = Graded(
-            nbformat.writes(notebook).encode(),
+            json.dumps(notebook).encode(),
             {_text(name): _text(problem) for name, problem in said["verdicts"].items()},
             [Evidence(_text(item["cell"]), _text(item["what"])) for item in said["evidence"]],
             _text(said["failure"]),
@@ -78,7 +78,7 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
     if not 0 <= graded.seconds < math.inf:
         raise NotAVerdict("what came back took no time that there is")
     _compare(graded, notebook, prepared, instructors)
-    return packed(replace(graded, notebook=nbformat.writes(notebook).encode()))
+    return packed(replace(graded, notebook=json.dumps(notebook).encode()))
 
 
 def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instructors: NotebookNode) -> None:

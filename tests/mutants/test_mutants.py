@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from autograder.course import explained
 from autograder.course.build import run_checks
 from autograder.course.notebook import course_notebooks, module_name, read_notebook
-from tests.mutants import mutants
+from tests.mutants import Mutant, mutants
 from tests.mutants.playing import SPEECHLESS, played, verdicts
 from tinybench.course.marks import SEALED
 
@@ -21,42 +23,68 @@ KILL_RATE = 0.95
 MOST_HIDDEN = 0.2
 
 
+@dataclass
+class Play:
+    """What came of playing some wrong solutions of a module, by their names."""
+
+    survivors: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)  # by the student, though not in HIDDEN
+    seen: list[str] = field(default_factory=list)  # by the student, though in HIDDEN
+    speechless: list[str] = field(default_factory=list)
+    blamed: list[str] = field(default_factory=list)  # checks of other pieces that fail
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Sequence[Mutant]], Play]:
+    """A function that plays wrong solutions of a module, in a student's folder."""
+
+    def play(module: str, wrong: Sequence[Mutant]) -> Play:
+        path = NOTEBOOKS[module]
+        monkeypatch.chdir(path.parent)
+        reference = read_notebook(path)
+        assert not any(run_checks(reference, path).values()), "the reference must pass its own checks"
+        (tmp_path / SEALED).write_text(json.dumps(explained.seal(path, explained.record(path))))
+        monkeypatch.chdir(tmp_path)
+        came, cells = Play(), set[str]()
+        for mutant in wrong:
+            check, notebook = played(reference, mutant, cells)
+            visibly, failed = verdicts(notebook)
+            if check not in failed:
+                came.survivors.append(mutant.name)
+            if visibly.get(check, "").startswith(SPEECHLESS):
+                came.speechless.append(f"{mutant.name}: {visibly[check]}")
+            if bool(visibly.get(check)) == bool(mutant.hidden):
+                (came.seen if mutant.hidden else came.unseen).append(mutant.name)
+            came.blamed += [f"{mutant.name}: {name}" for name in failed if name != check]
+        assert not came.unseen, f"pass visibly: mend the check, or say in HIDDEN why: {came.unseen}"
+        assert not came.speechless, f"the check breaks instead of saying what is wrong: {came.speechless}"
+        assert not came.seen, f"in HIDDEN, and yet seen: {came.seen}"
+        assert not came.blamed, f"a wrong solution costs points elsewhere: {came.blamed}"
+        return came
+
+    return play
+
+
+@pytest.mark.parametrize("module", LISTS)
+def test_a_wrong_solution_of_each_cell_fails(module: str, play: Callable[[str, Sequence[Mutant]], Play]) -> None:
+    survivors = play(module, list({mutant.cell: mutant for mutant in reversed(mutants(module))}.values())).survivors
+    assert not survivors, f"survivors: {survivors}"
+
+
+@pytest.mark.audit
 @pytest.mark.parametrize("module", LISTS)
 def test_checks_kill_mutants(
-    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    module: str, play: Callable[[str, Sequence[Mutant]], Play], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = NOTEBOOKS[module]
-    monkeypatch.chdir(path.parent)
-    reference = read_notebook(path)
-    assert not any(run_checks(reference, path).values()), "the reference must pass its own checks"
     wrong = mutants(module)
     assert len(wrong) >= 15
-    (tmp_path / SEALED).write_text(json.dumps(explained.seal(path, explained.record(path))))
-    monkeypatch.chdir(tmp_path)  # where answers are checked as in a student's folder
-    survivors, blamed, unseen, seen, speechless = [], [], [], [], []
-    cells = set[str]()
-    for mutant in wrong:
-        check, notebook = played(reference, mutant, cells)
-        visibly, failed = verdicts(notebook)
-        if check not in failed:
-            survivors.append(mutant.name)
-        if visibly.get(check, "").startswith(SPEECHLESS):
-            speechless.append(f"{mutant.name}: {visibly[check]}")
-        if bool(visibly.get(check)) == bool(mutant.hidden):
-            (seen if mutant.hidden else unseen).append(mutant.name)
-        blamed += [f"{mutant.name}: {name}" for name in failed if name != check]
-    rate = 1 - len(survivors) / len(wrong)
+    survivors = play(module, wrong).survivors
+    rate, visible = 1 - len(survivors) / len(wrong), sum(not mutant.hidden for mutant in wrong)
     with capsys.disabled():
-        print(
-            f"\n{module}: {len(wrong) - len(survivors)} of {len(wrong)} mutants killed; survivors: {survivors or 'none'}"
-        )
-        print(f"{module}: {sum(not m.hidden for m in wrong)} of them seen by the student; unseen: {unseen or 'none'}")
-    assert not unseen, f"pass visibly: mend the check, or say in HIDDEN why: {unseen}"
-    assert not speechless, f"the check breaks instead of saying what is wrong: {speechless}"
-    assert not seen, f"in HIDDEN, and yet seen: {seen}"
-    assert sum(bool(m.hidden) for m in wrong) <= MOST_HIDDEN * len(wrong), "too many are hidden from students"
+        killed = f"{len(wrong) - len(survivors)} of {len(wrong)} mutants killed, {visible} of them seen by the student"
+        print(f"\n{module}: {killed}; survivors: {survivors or 'none'}")
+    assert len(wrong) - visible <= MOST_HIDDEN * len(wrong), "too many are hidden from students"
     assert rate >= KILL_RATE, f"survivors: {survivors}"
-    assert not blamed, f"a wrong solution costs points elsewhere: {blamed}"
 
 
 def test_every_module_with_exports_has_mutants() -> None:

@@ -1,0 +1,139 @@
+"""The tests of what a change touches, nearest first, as many as fit into ``make quick``: ``python -m tests.touched``.
+
+The change is what differs from the last commit; without a difference, the last commit. A test file is as near as the
+number of imports that lead from it to a changed file. How long files take is known from earlier runs (`tests.took`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tests.took import took
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("tinybench", "autograder", "tests")
+SECONDS = 80.0  # of the two minutes; the rest is for lint, for starting, and for what is not known
+UNKNOWN = 3.0  # of a file that has not run here yet
+OF_MODULE = re.compile(r"\bm?(\d\d_[a-z]+)\.(?:ipynb|py|md)$")
+# The tests that have a case for each module, by the notebook's name.
+EACH_MODULE = (
+    "tests/mutants/test_mutants.py::test_a_wrong_solution_of_each_cell_fails", "tests/notebooks/test_nbval.py::test_notebook_runs",
+    "tests/attacks/notebooks/test_honest.py::test_same_verdicts_as_in_one_process",
+)  # fmt: skip
+# Where the files of a folder are not imported, the tests that read them.
+READ_BY = {
+    "README.md": "tests/documents", "CONTRIBUTING.md": "tests/documents", "docs/": "tests/documents",
+    "autograder/INSTRUCTOR.md": "tests/documents", "autograder/leaderboard/web/": "tests/leaderboard",
+    "autograder/course/": "tests/course", "binder/": "tests", "tests/vendor/": "tests/leaderboard",
+}  # fmt: skip
+
+
+def changed() -> list[str]:
+    """Return the files that differ from the last commit, or those of the last commit."""
+
+    def files(*command: str) -> list[str]:
+        return subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+            "\n"
+        )
+
+    found = {*files("diff", "--name-only", "HEAD"), *files("ls-files", "--others", "--exclude-standard")} - {""}
+    return sorted(found or {*files("diff", "--name-only", "HEAD~1", "HEAD")} - {""})
+
+
+def importers() -> dict[str, set[str]]:
+    """Return, for each file of the packages, the files that import it."""
+    paths = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    known = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in paths}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        for name in _imported(path):
+            while name and name not in known:  # a name of a module
+                name = name.rpartition(".")[0]
+            if name and known[name] != path:
+                found[known[name]].add(path)
+    return found
+
+
+def _imported(path: str) -> Iterable[str]:
+    folder = path.removesuffix(".py").split("/")[:-1]
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = folder[: len(folder) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def distances(files: Sequence[str], graph: dict[str, set[str]]) -> dict[str, int]:
+    """Return how many imports lead from each file to a changed one."""
+    far, ring = dict.fromkeys(files, 0), set(files)
+    while ring:
+        ring = {user for file in ring for user in graph.get(file, ()) if user not in far}
+        far.update(dict.fromkeys(ring, max(far.values()) + 1))
+    return far
+
+
+def touched(files: Sequence[str]) -> list[str]:
+    """Return the tests that a change of these files touches, nearest first."""
+    first: dict[str, None] = {}
+    for file in files:
+        if module := OF_MODULE.search(file):
+            first.update((f"{test}[{module[1]}]", None) for test in EACH_MODULE)
+        for folder, tests in READ_BY.items():
+            if file.startswith(folder) and not file.endswith(".py"):
+                first.update((str(path.relative_to(ROOT)), None) for path in sorted((ROOT / tests).glob("test_*.py")))
+    far = distances(files, importers())
+    near = sorted(
+        (file for file in far if re.search(r"(?:^|/)test_\w+\.py$", file)), key=lambda file: (far[file], file)
+    )
+    return [*first, *(file for file in near if (ROOT / file).exists())]
+
+
+def fitting(tests: Sequence[str], seconds: float) -> list[str]:
+    """Return as many of the tests, from the first on, as two workers run in so many seconds."""
+    walls: dict[str, float] = defaultdict(float)
+    for test, (wall, _) in took().items():
+        walls[test] += wall
+        walls[test.partition("::")[0]] += wall
+    chosen, used = [], 0.0
+    for test in tests:
+        needs = walls.get(test, UNKNOWN)
+        if used + needs <= 2 * seconds or not chosen:
+            used += needs
+            chosen.append(test)
+    return chosen
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tests that fit, and say which do not."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"how long the tests may take ({SECONDS:g})")
+    parser.add_argument("--list", action="store_true", help="only name them")
+    options = parser.parse_args(arguments)
+    files = changed()
+    tests = touched(files)
+    chosen = fitting(tests, options.seconds)
+    later = len(tests) - len(chosen)
+    print(
+        f"{len(files)} changed files touch {len(tests)} test files; {len(chosen)} run now"
+        + f", {later} in `make test`" * bool(later)
+    )
+    if options.list or not chosen:
+        print(*chosen, sep="\n")
+        return 0
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", "not audit", *chosen]
+    status = subprocess.run(command, cwd=ROOT, env=os.environ, check=False).returncode
+    return 0 if status == 5 else status  # 5: all of the files' tests belong to the audit
+
+
+if __name__ == "__main__":
+    sys.exit(main())
