@@ -40,6 +40,12 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-quic"]  # fmt: skip
 NOTEBOOKS = ("tests/notebooks/test_nbval.py", "tests/notebooks/test_released.py")
 EMULATED = "tests/test_processors.py"
+# Whole files of `make audit`; in others, single tests carry its mark.
+AUDIT = (
+    EMULATED, "tests/attacks/notebooks/test_answers", "tests/attacks/notebooks/test_other_modules.py", "tests/benchmarks/",
+    "tests/grading/test_honest.py", "tests/leaderboard/test_crowd.py", "tests/mutants/test_overfit.py",
+    "tests/mutants/test_pairs.py", "tests/notebooks/test_released.py", "tests/variants/",
+)  # fmt: skip
 ALONE = ("tests/mutants/", *NOTEBOOKS, EMULATED)
 
 
@@ -56,8 +62,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put those `ALONE` last, the longest first: no worker is idle while another still has a whole file."""
+    """Mark what belongs to the audit, and put those `ALONE` last, the longest first: no worker waits for a whole file."""
+    for item in items:
+        if item.nodeid.startswith(AUDIT):
+            item.add_marker(pytest.mark.audit)
 
     def place(item: pytest.Item) -> tuple[Any, ...]:
         name = item.nodeid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -14,25 +15,34 @@ from autograder.course.build import run_checks
 from autograder.course.notebook import course_notebooks, read_notebook
 from autograder.grading.grader import Grader
 from tests.attacks.notebooks import ROOT, released, solved
-from tests.mutants import mutants
+from tests.mutants import Mutant, mutants
 
 pytestmark = pytest.mark.needs("sandbox")
 
 SOME = 4  # mutants of each module; all of them take an hour: TINYBENCH_ALL_MUTANTS=1
-SLOW = {"17_olympics": 2}  # its entries are trained and raced
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_same_verdicts_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    same_verdicts(name, [], monkeypatch)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_wrong_solutions_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = mutants(name)
+    step = 1 if os.environ.get("TINYBENCH_ALL_MUTANTS") else len(wrong) // SOME
+    same_verdicts(name, wrong[::step], monkeypatch)
+
+
+def same_verdicts(name: str, wrong: Sequence[Mutant], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge the reference and wrong solutions both ways, and the untouched notebook."""
     path = NOTEBOOKS[name]
     monkeypatch.chdir(path.parent)
     reference = read_notebook(path)
     submissions = {"reference": reference}
-    wrong = mutants(name)
-    step = 1 if os.environ.get("TINYBENCH_ALL_MUTANTS") else max(1, len(wrong) // SLOW.get(name, SOME))
-    for mutant in wrong[::step]:
+    for mutant in wrong:
         submissions[mutant.name] = copy.deepcopy(reference)
         mutant.apply(submissions[mutant.name])
     different, flagged = [], []
@@ -40,13 +50,11 @@ def test_same_verdicts_as_in_one_process(name: str, monkeypatch: pytest.MonkeyPa
         for label, notebook in submissions.items():
             expected = run_checks(notebook, path)
             graded = grader.grade(nbformat.writes(_as_submitted(notebook, path)).encode())
-            if {k: not v for k, v in expected.items()} != {k: not v for k, v in graded.verdicts.items()}:
-                wrong = {
-                    k: (v, graded.verdicts.get(k))
-                    for k, v in expected.items()
-                    if (not v) != (not graded.verdicts.get(k))
-                }
-                different.append((label, wrong))
+            verdicts = {check: (why, graded.verdicts.get(check)) for check, why in expected.items()}
+            if list(expected) != list(graded.verdicts) or any(
+                bool(one) != bool(other) for one, other in verdicts.values()
+            ):
+                different.append((label, {check: both for check, both in verdicts.items() if any(both)}))
             if graded.evidence:
                 flagged.append((label, graded.evidence))
         untouched = grader.grade(nbformat.writes(released(path)).encode())
