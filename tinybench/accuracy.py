@@ -132,10 +132,10 @@ def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
 def known_classes(
     model: Any, kind: str, outputs: np.ndarray, named: Mapping[str, tuple[Any, np.ndarray]]
 ) -> np.ndarray:
-    """Return the label of each column: ``model.classes_``, else numbers from 0, or the two labels that occur for one
-    column.
+    """Return the label of each column of the outputs.
 
-    Raises ValueError if these are not the labels of the datasets.
+    These are ``model.classes_``. Without that attribute they are numbers from 0, or for one column the two labels
+    that occur. Raises ValueError if these are not the labels of the datasets.
     """
     occurring = np.unique(np.concatenate([labels for _, labels in named.values()]))
     if kind == "labels":
@@ -174,8 +174,9 @@ def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
 
 
 def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tuple[np.ndarray, np.ndarray]:
-    """Return true and predicted labels as arrays; ValueError if there are none, numbers differ, or only one of them is
-    text.
+    """Return true and predicted labels as arrays.
+
+    Raises ValueError if there are none, their numbers differ, or only one of them is text.
     """
     truth, said = np.asarray(y), np.asarray(predicted)
     if truth.ndim != 1 or said.ndim != 1 or len(truth) != len(said):

@@ -57,10 +57,10 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 def cpu_info(text: str) -> dict[str, Any]:
-    """Return ``model``, the processor's name ("unknown" where there is none), and ``flags``, the instruction sets of
-    `_TELLING_FLAGS` that it has, by the names and in the order there.
+    """Return the processor's name as ``model`` and its instruction sets as ``flags``.
 
-    `text` is that of ``/proc/cpuinfo``, of which the first core counts; it may be empty, as on other systems.
+    The name is "unknown" where there is none. The flags are those of `_TELLING_FLAGS`, by the names and in the order
+    there. `text` is that of ``/proc/cpuinfo``, of which the first core counts; it may be empty, as on other systems.
     """
     fields: dict[str, str] = {}
     for line in text.splitlines():

@@ -217,7 +217,7 @@ def compare(
     names: tuple[str, str] | None = None,
     allow: Collection[str] = (),
 ) -> Comparison:
-    """Compare a with b: by how much does a differ, how sure is that, and does it matter?
+    """Compare a with b: return by how much a differs, how sure that is, and whether it matters.
 
     Parameters
     ----------

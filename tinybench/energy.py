@@ -74,8 +74,9 @@ def counter_difference(before: int, after: int, largest: int) -> int:
 
 
 class RaplMeter:
-    """Energy of all processor packages, from the kernel's RAPL counters below `root`; with `dram` the memory some count
-    apart.
+    """Energy of all processor packages, from the kernel's RAPL counters below `root`.
+
+    With `dram`, the memory that some processors count separately is added.
 
     ``unit`` is ``"J"``, ``measured`` True, ``details`` names the domains added up. No reading may be longer than
     ``longest_reading`` seconds, or show more than ``most_watts``: see `check_reading`. Raises FileNotFoundError if
@@ -275,8 +276,10 @@ def energy_result(
 
 
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
-    """Note in the metadata whether the energy of an inference was ``seen``: not if its interval reaches 0, nor, for an
-    estimate, if the processor was hardly `busy`. One reading has no interval, so it detects nothing.
+    """Note in the metadata whether the energy of an inference was ``seen``.
+
+    It was not if its interval reaches 0, nor, for an estimate, if the processor was hardly `busy`. One reading has no
+    interval, so it detects nothing.
 
     ``caution`` says so in words, after the `notes` of others; ``at_most`` is the upper end of the interval, in the
     result's unit, where that means something.

@@ -79,11 +79,10 @@ def run():
 
 
 def portable_factory(factory: Any) -> dict[str, str]:
-    """Return a factory as text from which a fresh process makes a function: ``source`` and ``name``, or ``factory``
-    (pickled).
+    """Return a factory as text from which a fresh process makes a function.
 
-    A function of a notebook or script travels as its source, so it imports what it needs. TypeError says what to
-    change.
+    The text is ``source`` and ``name``, or ``factory`` (pickled). A function of a notebook or script travels as its
+    source, so it imports what it needs. TypeError says what to change.
     """
     if isinstance(factory, str):
         module, colon, name = factory.partition(":")
@@ -141,11 +140,10 @@ def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> 
 
 
 def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[str, Any]:
-    """Return what the `run` of a script answers in a fresh Python process, where it finds `task`, `loads` and
-    `load_factory`.
+    """Return the answer of a script's `run` in a fresh Python process.
 
-    `launcher` is a command that starts the process. Raises RuntimeError with the reason if it died, or answers
-    ``error``.
+    The script finds `task`, `loads` and `load_factory` there. `launcher` is a command that starts the process. Raises
+    RuntimeError with the reason if the process died, or answers ``error``.
     """
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")

@@ -35,8 +35,9 @@ def young_heap() -> Iterator[None]:
 
 
 class WithoutArenas:
-    """A call whose ONNX Runtime sessions run as twins without an arena, whatever holds them: an attribute, a closure, a
-    registry.
+    """A call whose ONNX Runtime sessions run as twins without an arena.
+
+    It does not matter what holds the sessions: an attribute, a closure, a registry.
 
     A twin is built when its session first runs; ``late`` holds the numbers of the calls in which that happened.
     ``arena`` says what was done: ``"none"`` ran, ``"off in a twin session"``, or ``"on, and hides memory"`` where a

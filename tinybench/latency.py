@@ -123,8 +123,10 @@ def warm_up(
     max_seconds: float = 10.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
-    """Call with `inputs` until the latency stops falling: at least `min_calls` times (never below 3) and `min_seconds`,
-    no longer than `max_seconds` once the calls are enough.
+    """Call with `inputs` until the latency stops falling.
+
+    Makes at least `min_calls` calls (never below 3) for `min_seconds`; once the calls are enough, it takes no longer
+    than `max_seconds`.
 
     Returns ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and ``settled``:
     False if it was still falling. ValueError for a wrong `min_calls`, RuntimeError if the clock stands still.

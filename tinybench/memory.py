@@ -31,10 +31,10 @@ from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
 
 
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
-    """Return ``VmRSS``, what is resident now, and ``VmHWM``, the high-water mark, in bytes, from ``self/status`` in
-    `proc`.
+    """Return the resident memory now (``VmRSS``) and its high-water mark (``VmHWM``), in bytes.
 
-    Raises OSError if there is no such file or it lacks one of the two: not Linux, or not all of it.
+    Both are read from ``self/status`` in `proc`. Raises OSError if there is no such file or it lacks one of the two:
+    not Linux, or not all of it.
     """
     found = {}
     for line in Path(proc, "self", "status").read_text(encoding="utf-8").splitlines():
@@ -55,10 +55,10 @@ def reset_peak(proc: str | Path = "/proc") -> None:
 
 
 def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> int:
-    """Return by how many bytes one call raises the resident memory at its highest moment, at least 0, in pages of 4
-    KiB.
+    """Return by how many bytes, at least 0, one call raises the resident memory at its highest moment.
 
-    Whatever else the process does meanwhile is included. Raises OSError, see `read_status` and `reset_peak`.
+    The resolution is a page of 4 KiB. Whatever else the process does at the same time is included. Raises OSError, see
+    `read_status` and `reset_peak`.
     """
     reset_peak(proc)
     before = read_status(proc)["VmRSS"]
@@ -67,10 +67,10 @@ def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -
 
 
 def python_peak(call: Callable[[Any], Any], x: Any) -> int:
-    """Return the peak of Python's own allocations during one call in bytes above what was traced before, by
-    tracemalloc.
+    """Return the peak of Python's own allocations during one call, by tracemalloc.
 
-    The call is several times slower than usual. Memory of C libraries is not in it.
+    It is in bytes above what was traced before. The call is several times slower than usual. Memory of C libraries is
+    not in it.
     """
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
@@ -138,8 +138,9 @@ def _session_without_arena(kind: Any, source: Any, options_kind: Any, settings: 
 
 
 def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc") -> BenchmarkResult:
-    """Return the peaks of first calls, each in a fresh process to which the model travels pickled; TypeError if it
-    cannot.
+    """Return the peaks of first calls, each in a fresh process.
+
+    The model travels there pickled; raises TypeError if it cannot.
     """
     pickler = _Pickler(packed := io.BytesIO())
     try:
@@ -319,8 +320,9 @@ def stored_form(model: Any) -> Any:
 
 
 def external_files(path: Path) -> list[Path]:
-    """Return the files in which an ONNX model keeps weights outside of its own file; needs ``onnx`` only if there are
-    any.
+    """Return the files in which an ONNX model keeps weights outside of its own file.
+
+    Needs ``onnx`` only if there are any.
     """
     if b"location" not in path.read_bytes():
         return []

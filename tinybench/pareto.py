@@ -372,8 +372,9 @@ class Requirements:
         return cls.from_dict(data)
 
     def violations(self, row: Mapping[str, Any]) -> list[str]:
-        """Return a sentence for each limit that a row breaks; ValueError if a limited metric is missing, see
-        `observed`.
+        """Return a sentence for each limit that a row breaks.
+
+        Raises ValueError if a limited metric is missing, see `observed`.
         """
         broken = []
         for name, limit in self.limits().items():

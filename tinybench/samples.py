@@ -71,10 +71,11 @@ def scatters(values: Sequence[float]) -> bool:
 def difference_within(
     a: Sequence[float], b: Sequence[float], ratio_ci: tuple[float, float], paired: bool = False
 ) -> tuple[float, tuple[float, float]]:
-    """Return the difference of two geometric means, and its interval: both ends of it over all pairs of means within
-    the ellipse that gave the interval of their ratio, so that one leaves out 0 exactly when the other leaves out 1.
+    """Return the difference of two geometric means, and its interval.
 
-    If `paired`, the ellipse follows how both vary together.
+    The ends of the interval are taken over all pairs of means within the ellipse that gave the interval of their ratio,
+    so that one leaves out 0 exactly when the other leaves out 1. If `paired`, the ellipse follows how both vary
+    together.
     """
     u, v = np.log(a), np.log(b)
     (error_u, error_v), shared = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v)), 0.0

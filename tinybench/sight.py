@@ -35,10 +35,10 @@ def exact_memory(field: str, proc: str | Path = "/proc") -> int:
 
 
 def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> tuple[int | None, int]:
-    """Return the bytes of all pages that one call reads or writes, resident before or not, and how many cores it keeps
-    busy.
+    """Return the bytes of all pages that one call touches, and how many cores it keeps busy.
 
-    Without ``self/smaps_rollup`` in `proc` that is None, there is no call, and one core is assumed.
+    The pages are read or written, and may have been resident before. Without ``self/smaps_rollup`` in `proc` the bytes
+    are None, there is no call, and one core is assumed.
     """
     try:
         exact_memory("Referenced", proc)

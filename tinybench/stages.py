@@ -97,8 +97,9 @@ def run():
 
 
 def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a `fresh_task` in a fresh process; return ``method``, and in bytes ``peak``, ``retained``, ``resident`` by
-    stage; ``touched`` as by `touched_memory`.
+    """Run a `fresh_task` in a fresh process and return its memory.
+
+    Returns ``method``, and in bytes ``peak``, ``retained``, ``resident`` by stage; ``touched`` as by `touched_memory`.
     """
     # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
     small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"

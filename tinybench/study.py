@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 def study_accuracy(
     variants: Mapping[str, Variant], X: np.ndarray, y: np.ndarray, classes: np.ndarray, noise: float, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, BenchmarkResult]]:
-    """Return each variant's accuracy, by class and under noise, and how its answers differ from those of FP32; and the
-    accuracies as results that know which rows were right.
+    """Return each variant's row of accuracies, and its accuracy as a result.
+
+    The row has the accuracy by class and under noise, and how the answers differ from those of FP32. The result knows
+    which rows were right.
     """
     rng = np.random.default_rng(seed)
     noisy = X + rng.normal(0, noise, X.shape).astype(np.float32) * X.std(axis=0)

@@ -125,7 +125,7 @@ def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult | Sequence[float]]) -> dict[str, float]:
-    """Return Friedman's rank test of three or more results of the same rounds: is any model faster than another?
+    """Return Friedman's rank test of whether three or more results of the same rounds differ.
 
     Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
     there are fewer than three results or two rounds, their numbers of rounds differ, or they are not comparable.

@@ -128,8 +128,9 @@ def _one_against_rest(scores: np.ndarray) -> np.ndarray:
 
 
 def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
-    """Return one of scikit-learn's scalers in NumPy, in its order of operations, with its numbers; None for another
-    step.
+    """Return one of scikit-learn's scalers in NumPy, with its numbers.
+
+    The order of operations is that of scikit-learn. Returns None for another step.
     """
     first, second = {
         "StandardScaler": ((np.subtract, "mean_"), (np.divide, "scale_")),

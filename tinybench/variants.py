@@ -77,10 +77,10 @@ def study_variants(
     notes: list[str],
     wanted: Sequence[str] = ("*",),
 ) -> dict[str, Variant]:
-    """Return all forms of a classifier, the simplest first; what cannot be made is left out, with a sentence in the
-    notes.
+    """Return all forms of a classifier, the simplest first.
 
-    `wanted` are names or patterns such as ``"INT8*"``; scikit-learn and ONNX FP32 are always there.
+    A form that cannot be made is left out, with a sentence in the notes. `wanted` are names or patterns such as
+    ``"INT8*"``; scikit-learn and ONNX FP32 are always there.
     """
     import joblib
 

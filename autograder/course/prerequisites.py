@@ -26,7 +26,6 @@ def needed_notebooks(package: Path, written: Mapping[str, str]) -> dict[str, lis
 
 def needed_modules(package: Path, modules: Collection[str]) -> dict[str, list[str]]:
     """Return for each of these modules the other ones that it imports, directly or through other files."""
-
     found = {}
     for module in modules:
         reached, left = {module}, [module]

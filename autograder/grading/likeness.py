@@ -45,6 +45,7 @@ class Compared:
 
     @classmethod
     def of(cls, name: str, prints: Sequence[Print]) -> Compared:
+        """Compare one cell of all submissions, each with each, by the fingerprints `prints`."""
         both = _shared([each.tree or frozenset() for each in prints])
         broken = np.array([each.tree is None for each in prints])
         if broken.any():  # what does not parse is compared by its tokens
@@ -54,6 +55,7 @@ class Compared:
 
     @property
     def likeness(self) -> np.ndarray:
+        """The part of the shorter cell that a pair has in common, from 0 to 1, for each pair."""
         found: np.ndarray = self.shared / np.maximum(self.shorter, 1)
         return found
 

@@ -42,9 +42,11 @@ class Snapshot:
         return self.state[1]
 
     def entry(self, entry_id: int) -> Entry | None:
+        """Return a measured entry by its number, or None if it is not measured."""
         return next((entry for entry in self.entries if entry.id == entry_id), None)
 
     def place_of(self, entry_id: int) -> Place | None:
+        """Return the place of an entry in its event, or None if the entry has no place."""
         places = (place for each in self.standings.values() for place in each.places)
         return next((place for place in places if place.entry.id == entry_id), None)
 
@@ -82,6 +84,7 @@ class Board:
         return self.store.version(), self.store.now() >= self.olympics.deadline.timestamp()
 
     def snapshot(self) -> Snapshot:
+        """Return the standings of all events; they are computed again only if `state` has changed."""
         state = self.state()
         with self.lock:
             if self.last is None or self.last.state != state:

@@ -33,6 +33,7 @@ def percent(value: float) -> str:
 
 
 def scored(value: float, event: Event) -> str:
+    """Return a score in the form that suits what its event measures."""
     if event.measure in ("latency", "memory"):
         return times(value)
     return percent(value) if event.measure == "accuracy" else f"{value:.3f}"
@@ -44,6 +45,7 @@ def interval_of(score: Mapping[str, float], form: Callable[[float], str]) -> str
 
 
 def interval(score: Score, event: Event) -> str:
+    """Return the ends of a score's interval, with the unit once."""
     return f"{scored(score.lower, event).split(SPACE)[0]} – {scored(score.upper, event)}"
 
 

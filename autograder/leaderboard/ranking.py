@@ -39,6 +39,7 @@ class Entry:
     private: Score
 
     def accuracy(self, private: bool) -> Score:
+        """Return the accuracy on the private digits, or on the public ones."""
         return self.private if private else self.public
 
     def point(self) -> tuple[float, float]:
@@ -68,6 +69,7 @@ class Standings:
 
 @lru_cache(maxsize=50_000)
 def accuracy_of(correct: int, total: int) -> Score:
+    """Return the fraction of correct answers with its Wilson interval."""
     lower, upper = wilson_interval(correct, total)
     return Score(correct / total, lower, upper)
 
@@ -119,6 +121,7 @@ def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: f
 
 
 def smaller_is_better(event: Event) -> bool:
+    """Return whether the smallest score wins an event."""
     return event.measure in ("latency", "memory")
 
 

@@ -1,4 +1,4 @@
-"""Probe a sandbox from inside, with the mounts of an assignment: what must not be seen, is it?"""
+"""A probe that looks, from inside a sandbox with the mounts of an assignment, for what must not be seen there."""
 
 from __future__ import annotations
 

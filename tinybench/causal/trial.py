@@ -35,9 +35,11 @@ class StageError(RuntimeError):
 
 @dataclass
 class Trial:
-    """What a trial run showed: by stage its `calls`, seconds on the `clock` and on a `processor`, and why it cannot be
-    called twice on one input (`once`); the `workers` (process, thread) that called stages; the `pairs` of pickled input
-    and answer of the stage that was recorded, or `unrecorded`, why not.
+    """The result of a trial run of a pipeline.
+
+    By stage: its `calls`, seconds on the `clock` and on a `processor`, and why it cannot be called twice on one input
+    (`once`). `workers` are the (process, thread) that called stages. `pairs` are the pickled inputs and answers of the
+    stage that was recorded; `unrecorded` says why there are none.
     """
 
     calls: dict[str, int]

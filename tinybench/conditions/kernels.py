@@ -83,8 +83,9 @@ def loaded_blas() -> list[Blas] | None:
 
 
 def read_pools(pools: Iterable[Mapping[str, Any]]) -> list[Blas]:
-    """Return the linear algebra among the pools of `threadpoolctl.threadpool_info`: NumPy's first, in whichever order
-    the libraries were loaded.
+    """Return the linear algebra among the pools of `threadpoolctl.threadpool_info`.
+
+    NumPy's comes first, in whichever order the libraries were loaded.
     """
     found = (
         Blas(

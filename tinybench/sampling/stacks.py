@@ -21,11 +21,16 @@ class Sampled(Protocol):
     """From `start` on, for so many `seconds`, this stack was on; s."""
 
     @property
-    def start(self) -> float: ...
+    def start(self) -> float:
+        """When the sample was taken, in seconds."""
+
     @property
-    def stack(self) -> tuple[str, ...]: ...
+    def stack(self) -> tuple[str, ...]:
+        """The functions of the stack, the outermost first."""
+
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """The time for which the sample stands."""
 
 
 class Profile:

@@ -59,6 +59,7 @@ class Front:
         self.pages.add_exception_handler(HTTPException, self._sentence)  # type: ignore[arg-type]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request: /predict directly, all other paths by FastAPI."""
         if scope["path"] == "/predict" and scope["method"] == "POST":
             await self.predict(scope, receive, send)
         else:

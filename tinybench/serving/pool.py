@@ -48,6 +48,7 @@ class Worker(asyncio.SubprocessProtocol):
         self.since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport of the new worker and the pipe to its standard input."""
         self.transport = transport
         self.pipe = self.transport.get_pipe_transport(0)
 
@@ -59,6 +60,7 @@ class Worker(asyncio.SubprocessProtocol):
         return self.answers
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Collect bytes from the worker until a frame is whole: its introduction first, later answers."""
         self.received += data
         if len(self.received) < LENGTH.size:
             return
@@ -86,10 +88,12 @@ class Worker(asyncio.SubprocessProtocol):
             self.ready.set_result(Facts(dtype, tuple(row), alone))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Kill a worker that closed a pipe, unless the pool is closing."""
         if not self.pool.closing:
             self.kill()
 
     def process_exited(self) -> None:
+        """Fail the worker's pending requests and note that it has ended."""
         self.kill()
         if not self.ended.done():
             self.ended.set_result(None)

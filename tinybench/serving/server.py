@@ -63,6 +63,7 @@ class OneWrite:
         return getattr(self.transport, name)
 
     def write(self, data: bytes) -> None:
+        """Keep the head of an answer; send it together with the bytes that come next."""
         if self.keep:
             self.keep, self.kept = False, data
         else:
@@ -80,18 +81,21 @@ class Connection(HttpToolsProtocol):
     in_head, head_bytes = True, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time limit for the head of a request; refuse the connection if too many are open."""
         super().connection_made(OneWrite(transport))  # type: ignore[arg-type]
         self.since = time.perf_counter()
         if len(self.connections) > (self.config.limit_concurrency or FILES):
             self.refuse(503, "too many connections are open; try again in 1 s", b"retry-after: 1\r\n")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the request that the client no longer waits for."""
         self.gone = True
         super().connection_lost(exc)
         if self.task is not None:
             self.task.cancel()
 
     def on_message_begin(self) -> None:
+        """Note the arrival time of a request, which is passed on in its scope."""
         super().on_message_begin()
         self.since = time.perf_counter()
         self.in_head, self.head_bytes = True, 0
@@ -99,14 +103,17 @@ class Connection(HttpToolsProtocol):
         self.scope["connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
+        """End the size limit that holds for the head of a request."""
         self.in_head = False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        """End the time limit of a request that has arrived completely."""
         self.since = None
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
+        """Parse bytes from the client; refuse the request if its head is too large."""
         super().data_received(data)
         if self.in_head and self.since is not None:
             self.head_bytes += len(data)
@@ -114,6 +121,7 @@ class Connection(HttpToolsProtocol):
                 self.refuse(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
 
     def send_400_response(self, msg: str) -> None:
+        """Refuse bytes that are not HTTP with a sentence in JSON, instead of uvicorn's plain text."""
         self.refuse(400, "this is no HTTP request")
 
     def check_time(self, now: float, timeout: float) -> None:
@@ -153,10 +161,12 @@ class Server(uvicorn.Server):
         self.app, self.ready, self.drift = app, ready, drift
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the sockets, then print the line that says the server is ready."""
         await super().startup(sockets)
         print(self.ready, flush=True)
 
     async def on_tick(self, counter: int) -> bool:
+        """Once a second, enforce the timeouts of clients and workers, update the drift and flush the trace."""
         if counter % 10 == 0:  # each second
             if self.drift is not None:
                 self.drift.tick()
@@ -168,6 +178,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting connections, and wait until every open request is answered."""
         self.app.draining = True
         for server in self.servers:
             server.close()
@@ -177,6 +188,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Handle Ctrl-C and SIGTERM without raising them again at the end."""
         with on_signals(self.handle_exit):  # uvicorn raises them again at the end, and the process would die of them
             yield
 

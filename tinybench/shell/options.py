@@ -42,6 +42,7 @@ class Command(click.Command):
     """A command whose repeatable options take several values at once: ``--batches 1 32 256``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the name of a repeatable option before each of its values, then parse."""
         repeatable = {name for option in self.params if option.multiple for name in option.opts}
         spread, option = [], ""
         for argument in args:
@@ -59,9 +60,11 @@ class Group(click.Group):
     command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands in the order of their definition, not of the alphabet."""
         return list(self.commands)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find a command by name; an unknown name is refused with the list of all names."""
         if args[0] not in self.commands:
             ctx.fail(f"invalid choice: {args[0]!r} (choose from {', '.join(self.commands)})")
         return super().resolve_command(ctx, args)
@@ -222,6 +225,8 @@ def check_loading(closed: bool, data: Path | None) -> None:
 
 
 def with_options(options: Sequence[Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options to a command in this order."""
+
     def decorate(function: Any) -> Any:
         for option in reversed(options):
             function = option(function)

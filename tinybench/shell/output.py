@@ -45,6 +45,7 @@ def finish(
 
 
 def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) -> None:
+    """Print results as JSON, Markdown or CSV, or else as a table whose caption names the system."""
     match form:
         case "json":
             print(json.dumps({name: result.to_dict() for name, result in results.items()}))

@@ -82,6 +82,7 @@ class ScriptCommand(Command):
     """A command that passes arguments on to a script, and refuses its own options among them, unless after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; raise UsageError for an own option that stands where only the script's may."""
         words = list(args)
         try:
             rest = super().parse_args(ctx, args)

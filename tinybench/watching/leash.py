@@ -10,6 +10,7 @@ import threading
 
 
 def main() -> int:
+    """Run the command of the arguments, terminate it when standard input closes, and return its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the one who holds the pipe decides
     with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as child:
 

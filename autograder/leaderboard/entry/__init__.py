@@ -1,1 +1,1 @@
-"""Is a file a safe and valid entry?"""
+"""The check that a file is a safe and valid entry."""

@@ -46,6 +46,7 @@ class CheckProcess:
             alarm.cancel()
 
     def end(self) -> None:
+        """Kill the process and wait until it has ended."""
         self.process.kill()
         self.process.communicate()
 

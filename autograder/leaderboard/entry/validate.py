@@ -38,7 +38,7 @@ ATTRIBUTES = (
 
 
 class EntryRefused(ValueError):
-    """This file is no entry; the message is the sentence its author reads."""
+    """The file is not an entry; the message is the sentence that its author reads."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def load(content: bytes) -> Model:
 
 
 def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    """Split rows into contiguous batches of equal size; rows that do not fill the last batch are left out."""
     return [np.ascontiguousarray(rows[start : start + size]) for start in range(0, len(rows) - size + 1, size)]
 
 
@@ -160,6 +161,7 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Read one question with its data from standard input, and print the answer as JSON."""
     packed = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
     question = json.loads(packed["question"].tobytes())
     stages: dict[str, Callable[..., dict[str, Any]]] = {"answers": answers, "latency": latency, "memory": memory}

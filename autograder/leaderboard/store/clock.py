@@ -28,6 +28,7 @@ class SteadyClock:
         self.apart = wall() - steady()
 
     def __call__(self) -> float:
+        """Return seconds since 1970. If the wall clock jumped, go on with the steady clock and log an error."""
         wall, expected = self.wall(), self.steady() + self.apart
         if abs(wall - expected) > JUMP:
             alarm(

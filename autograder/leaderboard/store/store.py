@@ -39,7 +39,7 @@ TRUSTED = "clock trusted since"  # the line of history after which times count
 
 
 class NotAllowed(Exception):
-    """This cannot be done now; the message says why and what to do."""
+    """The request cannot be met now; the message says why and what to do."""
 
 
 class UnknownToken(NotAllowed):
@@ -79,6 +79,7 @@ class Store:
         self.clock = clock or SteadyClock()
 
     def close(self) -> None:
+        """Close the connections to the database."""
         self.engine.dispose()
 
     def _now(self, connection: Connection) -> float:

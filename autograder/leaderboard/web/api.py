@@ -84,6 +84,7 @@ def _measured(entry: Entry, private: bool) -> dict[str, Any]:
 
 
 def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> None:
+    """Add the routes below ``/api/`` to the application."""
     olympics = board.olympics
 
     @app.get("/api/events", name="api_events", summary="The events and their rules")

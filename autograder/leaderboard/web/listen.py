@@ -18,10 +18,12 @@ class HeadTimeoutProtocol(H11Protocol):
     """Closes a connection on which no whole head of a request arrives in time; uvicorn would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time limit for the first request of a connection."""
         super().connection_made(transport)
         self._await_head()
 
     def on_response_complete(self) -> None:
+        """Start the time limit for the next request."""
         super().on_response_complete()
         self._await_head()
 

@@ -32,6 +32,7 @@ class HttpMiddleware:
         self.app, self.most, self.prefix = app, most, prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on to the application, with the proxy's prefix and a limit on its body."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -67,6 +68,7 @@ def _named_prefix(headers: dict[bytes, bytes]) -> str:
 
 
 def too_large(most: int) -> HTTPException:
+    """Return the error 413, which names the limit for an upload in MB."""
     return HTTPException(413, f"the upload is larger than {most / 2**20:.0f} MB, the limit for an entry")
 
 

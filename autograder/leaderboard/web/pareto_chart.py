@@ -15,11 +15,15 @@ LEFT, RIGHT, TOP, BOTTOM = 84, 24, 36, 72
 
 
 class Tick(NamedTuple):
+    """A labelled tick of an axis, `at` a coordinate of the drawing."""
+
     at: float
     label: str
 
 
 class Point(NamedTuple):
+    """An entry's place in the drawing, and whether the entry is on the frontier."""
+
     x: float
     y: float
     best: bool

@@ -88,6 +88,7 @@ def _special(name: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1000)  # bounded, for the names are the student's
 def proxy_class(names: frozenset[str], kind: str = "object", *, answer: bool = False) -> type[Proxy]:
+    """Return a class of proxies, or of answers not yet taken, that has these special methods."""
     members: dict[str, Any] = {name: _special(name) for name in (names & USABLE if answer else names)}
     members["__doc__"] = property(lambda self: self._endpoint.ask("get", self, "__doc__"))
     return type(kind, (Answer if answer else Proxy,), members)
@@ -105,4 +106,5 @@ def error_class(names: tuple[str, ...]) -> type[Exception]:
 
 
 def ancestors(kind: type) -> list[str]:
+    """Return the names of a class and its first ancestors; `object` is left out."""
     return [str(type.__getattribute__(cls, "__name__"))[:100] for cls in type.mro(kind)[:20] if cls is not object]

@@ -13,6 +13,7 @@ class Tick:
         self.now = 0.0
 
     def __call__(self) -> float:
+        """Return the time in seconds that the models have taken so far."""
         return self.now
 
     def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:

@@ -109,6 +109,7 @@ class Clock:
         self.now = now
 
     def __call__(self) -> float:
+        """Return the time that was set last."""
         return self.now
 
 
@@ -123,16 +124,19 @@ def frames(*functions: str) -> Any:
 
 
 def tiny(x: int) -> int:
+    """Do so little that the call itself takes most of the time."""
     return x + 1
 
 
 def many_small_calls() -> None:
+    """Call `tiny` 6000 times."""
     x = 0
     for _ in range(6000):
         x = tiny(x)
 
 
 def plain_loop() -> None:
+    """Run a loop of plain Python that calls nothing."""
     x = 0
     for _ in range(12_000):
         x = (x + 1) % 7
@@ -142,6 +146,7 @@ MATRIX = np.ones((128, 128), np.float32)
 
 
 def in_numpy() -> None:
+    """Spend the time inside NumPy, in 8 matrix products."""
     for _ in range(8):
         MATRIX @ MATRIX
 
@@ -206,6 +211,7 @@ class Waiting:
         self.seconds = seconds
 
     def __call__(self, item: Any) -> Any:
+        """Sleep, then return the item unchanged."""
         time.sleep(self.seconds)
         return item
 

@@ -111,6 +111,7 @@ class Watched:
         self.call, self.per_core, self.seconds = call, per_core, list[float]()
 
     def __call__(self, x: Any) -> Any:
+        """Call the function, and append its processor time in seconds to `seconds`."""
         start = time.process_time()
         answer = self.call(x)
         self.seconds.append(time.process_time() - start)

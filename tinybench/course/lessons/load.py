@@ -34,6 +34,7 @@ class Run(NamedTuple):
     latency: np.ndarray
 
     def percentile(self, q: float) -> float:
+        """Return the smallest latency that at least `q` percent of the requests do not exceed."""
         return float(np.quantile(self.latency, q / 100, method="inverted_cdf"))
 
 
@@ -90,6 +91,7 @@ class Client:
         self.connections: list[http.client.HTTPConnection] = []
 
     def __call__(self, _: int = 0) -> bool:
+        """Send one request; return True if the server answered 200."""
         if not hasattr(self.mine, "connection"):
             self.mine.connection = http.client.HTTPConnection(self.address, timeout=self.timeout)
             self.connections.append(self.mine.connection)
@@ -207,6 +209,7 @@ class Desk:
         self.service, self.free = service, threading.Lock()
 
     def __call__(self, _: int = 0) -> None:
+        """Wait for the requests before this one, then serve this one."""
         with self.free:
             time.sleep(self.service)
 
@@ -222,13 +225,16 @@ class Stage:
         self.sent: list[tuple[int, float]] = []
 
     def clock(self) -> float:
+        """Return the simulated time in seconds."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        """Move the clock on by `seconds` and by what the sleep takes too long."""
         assert seconds >= 0, f"you sleep for {seconds:.3g} s: a start that has passed is no reason to sleep"
         self.now += seconds + self.oversleeps
 
     def submit(self, function: Callable[[int], Any], i: int) -> Future[Any]:
+        """Run the function at once, note when it was sent, and return its result as a future."""
         self.sent.append((i, self.now))
         answer: Future[Any] = Future()
         try:

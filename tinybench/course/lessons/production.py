@@ -85,10 +85,12 @@ class Sent(NamedTuple):
 
     @property
     def right(self) -> np.ndarray:
+        """Whether the largest probability of each answer is that of the true label."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.y)
 
     @property
     def answered(self) -> np.ndarray:
+        """Whether each request was answered."""
         return np.asarray(~np.isnan(self.probabilities[:, 0]))
 
     @property
@@ -104,6 +106,7 @@ class Client:
         self.address, self.mine = urlsplit(url).netloc, threading.local()
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the probabilities that the server answers for some rows."""
         if not hasattr(self.mine, "connection"):
             self.mine.connection = http.client.HTTPConnection(self.address, timeout=10)
         try:

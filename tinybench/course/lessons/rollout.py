@@ -126,6 +126,7 @@ class Counted:
         self.new = self.both = 0
 
     def add(self, new: bool, happened: bool) -> None:
+        """Count an event that `happened`, and whether it was one of the `new` version."""
         self.new, self.both = self.new + (new and happened), self.both + happened
 
     def value(self, share: float) -> float:
@@ -271,6 +272,7 @@ class History(NamedTuple):
 
     @property
     def ratio(self) -> np.ndarray:
+        """The time of each commit over that of the baseline, in which the machine's drift cancels."""
         return np.asarray(self.milliseconds / self.baseline)
 
 
