@@ -174,12 +174,7 @@ def precision_study(
     FileNotFoundError, ValueError
         If the model itself cannot be loaded or run, or an argument makes no sense.
     """
-    from tinybench.comparison import compare
-
-    if unknown := [form for form in forms if form not in FORMS]:
-        raise ValueError(f"there is no form {unknown[0]!r}; there are {', '.join(FORMS)}")
-    if rounds < 6:
-        raise ValueError(f"rounds is {rounds}; an interval takes at least 6")
+    _check(forms, rounds)
     rows = np.asarray(as_input(X), np.float32)
     timed = rows if batch is None else np.resize(rows, (batch, *rows.shape[1:]))
     calibration = rows[:512] if calibration is None else calibration
@@ -213,15 +208,16 @@ def precision_study(
                 models[form] = model
         latencies = measure_latencies(models, timed, measurement_runs=rounds, seed=seed, max_seconds=max_seconds)
         models.clear()  # Windows deletes no file that is open
-    for form, result in latencies.items():
-        found[form]["seconds"] = result.median
-        if form == FP32:
-            found[form] |= {"ratio": 1.0, "ratio_ci": None, "verdict": "the baseline"}
-        else:
-            told = compare(result, latencies[FP32], confidence=confidence)
-            ends = list(told.ratio_ci) if is_interval(*told.ratio_ci) else None
-            found[form] |= {"ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
+    for form in latencies:
+        found[form] |= _times(form, latencies, confidence)
     return PrecisionStudy([{"form": form, **row} for form, row in found.items()], latencies, len(timed), confidence)
+
+
+def _check(forms: Sequence[str], rounds: int) -> None:
+    if unknown := [form for form in forms if form not in FORMS]:
+        raise ValueError(f"there is no form {unknown[0]!r}; there are {', '.join(FORMS)}")
+    if rounds < 6:
+        raise ValueError(f"rounds is {rounds}; an interval takes at least 6")
 
 
 def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: float) -> dict[str, Any]:
@@ -233,6 +229,18 @@ def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: f
     same = round(found.label_agreement * found.rows)
     ends = list(wilson_interval(same, found.rows, confidence))
     return {"gap": found.max_difference, "agreement": found.label_agreement, "agreement_ci": ends}
+
+
+def _times(form: str, latencies: Mapping[str, BenchmarkResult], confidence: float) -> dict[str, Any]:
+    """Return the seconds of a form, and their ratio to those of FP32."""
+    from tinybench.comparison import compare
+
+    seconds = latencies[form].median
+    if form == FP32:
+        return {"seconds": seconds, "ratio": 1.0, "ratio_ci": None, "verdict": "the baseline"}
+    told = compare(latencies[form], latencies[FP32], confidence=confidence)
+    ends = list(told.ratio_ci) if is_interval(*told.ratio_ci) else None
+    return {"seconds": seconds, "ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
 
 
 def _what_ran(model: OnnxModel, X: np.ndarray, types: Types, folder: Path) -> dict[str, Any]:

@@ -127,20 +127,9 @@ def _refuse_unused_imports(module: Module, missing: set[str]) -> None:
 
 def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dict[str, str | None]:
     """Return the import lines a module needs; each with the module of the same notebook it runs, if it does."""
-    lines: dict[str, str | None] = {}
-    typed: list[str] = []
-    rest = set(missing)
-    for piece in module.imports:
-        for node in _statements(piece):
-            names = [alias for alias in node.names if _bound(alias) in missing]
-            rest -= {_bound(alias) for alias in names}
-            if isinstance(piece.node, ast.If):
-                typed += [_only(node, names)] if names else []
-            elif len(names) == len(node.names):
-                lines[piece.source] = None
-            elif names:
-                comment = re.search(r"  #.*$", piece.source)
-                lines[_only(node, names) + (comment.group() if comment else "")] = None
+    written, typed = _written_imports(module, missing)
+    lines: dict[str, str | None] = dict.fromkeys(written)
+    rest = missing - {_bound(alias) for piece in module.imports for node in _statements(piece) for alias in node.names}
     runs = set().union(*(piece.needed_to_run for piece in module.body)) if rest else set()
     for other in theirs:
         for name in sorted(rest.intersection(other.names)):
@@ -157,6 +146,23 @@ def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dic
         lines["from typing import TYPE_CHECKING"] = None
         lines["if TYPE_CHECKING:\n    " + "\n    ".join(typed)] = None
     return lines
+
+
+def _written_imports(module: Module, missing: set[str]) -> tuple[list[str], list[str]]:
+    """Return the notebook's own import lines, without names the module does not miss; those for types separately."""
+    lines: list[str] = []
+    typed: list[str] = []
+    for piece in module.imports:
+        for node in _statements(piece):
+            names = [alias for alias in node.names if _bound(alias) in missing]
+            if isinstance(piece.node, ast.If):
+                typed += [_only(node, names)] if names else []
+            elif len(names) == len(node.names):
+                lines.append(piece.source)
+            elif names:
+                comment = re.search(r"  #.*$", piece.source)
+                lines.append(_only(node, names) + (comment.group() if comment else ""))
+    return lines, typed
 
 
 def _only(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> str:

@@ -183,17 +183,11 @@ def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> 
     outputs: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     most, unsent, limit = pace.wall(limits.wall_seconds), memoryview(stdin), ""
     deadline = time.monotonic() + most
-    with selectors.DefaultSelector() as selector:
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            os.set_blocking(pipe.fileno(), False)
-            selector.register(pipe, selectors.EVENT_WRITE if pipe is process.stdin else selectors.EVENT_READ)
+    with _pipes(process) as selector:
         while not limit and any(key.fileobj in outputs for key in selector.get_map().values()):
             for key, _ in selector.select(0.05):
                 if key.fileobj is process.stdin:
-                    try:
-                        unsent = unsent[os.write(key.fd, unsent[:65536]) :] if unsent else unsent
-                    except BrokenPipeError:
-                        unsent = unsent[:0]
+                    unsent = _feed(key.fd, unsent)
                     if not unsent:
                         selector.unregister(process.stdin)
                         process.stdin.close()
@@ -213,6 +207,25 @@ def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> 
     process.kill()
     output, errors = (bytes(text[: limits.output_bytes]) for text in outputs.values())
     return Finished(process.wait(), output, errors, limit)
+
+
+@contextmanager
+def _pipes(process: subprocess.Popen[bytes]) -> Iterator[selectors.BaseSelector]:
+    """Give a selector of a program's pipes, none of which blocks."""
+    with selectors.DefaultSelector() as selector:
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_WRITE if pipe is process.stdin else selectors.EVENT_READ)
+        yield selector
+
+
+def _feed(pipe: int, unsent: memoryview) -> memoryview:
+    """Write a piece to a program; return the rest, or nothing if the program no longer reads."""
+    try:
+        return unsent[os.write(pipe, unsent[:65536]) :] if unsent else unsent
+    except BrokenPipeError:
+        return unsent[:0]
 
 
 def available() -> None:

@@ -24,7 +24,7 @@ DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "ur
 READ_ONLY = linux.READ_ONLY | linux.NOSUID | linux.NODEV
 
 
-def main(plan: dict[str, Any], argv: list[str]) -> None:
+def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps whose order matters, one after another
     """Lay out what a plan of `root.plan` names, and run bubblewrap."""
     if plan["group"]:
         with suppress(OSError):  # pages are counted in any case

@@ -188,7 +188,9 @@ def test_a_page_that_cannot_be_drawn_costs_its_author_only(released: Path, monke
     assert {path.parts[-3] for path in (released / "course" / "feedback").rglob("*.html")} == {"ada", "cleo"}
 
 
-def lie(verdict: dict[str, Any], how: str, other: dict[str, Any], checks: list[str]) -> Any:
+def lie(  # noqa: C901 - one branch a lie
+    verdict: dict[str, Any], how: str, other: dict[str, Any], checks: list[str]
+) -> Any:
     """Return what a machine that lies may answer in place of a verdict."""
     notebook = json.loads(verdict["notebook"])
     cells = {cell["metadata"].get("nbgrader", {}).get("grade_id"): cell for cell in notebook["cells"]}

@@ -158,16 +158,22 @@ def rows_of(given: SimpleNamespace, metric: str) -> list[dict[str, Any]]:
 VIEWS = {**discovered(), **by_hand()}
 
 
+def content(value: Any) -> Any:
+    """Return a list of what a table, section, picture, comparison or gate shows; any other value as it is."""
+    if isinstance(value, Table):
+        return [value.caption, value.rows]
+    if isinstance(value, Section):
+        return [value.title, value.text, value.rows]
+    if isinstance(value, Picture):
+        return [value.alt, value.caption]
+    if isinstance(value, Comparison | Gate):
+        return [str(value), str(value.to_dict()["sentence"])]
+    return value
+
+
 def parts(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every number and text of a view with the name under which it stands."""
-    if isinstance(value, Table):
-        value = [value.caption, value.rows]
-    elif isinstance(value, Section):
-        value = [value.title, value.text, value.rows]
-    elif isinstance(value, Picture):
-        value = [value.alt, value.caption]
-    elif isinstance(value, Comparison | Gate):
-        value = [str(value), str(value.to_dict()["sentence"])]
+    value = content(value)
     if isinstance(value, dict):
         for name, item in value.items():
             if name not in ("values", "metadata", "result"):

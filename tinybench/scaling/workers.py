@@ -49,6 +49,15 @@ def run():
 """
 
 
+def _work(call: Callable[[], Any], orders: queue.SimpleQueue[Any], answers: queue.SimpleQueue[Any]) -> None:
+    """Count calls in one window after another, until an order is None."""
+    while (order := orders.get()) is not None:
+        try:
+            answers.put(calls_in(call, *order))
+        except BaseException as error:  # told where it was asked for
+            answers.put(error)
+
+
 def threads(call: Callable[[], Any]) -> Way:
     """Return the way of n Python threads, each of which calls the function again and again."""
 
@@ -56,13 +65,6 @@ def threads(call: Callable[[], Any]) -> Way:
     def way(workers: Sequence[int]) -> Iterator[Measure]:
         orders: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(max(workers))]
         answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-        def work(todo: queue.SimpleQueue[Any]) -> None:
-            while (order := todo.get()) is not None:
-                try:
-                    answers.put(calls_in(call, *order))
-                except BaseException as error:  # told where it was asked for
-                    answers.put(error)
 
         def measure(n: int, window: float, cores: list[int] | None) -> float:
             with pinned(cores):
@@ -76,7 +78,7 @@ def threads(call: Callable[[], Any]) -> Way:
             return float(sum(done))
 
         for todo in orders:
-            threading.Thread(target=work, args=(todo,), daemon=True).start()
+            threading.Thread(target=_work, args=(call, todo, answers), daemon=True).start()
         try:
             call()
             yield measure

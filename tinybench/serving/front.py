@@ -97,7 +97,7 @@ class Front:
             connection.task = asyncio.current_task()  # to be cancelled if the client leaves
             connection.transport.written = 0.0
         self.open += 1
-        name, code = "", LEFT
+        name, code, body = "", LEFT, b""
         more: list[tuple[bytes, bytes]] = []
         try:
             try:
@@ -123,15 +123,18 @@ class Front:
             if connection is not None:
                 connection.task, finished = None, connection.transport.written
             self.open -= 1
-            finished = finished or time.perf_counter()
-            self.metrics.codes[code] += 1
-            if code == 200:
-                self.metrics.request.add(finished - received)
-                if self.note is not None:
-                    self.note(job.rows, body)
-            if self.trace.file is not None:
-                row = (name or str(next(self.numbers)), received, job.started, finished, code, job.batch)
-                self.trace.rows.append(row)
+            self._record(job, name, code, body, received, finished or time.perf_counter())
+
+    def _record(self, job: Job, name: str, code: int, body: bytes, received: float, finished: float) -> None:
+        """Count a request that has ended, pass rows and answer on, and write a row of the trace."""
+        self.metrics.codes[code] += 1
+        if code == 200:
+            self.metrics.request.add(finished - received)
+            if self.note is not None:
+                self.note(job.rows, body)
+        if self.trace.file is not None:
+            row = (name or str(next(self.numbers)), received, job.started, finished, code, job.batch)
+            self.trace.rows.append(row)
 
     def _name(self, headers: dict[bytes, bytes]) -> str:
         name = headers.get(b"x-request-id", b"").decode("latin-1")

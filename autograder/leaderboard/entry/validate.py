@@ -146,27 +146,33 @@ def check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
     if graph.sparse_initializer:
         raise EntryRefused("it has sparse constants; store them dense")
     for node in graph.node:
-        domain = _domain(node)
-        if domain not in DOMAINS:
-            raise EntryRefused(
-                f"operator {_quoted(node.op_type)} is not allowed: it is of the domain {_quoted(domain)}"
-            )
-        if node.op_type not in DOMAINS[domain]["operators"]:
-            raise EntryRefused(f"operator {_quoted(node.op_type)} is not allowed: {_why_not(node.op_type)}")
+        _check_operator(node)
     weights = sum(_check_tensor(tensor, limits) for tensor in graph.initializer)
     weights += sum(_check_attribute(attribute, limits) for node in graph.node for attribute in node.attribute)
     if weights > limits.weights:
         raise EntryRefused(f"it has {number_of(weights, 'weight')}; at most {limits.weights} are allowed")
     for value in [*graph.value_info, *graph.input, *graph.output]:
-        name, sizes = _quoted(value.name), value.type.tensor_type.shape.dim
-        if len(sizes) > RANK:
-            raise EntryRefused(
-                f"tensor {name} is declared with {number_of(len(sizes), 'dimension')}; at most {RANK} are allowed"
-            )
-        numbers = math.prod(max(1, size.dim_value) for size in sizes)
-        if numbers > limits.weights:
-            raise EntryRefused(f"tensor {name} is declared with {number_of(numbers, 'number')}; that is too large")
+        _check_shape(value, limits)
     return weights
+
+
+def _check_operator(node: onnx.NodeProto) -> None:
+    domain = _domain(node)
+    if domain not in DOMAINS:
+        raise EntryRefused(f"operator {_quoted(node.op_type)} is not allowed: it is of the domain {_quoted(domain)}")
+    if node.op_type not in DOMAINS[domain]["operators"]:
+        raise EntryRefused(f"operator {_quoted(node.op_type)} is not allowed: {_why_not(node.op_type)}")
+
+
+def _check_shape(value: onnx.ValueInfoProto, limits: EntryLimits) -> None:
+    name, sizes = _quoted(value.name), value.type.tensor_type.shape.dim
+    if len(sizes) > RANK:
+        raise EntryRefused(
+            f"tensor {name} is declared with {number_of(len(sizes), 'dimension')}; at most {RANK} are allowed"
+        )
+    numbers = math.prod(max(1, size.dim_value) for size in sizes)
+    if numbers > limits.weights:
+        raise EntryRefused(f"tensor {name} is declared with {number_of(numbers, 'number')}; that is too large")
 
 
 def _why_not(operator: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from starlette.types import ASGIApp
 from autograder.leaderboard.board import Board, export_csv
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.formatting import FILTERS
-from autograder.leaderboard.ranking import smaller_is_better
-from autograder.leaderboard.settings import Olympics
+from autograder.leaderboard.ranking import Standings, smaller_is_better
+from autograder.leaderboard.settings import Event, Olympics
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import NotAllowed, Store, Student
 from autograder.leaderboard.store.tables import QUEUED, REFUSED, RUNNING
@@ -37,6 +38,7 @@ from tinybench.numerals import number_of
 HERE = Path(__file__).parent
 PAGE = re.compile(r"[0-9]{1,6}")
 ROWS = 100  # of a page of the standings
+Render = Callable[..., Response]  # of a request, the name of a template, a status and what the template shows
 
 
 def create_app(store: Store, olympics: Olympics, prefix: str = "") -> ASGIApp:
@@ -53,7 +55,11 @@ def create_app(store: Store, olympics: Olympics, prefix: str = "") -> ASGIApp:
     )
     board, uploads = Board(store, olympics), Uploads(store, olympics)
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
-    _add_pages(app, store, board, uploads)
+    page = _renderer(olympics)
+    _add_errors(app, page)
+    _add_standings(app, board, page)
+    _add_entries(app, store, board, page)
+    _add_forms(app, store, board, uploads, page)
     api.add_routes(app, store, board, uploads)
     app.add_middleware(GZipMiddleware, compresslevel=6)
     return HttpMiddleware(PageCache(app, board.state), olympics.limits.size + OVERHEAD, prefix)
@@ -77,31 +83,41 @@ def _templates(olympics: Olympics) -> Jinja2Templates:
     return templates
 
 
-def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> None:
-    olympics = board.olympics
+def _renderer(olympics: Olympics) -> Render:
+    """Return the function that fills a template."""
     templates = _templates(olympics)
-    titles = {event.id: event.title for event in olympics.events}
 
     def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
         return templates.TemplateResponse(request, name, context, status_code=status)
 
-    def is_api(request: Request) -> bool:
-        return request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/")
+    return page
+
+
+def _is_api(request: Request) -> bool:
+    return request.url.path.removeprefix(request.scope.get("root_path", "")).startswith("/api/")
+
+
+def _add_errors(app: FastAPI, page: Render) -> None:
+    """Answer errors with a page, those of the API with JSON."""
 
     @app.exception_handler(RequestValidationError)
     async def no_such_address(request: Request, error: RequestValidationError) -> Response:
-        if is_api(request):
+        if _is_api(request):
             return await request_validation_exception_handler(request, error)
         return page(request, "message.html", 404, detail="There is no such page.")
 
     @app.exception_handler(AnyHTTPException)
     async def explain(request: Request, error: AnyHTTPException) -> Response:
-        if is_api(request):
+        if _is_api(request):
             return await http_exception_handler(request, error)
         detail = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
         answer = page(request, "message.html", error.status_code, detail=detail)
         answer.headers.update(error.headers or {})
         return answer
+
+
+def _add_standings(app: FastAPI, board: Board, page: Render) -> None:
+    """Add the pages that anybody reads: events, their standings, the Pareto chart and the rules."""
 
     @app.get("/", name="home", include_in_schema=False)
     def home(request: Request) -> Response:
@@ -109,22 +125,13 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
 
     @app.get("/events/{event}", name="event", include_in_schema=False)
     def event_page(request: Request, event: str) -> Response:
-        found = _event(olympics, event.removesuffix(".csv"))
+        found = _event(board.olympics, event.removesuffix(".csv"))
         ranked = board.snapshot().standings[found.id]
         if event.endswith(".csv"):
             headers = {"content-disposition": f'attachment; filename="{found.id}.csv"'}
             return Response(export_csv(found, ranked), media_type="text/csv; charset=utf-8", headers=headers)
-        number = request.query_params.get("page", "1")
-        current = max(1, int(number)) if PAGE.fullmatch(number) else 1
-        pages = max(1, -(-len(ranked.places) // ROWS))
-        if current > pages:
-            raise HTTPException(404, f"These standings have {number_of(pages, 'page')}.")
-        rows = ranked.places[(current - 1) * ROWS : current * ROWS]
-        ratio = smaller_is_better(found)
-        high = max((place.score.upper for place in rows), default=1.0)
-        low = 0.0 if ratio else min((place.score.lower for place in rows), default=0.0)
-        scale: dict[str, Any] = {"ratio": ratio, "low": low, "high": high}
-        return page(request, "event.html", event=found, ranked=ranked, rows=rows, current=current, pages=pages, **scale)
+        context = _rows_of_page(found, ranked, request.query_params.get("page", "1"))
+        return page(request, "event.html", event=found, ranked=ranked, **context)
 
     @app.get("/pareto", name="pareto", include_in_schema=False)
     def pareto(request: Request) -> Response:
@@ -137,37 +144,28 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
     def rules(request: Request) -> Response:
         return page(request, "rules.html", allowed=validate.ALLOWED)
 
-    def entry_context(entry_id: int) -> dict[str, Any]:
-        found = store.entry(entry_id)
-        if found is None:
-            raise HTTPException(404, f"There is no entry {entry_id}.")
-        snapshot = board.snapshot()
-        measured = snapshot.entry(entry_id)
-        event = _event(olympics, found.event)
-        return {
-            "entry": found,
-            "event": event,
-            "measured": measured,
-            "private": snapshot.private,
-            "outcome": snapshot.outcome_of(measured) if measured else None,
-            "history": store.history(entry_id),
-            "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
-            "waiting": found.state in (QUEUED, RUNNING),
-            "refused": found.state == REFUSED,
-        }
+
+def _add_entries(app: FastAPI, store: Store, board: Board, page: Render) -> None:
+    """Add the page of an entry, and the part of it that changes while the entry is measured."""
 
     @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
     def entry_page(request: Request, entry_id: EntryId) -> Response:
-        return page(request, "entry.html", **entry_context(entry_id))
+        return page(request, "entry.html", **_entry_context(store, board, entry_id))
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
     def entry_now(request: Request, entry_id: EntryId) -> Response:
         """Return the changing part of an entry's page, if it has changed; a waiting page asks every second."""
-        context = entry_context(entry_id)
+        context = _entry_context(store, board, entry_id)
         found = context["entry"]
         if request.query_params.get("seen") == f"{found.state}-{found.progress}-{context['ahead']}":
             return Response(status_code=204)
         return page(request, "_entry.html", **context)
+
+
+def _add_forms(app: FastAPI, store: Store, board: Board, uploads: Uploads, page: Render) -> None:
+    """Add the pages with forms: to sign in and out, and to enter a model."""
+    olympics = board.olympics
+    titles = {event.id: event.title for event in olympics.events}
 
     def entering(request: Request, student: Student, chosen: str, status: int = 200, error: str = "") -> Response:
         own, snapshot = store.entries_of(student), board.snapshot()
@@ -224,6 +222,40 @@ def _add_pages(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         answer = _see_other(request, "home")
         answer.delete_cookie(COOKIE, path=_root(request))
         return answer
+
+
+def _entry_context(store: Store, board: Board, entry_id: int) -> dict[str, Any]:
+    """Return what the page of an entry shows; HTTPException if there is no such entry."""
+    found = store.entry(entry_id)
+    if found is None:
+        raise HTTPException(404, f"There is no entry {entry_id}.")
+    snapshot = board.snapshot()
+    measured = snapshot.entry(entry_id)
+    event = _event(board.olympics, found.event)
+    return {
+        "entry": found,
+        "event": event,
+        "measured": measured,
+        "private": snapshot.private,
+        "outcome": snapshot.outcome_of(measured) if measured else None,
+        "history": store.history(entry_id),
+        "ahead": jobs.ahead(store, entry_id) if found.state == QUEUED else 0,
+        "waiting": found.state in (QUEUED, RUNNING),
+        "refused": found.state == REFUSED,
+    }
+
+
+def _rows_of_page(event: Event, ranked: Standings, number: str) -> dict[str, Any]:
+    """Return the rows of one page of the standings, and the scale on which their intervals are drawn."""
+    current = max(1, int(number)) if PAGE.fullmatch(number) else 1
+    pages = max(1, -(-len(ranked.places) // ROWS))
+    if current > pages:
+        raise HTTPException(404, f"These standings have {number_of(pages, 'page')}.")
+    rows = ranked.places[(current - 1) * ROWS : current * ROWS]
+    ratio = smaller_is_better(event)
+    high = max((place.score.upper for place in rows), default=1.0)
+    low = 0.0 if ratio else min((place.score.lower for place in rows), default=0.0)
+    return {"rows": rows, "current": current, "pages": pages, "ratio": ratio, "low": low, "high": high}
 
 
 def _root(request: Request) -> str:
