@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tinybench.accuracy import measure_accuracy, named_datasets
 from tinybench.comparison import compare
 from tinybench.conditions.kernels import read_pools
 from tinybench.conditions.notes import library_conditions
+from tinybench.conditions.reading import installed_version
 from tinybench.conditions.settings import read_settings
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
@@ -79,7 +80,7 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
     found = {}
     for name in names:
         try:
-            found[name] = version(name)
+            found[name] = installed_version(name)
         except PackageNotFoundError:
             continue
     return found

@@ -1,7 +1,9 @@
-"""What the kernel tells in small files."""
+"""What the kernel and the installed packages tell in small files."""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 
@@ -12,3 +14,9 @@ def read_text(path: Path) -> str:
             return file.read(1 << 20).strip()
     except (OSError, ValueError):
         return ""
+
+
+@cache
+def installed_version(name: str) -> str:
+    """Return the version of a package, for which a long file is parsed once; PackageNotFoundError if there is none."""
+    return version(name)

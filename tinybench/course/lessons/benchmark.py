@@ -16,6 +16,11 @@ class Tick:
         """Return the time in seconds that the models have taken so far."""
         return self.now
 
+    @property
+    def standing(self) -> float:
+        """What it shows until a model is called: nobody need wait for it to move."""
+        return self.now
+
     def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:
         """Return a model that takes so many seconds a call, and so many for each row."""
 
