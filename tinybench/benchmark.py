@@ -21,7 +21,7 @@ import psutil
 
 from tinybench.accuracy import measure_accuracy, named_datasets
 from tinybench.comparison import compare
-from tinybench.conditions.kernels import read_pools
+from tinybench.conditions.kernels import loaded_pools, read_pools
 from tinybench.conditions.notes import library_conditions
 from tinybench.conditions.reading import installed_version
 from tinybench.conditions.settings import read_settings
@@ -86,14 +86,15 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
     return found
 
 
-def thread_settings() -> dict[str, Any]:
-    """Return how many threads linear algebra may use, by environment variables and by what each library reports."""
+def thread_settings(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
+    """Return how many threads linear algebra may use, by environment variables and by what each library reports.
+
+    `pools` are those of `loaded_pools`, if it was asked already.
+    """
     settings: dict[str, Any] = {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
-    try:
-        from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
-    except ImportError:
+    pools = loaded_pools() if pools is None else pools
+    if pools is None:
         return settings
-    pools = threadpool_info()
     for own in read_pools(pools)[:1]:
         settings |= {"blas": own.name, "blas_threads": own.threads}
     return settings | {"pools": [f"{pool['internal_api']} {pool['version']}: {pool['num_threads']}" for pool in pools]}
@@ -171,6 +172,7 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
     cpu = cpu_info(text) if text else cpu_elsewhere()
     blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
     sources = root / "sys/devices/system/clocksource/clocksource0"
+    pools = loaded_pools()
     found = {
         "platform": platform.platform(),
         "cpu": cpu["model"] if cpu["model"] != "unknown" else platform.processor() or platform.machine(),
@@ -187,12 +189,12 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         "libraries": library_versions(),
         "integer_products": integer_kernels(),
         "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
-        "threads": thread_settings(),
+        "threads": thread_settings(pools),
         "settings": read_settings(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": list(psutil.getloadavg()),
     }
-    return found | {"conditions": {**shared_conditions(found), **library_conditions()}}
+    return found | {"conditions": {**shared_conditions(found), **library_conditions(pools)}}
 
 
 def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:

@@ -70,16 +70,22 @@ class Blas(NamedTuple):
         return f"{self.kernel or 'kernel not reported'} ({self.name} of {self.package})"
 
 
-def loaded_blas() -> list[Blas] | None:
-    """Return the loaded linear algebra libraries by package, or None where threadpoolctl is not installed.
+def loaded_pools() -> list[dict[str, Any]] | None:
+    """Return what threadpoolctl says of the loaded libraries with threads, or None where it is not installed.
 
-    Nothing is loaded for this: a library that nobody has used yet is not listed.
+    Nothing is loaded for this: a library that nobody has used yet is not listed. It takes some milliseconds.
     """
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
     except ImportError:
         return None
-    return read_pools(threadpool_info())
+    return list(threadpool_info())
+
+
+def loaded_blas() -> list[Blas] | None:
+    """Return the loaded linear algebra libraries by package, or None where threadpoolctl is not installed."""
+    pools = loaded_pools()
+    return None if pools is None else read_pools(pools)
 
 
 def read_pools(pools: Iterable[Mapping[str, Any]]) -> list[Blas]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from tinybench.conditions.kernels import conditions_of_blas, loaded_blas
+from tinybench.conditions.kernels import conditions_of_blas, loaded_pools, read_pools
 from tinybench.conditions.settings import conditions_of_settings, read_settings
 
 # Always so on a machine, and hardly ever a reason to doubt one result: `tinybench machine` tells it, a result need not.
 STANDING = ("cores", "quota", "kinds of cores", "turbo", "SMT", "NUMA", "WSL")
 
 
-def library_conditions() -> dict[str, str]:
-    """Return the conditions of the numerical libraries: versions, kernels, and the variables that are set."""
-    return {**conditions_of_blas(loaded_blas()), **conditions_of_settings(read_settings())}
+def library_conditions(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
+    """Return the conditions of the numerical libraries: versions, kernels, and the variables that are set.
+
+    `pools` are those of `loaded_pools`, if it was asked already.
+    """
+    found = (loaded_pools() or []) if pools is None else pools
+    return {**conditions_of_blas(read_pools(found)), **conditions_of_settings(read_settings())}
 
 
 class Conditions:

@@ -19,8 +19,7 @@ from typing import Any
 
 import psutil
 
-from tinybench.benchmark import thread_settings
-from tinybench.conditions.kernels import loaded_blas, numpy_flags
+from tinybench.conditions.kernels import loaded_pools, numpy_flags, read_pools
 from tinybench.conditions.settings import LIMITS, read_settings
 from tinybench.cores import usable_cores
 from tinybench.reprs import short_repr
@@ -102,12 +101,12 @@ def here() -> Here:
 
 def process_facts() -> dict[str, Any]:
     """Return facts about this process: linear algebra, settings, threads, priority, Python's speed, and its clock."""
-    settings, threads = read_settings(), thread_settings()
-    counts = [int(pool.rpartition(" ")[2]) for pool in threads.get("pools", [])]
+    settings, pools = read_settings(), loaded_pools()
+    counts = [int(pool["num_threads"]) for pool in pools or ()]
     spinning = [f"{name}={os.environ[name]}" for name in SPINNING if os.environ.get(name, "").lower() == SPINNING[name]]
     return {
         "threads": max(counts, default=None),
-        "blas": loaded_blas() or None,
+        "blas": read_pools(pools or ()) or None,
         "flags": numpy_flags(),
         "settings": settings,
         "limits": [name for name in LIMITS if name in settings],
