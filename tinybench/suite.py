@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import cache, wraps
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ import numpy as np
 
 from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
+from tinybench.cores import usable_cores
 from tinybench.kinds import check_kinds
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
@@ -297,7 +298,6 @@ class BenchmarkSuite:
 
     def plan(self) -> dict[str, Any]:
         """Return what makes this study this study: models and their answers, data, settings, processor."""
-        system = system_info()
         data = hashlib.sha256()
         for inputs, y in named_datasets(self.datasets).values():
             data.update(np.ascontiguousarray(inputs).tobytes() + np.ascontiguousarray(y).tobytes())
@@ -309,7 +309,7 @@ class BenchmarkSuite:
             "measurement_runs": self.measurement_runs,
             "batch_sizes": list(self.batch_sizes),
             "seed": self.seed,
-            "processor": f"{system['cpu']}, {number_of(system['cores'], 'core')}",
+            "processor": f"{_processor()}, {number_of(usable_cores(), 'core')}",
         }
 
     def _answers(self, model: Any) -> str:
@@ -508,6 +508,12 @@ class BenchmarkSuite:
         write_text(self.output_dir / "report.md", markdown)
         write_text(self.output_dir / "report.html", page.html())
         return markdown
+
+
+@cache
+def _processor() -> str:
+    """Return the processor's name, which stays the same while Python runs."""
+    return str(system_info()["cpu"])
 
 
 def _size_notes(model: Any) -> dict[str, Any]:
