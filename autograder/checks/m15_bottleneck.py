@@ -33,14 +33,14 @@ from tinybench.precision import PRODUCTS
 @judges("granted_cores")
 def cores_are_granted(student: Any) -> None:
     """Limits below and above what there is, in periods of any length; none, and no text."""
-    rng = draw()
-    for _ in range(20):
+    rng, granted_cores = draw(), student.granted_cores
+    for _ in range(10):
         period, cores = int(rng.integers(1, 1000)) * 1000, int(rng.integers(1, 65))
         quota = int(rng.integers(1, 100 * period))
         truth = float(min(Fraction(quota, period), Fraction(cores)))
         end = str(rng.choice(["", "\n"]))
-        agrees(student.granted_cores, truth, [(f"{quota} {period}{end}", cores)], "quota / period, at most `cores`")
-        agrees(student.granted_cores, cores, [(f"max {period}{end}", cores), (end, cores)], "no limit: all cores")
+        agrees(granted_cores, truth, [(f"{quota} {period}{end}", cores)], "quota / period, at most `cores`")
+        agrees(granted_cores, cores, [(f"max {period}{end}", cores), (end, cores)], "no limit: all cores")
 
 
 def answer_throttled(student: Any) -> None:
@@ -283,8 +283,8 @@ def answer_amdahl(student: Any) -> None:
 @judges("gemm_work")
 def work_of_products(student: Any) -> None:
     """Counted one by one for small matrices, and drawn shapes and lengths of numbers."""
-    rng = draw()
-    for _ in range(20):
+    rng, gemm_work = draw(), student.gemm_work
+    for _ in range(8):
         m, k, n = rng.integers(1, 7, 3).tolist()
         lengths = rng.choice([1, 2, 4, 8], 3).tolist()
         flop = sum(2 for _ in product(range(m), range(k), range(n)))
@@ -293,7 +293,7 @@ def work_of_products(student: Any) -> None:
             moved = sum(size * length for size, length in zip(sizes, given or (4, 4, 4), strict=True))
             what = f"gemm_work({', '.join(map(str, (m, k, n, *given)))})"
             truths = {"flop": flop, "bytes": moved, "intensity": flop / moved}
-            holds(student.gemm_work(m, k, n, *given), truths, what, "2 m k n operations; each number is moved once")
+            holds(gemm_work(m, k, n, *given), truths, what, "2 m k n operations; each number is moved once")
 
 
 def answer_batch(student: Any) -> None:
@@ -305,24 +305,25 @@ def answer_batch(student: Any) -> None:
 
 @judges("attainable", "wall")
 def walls_of_operators(student: Any) -> None:
-    """Roofs of whole powers of two, where the time at the peak and the time for the bytes are exact."""
-    rng = draw()
-    for _ in range(60):
+    """Roofs of whole powers of two, where times are exact: left of the ridge, right of it, and on it."""
+    rng, attainable, wall = draw(), student.attainable, student.wall
+    for near, beyond in product((0.3, *rng.uniform(0.05, 0.95, 3).tolist()), (-5, -1, 0, 1, 5)):
         peak, bandwidth, moved = (2.0 ** int(e) for e in rng.integers(2, 12, 3))
-        flop, near = moved * 2.0 ** int(rng.integers(-6, 12)), float(rng.choice([0.3, rng.uniform(0.05, 0.95)]))
+        flop = moved * peak / bandwidth * 2.0**beyond
         shortest = max(flop / peak, moved / bandwidth)
         roof = (flop / moved, peak, bandwidth)
-        agrees(student.attainable, flop / shortest, [roof], "whatever takes longer, operations or bytes, is the limit")
+        agrees(attainable, flop / shortest, [roof], "whatever takes longer, operations or bytes, is the limit")
         stands = "compute" if flop / peak >= moved / bandwidth else "memory"
+        work = student.Work(flop, moved)
         for factor, truth in ((0.99, stands), (1.01, "overhead")):
-            work, seconds = student.Work(flop, moved), factor * shortest / near
+            seconds = factor * shortest / near
             what = (
                 f"wall({flop:g} operations, {moved:g} bytes, {seconds:.4g} s, {peak:g}, {bandwidth:g}, near={near:.3g})"
             )
             cause = f"it reaches {near / factor:.3g} of the roof there"
-            same(student.wall(work, seconds, peak, bandwidth, near), truth, what, cause)
+            same(wall(work, seconds, peak, bandwidth, near), truth, what, cause)
             if near == 0.3:
-                same(student.wall(work, seconds, peak, bandwidth), truth, f"{what} by default", cause)
+                same(wall(work, seconds, peak, bandwidth), truth, f"{what} by default", cause)
 
 
 @judges("speedup", "efficiency")
