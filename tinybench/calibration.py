@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def clock_step(clock: Clock, seconds: float = 0.02) -> float:
     """Return the step in s of a clock that moves in coarse ones; 0.0 for a fine one, and for one that stands still.
 
-    A fake clock is not waited for: it says in `standing` what it shows until something timed moves it.
+    A clock that says `simulated` has none: it stands still until a model moves it, and to wait for it is in vain.
     """
-    if getattr(clock, "standing", None) is not None:
+    if getattr(clock, "simulated", False) is True:
         return 0.0
     readings = [clock() for _ in range(200)]
     steps = {after - before for before, after in pairwise(readings)}
@@ -92,7 +92,7 @@ def _lengthen(subject: Subject, least: float) -> None:
 
 
 def next_size(loops: int) -> int:
-    """Return the next number of the series 1, 2, 5, 10, 20, 50 and so on."""
+    """Return the next of 1, 2, 5, 10, 20, 50, …"""
     power = 1
     while 10 * power <= loops:
         power *= 10

@@ -85,10 +85,14 @@ class FakeClock:
 
     Attributes
     ----------
+    simulated
+        For `clock_step`, which would wait for it to move.
     standing
         What it shows until then, or None if its readings cannot be known beforehand. It goes along with each message
         to the sandbox, where reading it then costs no message of its own.
     """
+
+    simulated = True
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now

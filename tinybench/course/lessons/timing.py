@@ -15,6 +15,8 @@ import numpy as np
 class FakeClock:
     """Moves only when a fake model moves it, and by `tick` seconds at each reading: a busy machine cannot fail you."""
 
+    simulated = True  # `clock_step` does not wait for it
+
     def __init__(self, tick: float = 0.0) -> None:
         self.now, self.tick = 0.0, tick
 
