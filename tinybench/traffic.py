@@ -133,7 +133,7 @@ def growth(result: LoadResult) -> float:
     A few are as many as there were before, or as a queue that comes and goes may leave by chance.
     """
     parts = np.linspace((0.25, 0.75), (0.5, 1), 200, axis=1) * result.seconds
-    before, last = (result.backlog(part) for part in parts)
+    before, last = result.backlog(parts)
     few = max(2 * math.sqrt(len(result.intended)), 1.2 * float(before.mean()))
     steady = result.metadata.get("loop") == "closed" or last.min() <= few
     return 0.0 if steady else float(last.mean() / (0.875 * result.seconds))
