@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from autograder.checks import (
     shuffled,
     words,
 )
+from autograder.checks.answers import array
 from tinybench.dependence import batch_medians
 from tinybench.result import BenchmarkResult, bca_interval, percentile_interval, tukey_outliers
 
@@ -136,9 +137,9 @@ def percentile_interval_counts(student: Any) -> None:
     rng = draw()
     for n, q, confidence in ((6, 50, 0.95), (30, 50, 0.95), (80, 90, 0.95), (400, 99, 0.95), (60, 25, 0.8)):
         values = rng.lognormal(0, 1, n).tolist()
-        below, tail, ordered = stats.binom(n, q / 100), (1 - confidence) / 2, sorted(values)
-        lower = max(rank for rank in range(1, n + 1) if below.cdf(rank - 1) <= tail)
-        upper = min(rank for rank in range(1, n + 1) if below.sf(rank - 1) <= tail)
+        below, tail, ordered = np.arange(n), (1 - confidence) / 2, sorted(values)
+        lower = 1 + int(np.flatnonzero(stats.binom.cdf(below, n, q / 100) <= tail)[-1])
+        upper = 1 + int(np.flatnonzero(stats.binom.sf(below, n, q / 100) <= tail)[0])
         cause = f"ranks {lower} and {upper} of {n} expected, each side missing at most {tail:g}"
         truth = ordered[lower - 1], ordered[upper - 1]
         agrees(student.percentile_interval, truth, [(values, q, confidence)], cause)
@@ -147,36 +148,54 @@ def percentile_interval_counts(student: Any) -> None:
 
 @judges("bootstrap_interval")
 def bootstrap_resamples(student: Any) -> None:
-    """Ends near SciPy's percentile bootstrap, moved by seed and confidence alone."""
-    values = draw().lognormal(0, 0.7, 60).tolist()
-    for statistic in (np.mean, np.median, np.max):
-        for confidence in (0.8, 0.95):
-            settings = {"method": "percentile", "confidence_level": confidence, "n_resamples": 6000}
-            truth = stats.bootstrap((values,), statistic, **settings, rng=np.random.default_rng(5))
-            got = student.bootstrap_interval(values, statistic, confidence, seed=11, resamples=3000)
-            tail = (1 - confidence) / 2
-            chance = 5 * math.sqrt(tail * (1 - tail) * (1 / 3000 + 1 / 6000))  # of both simulations together
-            ends = numbers(got, "the interval", 2)
-            for end, mine, at in zip(("lower", "upper"), ends, (tail, 1 - tail), strict=True):
-                low, high = np.quantile(truth.bootstrap_distribution, [at - chance, at + chance])
-                expect(
-                    low - 1e-9 <= mine <= high + 1e-9,
-                    f"the {end} end for {statistic.__name__} at {confidence}: expected {low:.6g} to {high:.6g}, got "
-                    f"{mine:.6g}; resample with replacement at the full size and take the middle of the replicas",
-                )
-    interval = partial(student.bootstrap_interval, values, np.mean, resamples=200)
+    """Every resample is drawn anew from all values, and the ends are those of the exact distribution of a statistic."""
+    rng, bootstrap_interval = draw(), student.bootstrap_interval
+    values, n, resamples = rng.lognormal(0, 0.7, 60), 60, 1500
+    low, high, many = float(rng.uniform(1, 2)), float(rng.uniform(5, 9)), int(rng.integers(12, 40))
+    two = rng.permutation([high] * many + [low] * (n - many))
+    one_of_two = low + (high - low) / n * np.arange(n + 1), stats.binom.cdf(np.arange(n + 1), n, many / n)
+    largest = np.sort(values), (np.arange(1, n + 1) / n) ** n  # all n drawn are among the i smallest
+    statistic: Callable[..., Any]
+    for statistic, data, (reached, chances), confidence in (
+        (np.mean, two, one_of_two, 0.95),
+        (np.max, values, largest, round(float(rng.uniform(0.6, 0.85)), 2)),
+    ):
+        got = bootstrap_interval(data.tolist(), statistic, confidence, seed=11, resamples=resamples)
+        ends, tail = numbers(got, "the interval", 2), (1 - confidence) / 2
+        for end, mine, at in zip(("lower", "upper"), ends, (tail, 1 - tail), strict=True):
+            below = at * resamples  # of so many replicas; the chance of each may then be within these limits
+            limits = stats.beta.ppf((1e-7, 1 - 1e-7), (below, below + 1), (resamples - below + 1, resamples - below))
+            least, most = (reached[min(int(at), len(reached) - 1)] for at in np.searchsorted(chances, limits))
+            expect(
+                least - 1e-9 <= mine <= most + 1e-9,
+                f"the {end} end for {statistic.__name__} at {confidence}: expected {least:.6g} to {most:.6g}, got "
+                f"{mine:.6g}; resample with replacement at the full size and take the middle of the replicas",
+            )
+    interval = partial(bootstrap_interval, values.tolist(), np.mean, resamples=200)
     first, again, other = (numbers(interval(seed=s), "the interval", 2) for s in (1, 1, 2))
     same(again, first, "the interval of the same seed")
     expect(other != first, "another seed should give slightly another interval: pass it to default_rng")
-    sizes: list[int] = []
 
-    def first_value(sample: Any) -> float:
-        drawn = numbers(sample, "what the statistic gets")
-        sizes.append(len(drawn))
-        return drawn[0]
+    samples, confidence = list[np.ndarray](), round(float(rng.uniform(0.5, 0.8)), 2)
 
-    student.bootstrap_interval(values, first_value, resamples=150)
-    expect(sizes.count(60) >= 150, f"150 resamples of all 60 values expected, got {len(sizes)} of {set(sizes)} values")
+    def mean(sample: Any) -> float:
+        samples.append(array(sample, "what the statistic gets"))
+        return float(np.mean(samples[-1]))
+
+    got = bootstrap_interval(values.tolist(), mean, confidence, seed=int(rng.integers(99)), resamples=70)
+    sizes = [sample.size for sample in samples]
+    expect(sizes.count(n) >= 70, f"70 resamples of all 60 values expected, got {len(sizes)} of {set(sizes)} values")
+    full = np.array([sample.ravel() for sample in samples if sample.size == n])
+    expect(bool(np.isin(full, values).all()), "a resample holds nothing but the values given")
+    repeated = sum(len(np.unique(sample)) < n for sample in full)
+    expect(repeated >= 70, "draw with replacement: among 60 draws of 60 values some come twice")
+    _, counts = np.unique(full, return_counts=True)
+    expect(len(counts) == n and stats.chisquare(counts).pvalue > 1e-9, "every value should be drawn equally often")
+    replicas, ends = np.sort([np.mean(sample) for sample in full]), numbers(got, "the interval", 2)
+    for end, mine, at in zip(("lower", "upper"), ends, ((1 - confidence) / 2, (1 + confidence) / 2), strict=True):
+        found = int(np.searchsorted(replicas, mine))
+        due, near = f"{at:.1%} of the replicas below it", abs(found - at * len(replicas)) <= 2.5
+        expect(near, f"the {end} end at {confidence} should have {due}, and it has {found} of {len(replicas)}")
 
 
 @judges("tukey_outliers")
@@ -188,7 +207,7 @@ def outliers_are_tukeys(student: Any) -> None:
         first, third = np.percentile(values, [25, 75])
         return [v for v in values if v < first - 1.5 * (third - first) or v > third + 1.5 * (third - first)]
 
-    samples = rng.standard_t(1.5, (20, 40)).tolist()
+    samples = rng.standard_t(1.5, (12, 40)).tolist()
     agrees(student.tukey_outliers, outside, samples, "fences lie 1.5 IQR beyond the quartiles")
 
 
