@@ -20,7 +20,7 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -73,8 +73,9 @@ class Stopwatch:
         """Return the processor seconds that the processes of the sandbox have used."""
         used = 0
         for process in self.inside.children(recursive=True):
-            for thread in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
-                used += int(thread.read_text(encoding="utf-8").split()[0])
+            with suppress(OSError):  # it has just ended
+                for thread in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
+                    used += int(thread.read_text(encoding="utf-8").split()[0])
         return used / 1e9
 
     def waiting(self, name: str) -> float:

@@ -92,7 +92,7 @@ def _lengthen(subject: Subject, least: float) -> None:
 
 
 def next_size(loops: int) -> int:
-    """Return the next of 1, 2, 5, 10, 20, 50, …"""
+    """Return the next of the numbers 1, 2, 5, 10, 20, 50 and so on."""
     power = 1
     while 10 * power <= loops:
         power *= 10

@@ -208,8 +208,8 @@ def precision_study(
                 models[form] = model
         latencies = measure_latencies(models, timed, measurement_runs=rounds, seed=seed, max_seconds=max_seconds)
         models.clear()  # Windows deletes no file that is open
-    for form in latencies:
-        found[form] |= _times(form, latencies, confidence)
+    for form, result in latencies.items():
+        found[form] |= _times(result, latencies[FP32], confidence)
     return PrecisionStudy([{"form": form, **row} for form, row in found.items()], latencies, len(timed), confidence)
 
 
@@ -231,16 +231,15 @@ def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: f
     return {"gap": found.max_difference, "agreement": found.label_agreement, "agreement_ci": ends}
 
 
-def _times(form: str, latencies: Mapping[str, BenchmarkResult], confidence: float) -> dict[str, Any]:
-    """Return the seconds of a form, and their ratio to those of FP32."""
+def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: float = 0.95) -> dict[str, Any]:
+    """Return the seconds of a form, and their ratio to those of FP32, the baseline."""
     from tinybench.comparison import compare
 
-    seconds = latencies[form].median
-    if form == FP32:
-        return {"seconds": seconds, "ratio": 1.0, "ratio_ci": None, "verdict": "the baseline"}
-    told = compare(latencies[form], latencies[FP32], confidence=confidence)
+    if candidate is baseline:
+        return {"seconds": baseline.median, "ratio": 1.0, "ratio_ci": None, "verdict": "the baseline"}
+    told = compare(candidate, baseline, confidence=confidence)
     ends = list(told.ratio_ci) if is_interval(*told.ratio_ci) else None
-    return {"seconds": seconds, "ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
+    return {"seconds": candidate.median, "ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
 
 
 def _what_ran(model: OnnxModel, X: np.ndarray, types: Types, folder: Path) -> dict[str, Any]:

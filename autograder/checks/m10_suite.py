@@ -187,7 +187,6 @@ def pairs_are_corrected(student: Any) -> None:
 @judges("best_by_dimension")
 def best_admits_ties(student: Any) -> None:
     """Directions, ties by test where there is one, by intervals where not, and estimates that do not compete."""
-
     rng = draw()
 
     def best(**results: dict[str, BenchmarkResult]) -> dict[str, Any]:

@@ -9,16 +9,13 @@ from typing import Any
 class Tick:
     """A clock that only its models move."""
 
+    simulated = True  # `clock_step` does not wait for it
+
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
         """Return the time in seconds that the models have taken so far."""
-        return self.now
-
-    @property
-    def standing(self) -> float:
-        """What it shows until a model is called: nobody need wait for it to move."""
         return self.now
 
     def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:
