@@ -151,3 +151,48 @@ def test_the_ways_in_of_the_readme(way: str, checkout: Path, tmp_path: Path) -> 
     assert (checkout / "modules" / "01_result" / "done.ipynb").is_file()
     assert str(checkout / "tinybench") in run.stdout
     assert str(ROOT) not in run.stdout.splitlines()[-1]
+
+
+def test_the_hooks_are_valid() -> None:
+    """`pre-commit` takes the project's own hooks, whose programs are those of `make lint`."""
+    done = subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", ".pre-commit-config.yaml"], cwd=ROOT, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    lint = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nlint:")[2].partition("\n\n")[0]
+    programs = [hook["entry"].removeprefix(".venv/bin/").removesuffix(" --fix") for hook in hooks]
+    assert [program for program in programs if program.removeprefix("ruff ") not in lint] == []
+
+
+@pytest.mark.parametrize("name", ["ci", "release"])
+def test_the_workflows_run_what_is_there(name: str) -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    commands = {step["run"] for step in steps if "run" in step}
+    assert commands & {".ci/run", "make dist"}
+    for command in commands:
+        if command.startswith("make "):
+            done = subprocess.run([*command.split(), "-n"], cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+
+def test_a_version_is_written_wherever_it_stands(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "CHANGELOG.md", "autograder/pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "autograder.sh").write_text("#!/bin/sh\necho export\n")
+    plain = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    wrong = subprocess.run(["make", "-o", ".venv/.ready", "version", "VERSION=2"], cwd=tmp_path, env=plain, capture_output=True, text=True)  # fmt: skip
+    assert wrong.returncode
+    assert "make version VERSION=0.2.0" in wrong.stderr
+    program = tmp_path / ".venv" / "bin" / "autograder"  # the makefile's own folder of programs comes first
+    program.parent.mkdir(parents=True)
+    (tmp_path / ".venv" / ".ready").touch()
+    (tmp_path / "autograder.sh").rename(program)
+    program.chmod(0o755)
+    done = subprocess.run(["make", "-o", ".venv/.ready", "version", "VERSION=9.8.7"], cwd=tmp_path, env=plain, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for name in ("pyproject.toml", "autograder/pyproject.toml"):
+        assert tomllib.loads((tmp_path / name).read_text(encoding="utf-8"))["project"]["version"] == "9.8.7"
+    assert re.search(
+        r"^## \[9\.8\.7\] - \d{4}-\d\d-\d\d$", (tmp_path / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )

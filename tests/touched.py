@@ -92,9 +92,9 @@ def touched(files: Sequence[str]) -> list[str]:
             if file.startswith(folder) and not file.endswith(".py"):
                 first.update((str(path.relative_to(ROOT)), None) for path in sorted((ROOT / tests).glob("test_*.py")))
     far = distances(files, importers())
-    near = sorted(
-        (file for file in far if re.search(r"(?:^|/)test_\w+\.py$", file)), key=lambda file: (far[file], file)
-    )
+    own = {f"test_{Path(file).stem}.py" for file in files}
+    tests = (file for file in far if re.search(r"(?:^|/)test_\w+\.py$", file))
+    near = sorted(tests, key=lambda file: (far[file], Path(file).name not in own, file))
     return [*first, *(file for file in near if (ROOT / file).exists())]
 
 
