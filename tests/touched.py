@@ -93,8 +93,8 @@ def touched(files: Sequence[str]) -> list[str]:
                 first.update((str(path.relative_to(ROOT)), None) for path in sorted((ROOT / tests).glob("test_*.py")))
     far = distances(files, importers())
     own = {f"test_{Path(file).stem}.py" for file in files}
-    tests = (file for file in far if re.search(r"(?:^|/)test_\w+\.py$", file))
-    near = sorted(tests, key=lambda file: (far[file], Path(file).name not in own, file))
+    found = (file for file in far if re.search(r"(?:^|/)test_\w+\.py$", file))
+    near = sorted(found, key=lambda file: (far[file], Path(file).name not in own, file))
     return [*first, *(file for file in near if (ROOT / file).exists())]
 
 
@@ -104,7 +104,7 @@ def fitting(tests: Sequence[str], seconds: float) -> list[str]:
     for test, (wall, _) in took().items():
         walls[test] += wall
         walls[test.partition("::")[0]] += wall
-    chosen, used = [], 0.0
+    chosen, used = list[str](), 0.0
     for test in tests:
         needs = walls.get(test, UNKNOWN)
         if used + needs <= 2 * seconds or not chosen:
