@@ -383,8 +383,8 @@ def regression_gate(
     changes, blocking, allow = allowed_changes(baseline, candidate, allow)
     new, old, paired, values = gate_samples(candidate, baseline, paired)
     comparison = compare(new, old, paired, confidence=confidence, allow=allow)
-    worse, better = (old, new) if candidate.metric_name in HIGHER_IS_BETTER else (new, old)
-    slower = compare(worse, better, paired, confidence=confidence, allow=allow)
+    turned = candidate.metric_name in HIGHER_IS_BETTER
+    slower = compare(old, new, paired, confidence=confidence, allow=allow) if turned else comparison
     if math.isnan(slower.ratio):
         raise ValueError("a gate takes positive values: a slowdown is a ratio")
     slowdown, interval = slower.ratio - 1, (slower.ratio_ci[0] - 1, slower.ratio_ci[1] - 1)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,16 +21,16 @@ from autograder.checks import (
     items,
     judges,
     number,
-    numbers,
     refuses,
     same,
     shuffled,
     text,
+    words,
 )  # fmt: skip
 from autograder.checks.m03_latency import Clock, named
 from tinybench.cautions import independent_values
-from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult
+from tinybench.samples import compare_apart
 
 NAN, INF = math.nan, math.inf
 NO_RATIO = {"ratio": NAN, "ratio_ci": (NAN, NAN)}
@@ -193,22 +196,19 @@ def compare_without_a_ratio(student: Any) -> None:
 
 @judges("gate_verdict")
 def gate_knows_three_answers(student: Any) -> None:
-    """Passes, fails and cannot tell, on both sides, also where more is better; slowdown and interval are compare's."""
+    """Passes, fails and cannot tell, on both sides; regression_gate asks, also where more is better."""
     rng = draw()
-    base = _latency(np.exp(_balanced(rng, 0.01, 60)))
-
-    def gated(before: BenchmarkResult, after: BenchmarkResult, limit: float) -> Any:
-        """Return the gate, checked as far as the comparison of two results goes."""
-        gate = student.regression_gate(before, after, limit)
-        truth = compare(after, before) if before.unit == "s" else compare(before, after)  # more is slower, or faster
-        compared = {"slowdown": truth.ratio - 1, "interval": [end - 1 for end in truth.ratio_ci]}
-        holds(gate, compared, "gate", "the ratio of compare, and its interval, less 1", abs=1e-9)
-        return gate
-
-    cases = {"passes": [(0.0, 0.05), (-0.3, 0.05), (0.03, 0.05)], "fails": [(0.10, 0.05), (0.03, 0.0)]}
-    for verdict, change, limit in ((verdict, *case) for verdict, pairs in cases.items() for case in pairs):
-        gate = gated(base, _latency((1 + change) * np.exp(_balanced(rng, 0.01, 60))), limit)
-        holds(gate, {"verdict": verdict, "needs": None}, f"gate on {change:+.0%} with a limit of {limit:.0%}")
+    base = np.exp(_balanced(rng, 0.01, 60))
+    for change, limit in ((0.03, 0.05), (0.03, 0.0)):
+        changed = (1 + change) * np.exp(_balanced(rng, 0.01, 60))
+        verdict, what = "passes" if limit else "fails", f"gate on {change:+.0%} with a limit of {limit:.0%}"
+        metric = str(rng.choice(["latency", "throughput"]))
+        before, after = (base, changed) if metric == "latency" else (changed, base)
+        slower = compare_apart(*independent_values(changed.tolist(), base.tolist(), False)[:2])
+        gate = student.regression_gate(*(BenchmarkResult(metric, each.tolist()) for each in (before, after)), limit)
+        compared = {"slowdown": slower["ratio"] - 1, "interval": [end - 1 for end in slower["ratio_ci"]]}
+        holds(gate, compared, what, "the ratio of compare, and its interval, less 1", abs=1e-9)
+        holds(gate, {"verdict": verdict, "needs": None}, what)
     for _ in range(4):
         half, limit, far, level = rng.uniform((0.01, 0.02, 0.1, 0.8), (0.1, 0.2, 0.9, 0.99)).tolist()
         n, slowdown = int(rng.integers(8, 90)), limit + half * far * float(rng.choice([-1, 1]))
@@ -216,7 +216,10 @@ def gate_knows_three_answers(student: Any) -> None:
         case = (slowdown, (slowdown - half, slowdown + half), n, limit, level)
         cause = "runs_to_decide from the distance to the limit, at least one run more"
         agrees(student.gate_verdict, [f"cannot tell: needs {needed} runs", needed], [case], cause)
-    for limit, ends, n in ((0.02, (0.03, 0.09), 20), (0.1, (-0.2, 0.1), 8), (0.0, (-0.3, -0.1), 8)):
+    some, other = rng.uniform(0.02, 0.2, 2).tolist()
+    clear = [(some, (some / 5, some / 2), 40), (some, (-some / 5, some / 5), 40), (some, (-0.3, -0.1), 12)]
+    clear += [(other, (1.2 * other, 3 * other), 30), (0.0, (other / 5, other / 2), 30)]
+    for limit, ends, n in (*clear, (0.02, (0.03, 0.09), 20), (0.1, (-0.2, 0.1), 8), (0.0, (-0.3, -0.1), 8)):
         truth = "fails" if ends[0] > limit else "passes"
         agrees(student.gate_verdict, [truth, None], [(sum(ends) / 2, ends, n, limit)], "both ends against the limit")
 
@@ -267,13 +270,15 @@ def _rounds_to(evidence: float) -> int:
     return next(n for n in range(1, 99) if 2**n / (n + 1) >= evidence)
 
 
-def _stop(wins: np.ndarray, stop_at: float) -> tuple[int, float]:
-    """Return after how many rounds of these winners the evidence is enough, and how much it is then."""
-    for n, more in enumerate(np.cumsum(wins).tolist(), start=1):
-        leader = max(more, n - more)
-        if 2 * leader > n and (evidence := _fortune(leader, n)) >= stop_at:
-            return n, evidence
-    raise ValueError(f"no evidence of {stop_at} in {len(wins)} rounds")
+def _bets(hits: np.ndarray) -> np.ndarray:
+    """Return the e value after each round; it is 1 while no more than half of the rounds are hits."""
+    counted = enumerate(np.cumsum(hits).tolist(), start=1)
+    return np.array([_fortune(k, n) if 2 * k > n else 1.0 for n, k in counted])
+
+
+def _first(evidence: np.ndarray, stop_at: float = 20.0) -> int:
+    """Return after how many rounds there is so much evidence, one more than there are if never."""
+    return int(np.argmax([*(evidence >= stop_at), True])) + 1
 
 
 def answer_live(student: Any) -> None:
@@ -283,78 +288,140 @@ def answer_live(student: Any) -> None:
     same(student.rounds_for_one_look(), one_look, "question (b)", "2 / 2ⁿ ≤ 0.05")
 
 
-def _race(student: Any, seconds: Mapping[str, Sequence[float]], **settings: Any) -> tuple[Any, float, list[str]]:
-    """Return the comparison of models that take these seconds, how long it took, and who was called when."""
-    clock = Clock()
-    models, log = named(seconds, clock)
-    found = student.compare_live(models, np.zeros((1, 2)), warmup_runs=0, clock=clock, **settings)
-    return found, clock.now, log
+class Race:
+    """Hands out the times of two models, and keeps who was timed when; called, it says whether the time is up.
+
+    It is up after the last round, and no clock is read.
+    """
+
+    def __init__(self, times: Mapping[str, np.ndarray]) -> None:
+        self.left, self.log = {name: iter(each.tolist()) for name, each in times.items()}, list[str]()
+        self.calls = sum(map(len, times.values()))
+
+    @property
+    def standing(self) -> bool:  # goes along with each time, so that asking costs no message of its own
+        return len(self.log) >= self.calls
+
+    def __call__(self) -> bool:
+        return self.standing
+
+    def measure(self, name: str) -> float:
+        expect(not self.standing, "the time is up, and it goes on: ask time_is_up() after each round")
+        self.log.append(name)
+        return float(next(self.left[name]))
+
+
+def _race(
+    student: Any, rng: np.random.Generator, a: np.ndarray, b: np.ndarray, what: str, cause: str, **settings: float
+) -> np.ndarray:
+    """Fail unless a race of these times ends once it is decided; return for each round whether `a` was timed first."""
+    names, coin = words(rng, 2), random.Random(int(rng.integers(1000)))
+    race = Race(dict(zip(names, (a, b), strict=True)))
+    found = number(student.until_decided(names, race.measure, race, coin=coin, **settings), "until_decided")
+    stop_at, margin = settings.get("stop_at", 20.0), settings.get("margin", 0.0)
+    ahead = np.maximum(_bets(a > b), _bets(a < b))
+    inside = np.minimum(_bets(a > (1 - margin) * b), _bets(a < (1 + margin) * b))
+    rounds = min(len(a), _first(np.maximum(ahead, inside), stop_at))
+    same(len(race.log) / 2, rounds, f"rounds {what}", cause)
+    each_once = all(set(race.log[i : i + 2]) == set(names) for i in range(0, 2 * rounds, 2))
+    expect(each_once, "each round times each model once")
+    if not margin:
+        same(found, ahead[:rounds].max(), f"the evidence of {rounds} rounds {what}", cause, rel=1e-6)
+    return np.array([name == names[0] for name in race.log[::2]])
 
 
 @judges("until_decided")
 def live_stops_in_time(student: Any) -> None:
     """Stops at the first round with enough evidence, at the time limit, and flips its coin."""
-    rng = draw()
-    for threshold in (20.0, 100.0, *rng.uniform(5, 900, 2).tolist()):
-        rounds, took, seed = _rounds_to(threshold), float(rng.uniform(0.001, 0.003)), int(rng.integers(1000))
-        ratio = float(rng.uniform(1.5, 4) ** rng.choice([-1, 1]))
-        found, _, log = _race(student, {"one": [ratio * took], "other": [took]}, stop_at=threshold, seed=seed)
-        what, cause = f"rounds to e ≥ {threshold:g}, all one way", "look after every round, stop at e ≥ stop_at"
-        same(found.counts, [rounds, rounds], what, cause)
-        same(len(log), 2 * rounds, f"calls in {rounds} rounds of two models")
-        holds(found, {"verdict": "slower" if ratio > 1 else "faster", "ratio": ratio}, "comparison", rel=1e-6)
-        holds(found.checks, {"e_value": 2.0**rounds / (rounds + 1)}, "checks", rel=1e-6)
-        wins, cause = (
-            rng.random(2000) < rng.uniform(0.7, 0.9),
-            "count who is slower in each round; evidence is sign_e_value",
-        )
-        rounds, evidence = _stop(wins, threshold)
-        times = {"one": np.where(wins, 1.3 * took, 0.7 * took).tolist(), "other": [took]}
-        found, _, log = _race(student, times, stop_at=threshold, seed=seed)
-        same(found.counts, [rounds, rounds], f"rounds to e ≥ {threshold:g}, of which one model wins some", cause)
-        same(len(log), 2 * rounds, f"calls in {rounds} rounds of two models")
-        holds(found.checks, {"e_value": evidence}, "checks", cause, rel=1e-6)
-    longest, (a, b) = float(rng.uniform(2, 2.5)), rng.uniform(0.01, 0.0125, (2, 300)).tolist()
-    found, ran, log = _race(student, {"a": a, "b": b}, stop_at=1e12, max_seconds=longest, seed=int(rng.integers(1000)))
-    one, other = numbers(found.counts, "the timed calls of both models", 2)
-    same(one, other, "the timed calls of both models")
-    in_time = 0.95 * longest <= ran < longest + 0.03  # the results take some time, too
-    expect(in_time, f"it should stop after the round that reaches {longest:.3f} s, it ran {ran:.3f} s")
-    firsts, rounds = log[::2].count("a"), len(log[::2])
-    # by a fair coin so far off in less than one of 10^10 sessions of some 90 rounds
-    expect(0.15 < firsts / rounds < 0.85, f"a went first in {firsts} of {rounds} rounds: toss a coin for each round")
-    expect(all(set(log[i : i + 2]) == {"a", "b"} for i in range(0, len(log), 2)), "each round times each model once")
-    took = int(rng.integers(8, 16)) / 1024  # sums of which are exact
-    found, _, _ = _race(student, {"a": [took], "b": [took]}, max_seconds=1.0, seed=int(rng.integers(1000)))
-    verdict = text(found.verdict, "the verdict")
-    expect(verdict.startswith("undecided"), f"rounds that tie are no evidence, and the verdict is {verdict!r}")
-    holds(found.checks, {"e_value": 1.0}, "checks", "rounds that tie are no evidence")
-    same(found.p_value, 1.0, "the p value of ties only")
+    rng, orders = draw(), list[np.ndarray]()
+
+    def race(wins: Sequence[float] | np.ndarray, what: str, cause: str, **settings: float) -> None:
+        """Race a model that is slower where `wins` is 1, faster where it is 0, and ties where it is ½."""
+        b = rng.uniform(0.001, 0.003, len(wins))
+        slower, faster = rng.uniform((1.1, 0.5), (2, 0.9)).tolist()
+        a = b * np.select([np.equal(wins, 1), np.equal(wins, 0)], [slower, faster], 1.0)
+        orders.append(_race(student, rng, a, b, what, cause, **settings))
+
+    side = int(rng.integers(2))
+    for winner, stop_at in ((side, 20.0), (1 - side, float(rng.uniform(100, 900)))):
+        what, cause = f"to e ≥ {stop_at:g}, all one way", "look after every round, stop at e ≥ stop_at"
+        race([winner] * 20, what, cause, stop_at=stop_at)
+    stop_at, cause = float(rng.uniform(20, 90)), "count who is slower in each round; evidence is sign_e_value"
+    mixed = np.where(rng.random(300) < rng.uniform(0.75, 0.9), side, 1 - side)
+    race(mixed, f"to e ≥ {stop_at:g}, of which one model wins some", cause, stop_at=stop_at)
+    early, cause = [side] * int(rng.integers(6, 9)), "undecided, it ends with the time; the highest evidence counts"
+    race([*early, *rng.integers(0, 2, 30)], "until the time is up, the first ones one way", cause, stop_at=1e12)
+    cause = "ties count in n, and for neither side"
+    for winner in (side, 1 - side):
+        wins = rng.permutation([winner] * int(rng.integers(11, 14)) + [0.5] * 3)
+        race(wins, "with 3 ties, else one way", cause)
+    race([0.5] * int(rng.integers(9, 14)), "that tie", "rounds that tie are no evidence")
+    # by a fair coin so far off in less than one of 10^10 sessions of these 90 rounds or more
+    firsts, turns = np.concatenate(orders), np.concatenate([order[1:] != order[:-1] for order in orders])
+    for share, what in ((firsts, "the same model went first"), (turns, "the order changed")):
+        told = f"in {share.sum()} of {len(share)} rounds {what}: toss a coin for each round"
+        expect(0.15 < share.mean() < 0.85, told)
+    took, ratio, clock = float(rng.uniform(0.001, 0.003)), float(rng.uniform(1.5, 4) ** rng.choice([-1, 1])), Clock()
+    models, log = named({"one": [ratio * took], "other": [took]}, clock)
+    found = student.compare_live(models, np.zeros((1, 2)), warmup_runs=0, clock=clock, seed=int(rng.integers(1000)))
+    rounds = _rounds_to(20)
+    same(found.counts, [rounds, rounds], "rounds of compare_live, all one way", "stop at e ≥ stop_at")
+    same(len(log), 2 * rounds, f"calls in {rounds} rounds of two models")
+    holds(found, {"verdict": "slower" if ratio > 1 else "faster", "ratio": ratio}, "comparison", rel=1e-6)
+    holds(found.checks, {"e_value": 2.0**rounds / (rounds + 1)}, "checks", rel=1e-6)
+
+
+def _misleads(ratios: np.ndarray) -> bool:
+    """Whether p values below 5 %, of a sign test and of a t test, would make a winner, and bets do not."""
+    n, logs, slower = np.arange(1, len(ratios) + 1)[4:], np.log(ratios), np.cumsum(ratios > 1)[4:]
+    by_sign = 2 * stats.binom.sf(np.maximum(slower, n - slower) - 1, n, 0.5) < 0.05
+    mean = np.cumsum(logs)[4:] / n
+    error = np.sqrt((np.cumsum(logs**2)[4:] / n - mean**2) / (n - 1))
+    by_t = np.abs(mean) / error > stats.t.ppf(0.975, n - 1)
+    evidence = np.maximum(_bets(ratios > 1), _bets(ratios < 1))
+    return bool(by_sign.any() and by_t.any() and evidence.max() < 20)
+
+
+def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
+    """Whether these are within the margin at a round that neither one bet nor one on "inside" would find."""
+    above, below = ratios > 1 - margin, ratios < 1 + margin
+    right = _first(np.minimum(_bets(above), _bets(below)))
+    wrong = {_first(np.maximum(_bets(above), _bets(below))), _first(_bets(above & below))}
+    winner = _first(np.maximum(_bets(ratios > 1), _bets(ratios < 1)))
+    return right < min(winner, len(ratios)) and right not in wrong
 
 
 @judges("until_decided")
 def live_keeps_its_promise(student: Any) -> None:
-    """Few false verdicts between equals, equivalence within a margin, and real differences found."""
-    rng, false = draw(), 0
+    """No winner among equals where p values would find one, two bets on a margin, and real differences found."""
+    rng = draw()
 
-    def noisy(first: float, second: float, scatter: float, size: int) -> dict[str, list[float]]:
-        noise = np.exp(rng.normal(0, scatter, (2, size)))
-        return {"a": (first * noise[0]).tolist(), "b": (second * noise[1]).tolist()}
+    def race(ratios: np.ndarray, what: str, cause: str, **settings: float) -> None:
+        b = rng.uniform(0.001, 0.003) * np.exp(rng.normal(0, 0.1, len(ratios)))
+        _race(student, rng, ratios * b, b, what, cause, **settings)
 
-    for seed in range(60):
-        found, _, _ = _race(student, noisy(0.001, 0.001, 0.1, 1000), max_seconds=0.08, seed=seed)
-        false += not text(found.verdict, "the verdict").startswith("undecided")
-    # right answers have more than 12 once in two thousand million gradings
-    expect(false <= 12, f"{false} of 60 races between equals had a winner; at e ≥ 20 about 3 are expected at most")
-    equal, apart = noisy(0.001, 0.001, 0.02, 20_000), noisy(0.001, 0.0011, 0.02, 20_000)
-    found, _, log = _race(student, equal, stop_at=200.0, max_seconds=20.0, margin=0.03, seed=1)
-    same(found.verdict, "equivalent", "the verdict on equal models with a margin of 3 %")
-    rounds = max(numbers(found.counts, "the timed calls of both models", 2))
-    same(len(log), 2 * rounds, "calls in the rounds of two equal models")
-    looked = f"with 2 % scatter a margin of 3 % takes a few dozen rounds, not {rounds:.0f}: look at it in each"
-    expect(rounds < 100, looked)
-    found, _, _ = _race(student, apart, max_seconds=5.0, margin=0.02, seed=1)
-    same(found.verdict, "faster", "the verdict on 10 % with a margin of 2 %")
+    def chosen(make: Callable[[], np.ndarray], telling: Callable[[np.ndarray], bool]) -> np.ndarray:
+        """Return the first ratios drawn on which wrong rules decide otherwise."""
+        return next(ratios for ratios in (make() for _ in count()) if telling(ratios))
+
+    for _ in range(2):
+        equals = chosen(lambda: np.exp(rng.normal(0, 0.1, 24)), _misleads)
+        race(equals, "of two equals", "stopping at a small p value makes false winners; stop at e ≥ stop_at")
+    outlier = np.array([30, *rng.uniform(1.01, 1.03, 23)]) ** rng.choice([-1, 1])
+    race(outlier, "of which one model loses the first by far, and all others", "the sign counts, not by how much")
+    for _ in range(2):
+        margin = float(rng.uniform(0.02, 0.08))
+
+        def scattered(margin: float = margin) -> np.ndarray:
+            """Return ratios of which most lie inside the margin, some above and a few below, none near its ends."""
+            ends = rng.choice([0.0, 1.0, -1.0], 40, p=[0.8, 0.15, 0.05]) * rng.choice([-1, 1])
+            return 1 + margin * np.where(ends, rng.uniform(1.5, 3, 40) * ends, rng.uniform(-0.6, 0.6, 40))
+
+        ratios = chosen(scattered, partial(_takes_two_bets, margin=margin))
+        cause = "bet on above 1 − margin and on below 1 + margin, and stop once both have won"
+        race(ratios, f"of which most lie within {margin:.1%}", cause, margin=margin)
+    apart = rng.normal(1.1, 0.01, 24) ** rng.choice([-1, 1])
+    race(apart, "of models 10 % apart, with a margin of 2 %", "a margin does not hide a winner", margin=0.02)
 
 
 def answer_verdict(student: Any) -> None:
