@@ -96,7 +96,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
     return {"labels": first.argmax(1).tolist(), "agreement": agree}
 
 
-def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
+def latency(packed: Any, batch: int, rounds: int, max_seconds: float | None = None, **_: Any) -> dict[str, Any]:
     """Time entry and baseline in shuffled rounds, on digits that change from call to call."""
     from tinybench.latency import measure_latencies
 
@@ -111,13 +111,19 @@ def latency(packed: Any, batch: int, rounds: int, **_: Any) -> dict[str, Any]:
     models["repeated"] = turning(entry, stock[:1])
     # The clock of this thread's own work: on an idle machine it agrees with the wall clock, and on a busy one it still
     # does what that one does not: by the wall clock, preemption made a model 2.6 times as fast as itself.
-    measured = measure_latencies(models, stock[0], measurement_runs=rounds, mode="hot", clock=time.thread_time)
+    how: Any = {"measurement_runs": rounds, "mode": "hot", "clock": time.thread_time, "max_seconds": max_seconds}
+    measured = measure_latencies(models, stock[0], **how)
     values = {name: result.values for name, result in measured.items()}
     again = statistics.median(a / b for a, b in zip(values["repeated"], values["entry"], strict=True))
     # Caches of the processor favour repeated digits a little; a cache of answers would show far below.
     if again < 0.2:
         raise Unfit(f"repeated digits take it only {again:.0%} of the time of fresh ones: it remembers answers")
     return {"entry": values["entry"], "baseline": values["baseline"], "repeated": again}
+
+
+def briefly(packed: Any, batch: int, **how: Any) -> dict[str, Any]:
+    """Read all digits, then time entry and baseline on them: what a grade takes, by one process."""
+    return answers(packed, batch, **how) | latency(packed, batch, **how)
 
 
 def touch_libraries() -> None:
@@ -164,7 +170,9 @@ def main() -> None:
     """Read one question with its data from standard input, and print the answer as JSON."""
     packed = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
     question = json.loads(packed["question"].tobytes())
-    stages: dict[str, Callable[..., dict[str, Any]]] = {"answers": answers, "latency": latency, "memory": memory}
+    stages: dict[str, Callable[..., dict[str, Any]]] = {
+        "answers": answers, "latency": latency, "briefly": briefly, "memory": memory,
+    }  # fmt: skip
     try:
         answer = stages[question.pop("stage")](packed, **question)
     except Unfit as unfit:

@@ -153,15 +153,29 @@ class Referee:
 
         The sandbox sees the digits in mixed order and without their labels.
         """
+        answer, labels = self._read("answers", data, rows)
+        return labels, float(answer["agreement"])
+
+    def briefly(self, data: bytes, rows: np.ndarray, max_seconds: float) -> tuple[np.ndarray, dict[str, Any]]:
+        """Return what `answers` and `measure_latency` do, by one process and on the same digits, for a rough verdict.
+
+        The timing takes at most `max_seconds` of the process' own work.
+        """
+        how = {"rounds": self.olympics.referee.rounds, "max_seconds": pace.cpu(max_seconds)}
+        answer, labels = self._read("briefly", data, rows, **how)
+        return labels, answer
+
+    def _read(self, stage: str, data: bytes, rows: np.ndarray, **how: Any) -> tuple[dict[str, Any], np.ndarray]:
+        """Return what the program says of digits in mixed order, and the labels in the order of the rows."""
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
         start, call = pace.cpu(limits.start_seconds), pace.cpu(limits.call_seconds)
-        answer = self._ask("answers", data, rows[order], start_seconds=start, call_seconds=call)
+        answer = self._ask(stage, data, rows[order], start_seconds=start, call_seconds=call, **how)
         given = np.asarray(answer["labels"])
         if given.shape != order.shape:
             raise EntryRefused("the measuring program gave no sound answer; tell your instructor")
         labels = np.empty(len(rows), np.int64)
         labels[order] = given
-        return labels, float(answer["agreement"])
+        return answer, labels
 
     def measure_latency(self, data: bytes) -> dict[str, Any]:
         """Return the seconds of entry and baseline in shuffled rounds of one fresh process."""

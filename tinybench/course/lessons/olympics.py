@@ -35,8 +35,8 @@ def practice() -> SimpleNamespace:
     digits = load_digits()
     images = np.pad(np.kron(digits.images / 16, np.ones((3, 3))), ((0, 0), (2, 2), (2, 2)))
     X, y = images.reshape(-1, 784).astype(np.float32), digits.target
-    model = quiet_fit(MLPClassifier((256, 128), batch_size=200, max_iter=12, random_state=0), X[:1257], y[:1257])
-    return SimpleNamespace(model=model, X_train=X[:1257], y_train=y[:1257], X=X[1257:], y=y[1257:])
+    model = quiet_fit(MLPClassifier((256, 128), batch_size=100, max_iter=8, random_state=0), X[:400], y[:400])
+    return SimpleNamespace(model=model, X_train=X[:400], y_train=y[:400], X=X[1257:], y=y[1257:])
 
 
 def opened(content: Any) -> Any:
