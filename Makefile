@@ -74,15 +74,15 @@ minutes: $(READY)  ## a quarter of an hour: where the seconds of grading and tes
 	$(say)
 	python -m tests.minutes
 
-version: $(READY)  ## begin a release: `make version VERSION=0.2.0` writes the number wherever it stands
+version: $(READY)  ## begin a release: `make version VERSION=0.2.0` sets the number everywhere
 	$(say)
-	@[[ "$(VERSION)" =~ ^[0-9]+\.[0-9]+\.[0-9]+$$ ]] || { echo "name it: make version VERSION=0.2.0" >&2; exit 1; }
+	@[[ "$(VERSION)" =~ ^[0-9]+\.[0-9]+\.[0-9]+$$ ]] || { echo "VERSION is three numbers: make version VERSION=0.2.0" >&2; exit 1; }
 	sed -i.old 's/^version = ".*"/version = "$(VERSION)"/' pyproject.toml autograder/pyproject.toml
 	sed -i.old "s/^## \[.*\] - unreleased/## [$(VERSION)] - $$(date +%F)/" CHANGELOG.md
 	rm pyproject.toml.old autograder/pyproject.toml.old CHANGELOG.md.old
 	autograder export
 
-dist: $(READY)  ## build both packages into dist/, and try them in empty environments
+dist: $(READY)  ## build both packages into dist/, and test them in fresh environments
 	$(say)
 	rm -rf dist
 	uv build --out-dir dist . && uv build --out-dir dist autograder

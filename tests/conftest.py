@@ -64,7 +64,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)  # before marks select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what belongs to the audit, and put those `ALONE` last, the longest first: no worker waits for a whole file."""
+    """Mark the tests of the audit, and put those `ALONE` last, the longest first: they keep all workers busy."""
     for item in items:
         if item.nodeid.startswith(AUDIT):
             item.add_marker(pytest.mark.audit)

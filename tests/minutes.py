@@ -1,6 +1,6 @@
-"""Where the seconds of grading and testing go: ``python -m tests.minutes`` (about five minutes; the rest on request).
+"""Where the seconds of grading and testing go: ``python -m tests.minutes`` (a quarter of an hour; ``--of`` chooses).
 
-`submissions` times the reference of each module in its sandbox, `mutants` a wrong solution of each cell in this
+`submissions` times the reference of each module in its sandbox, `mutants` all wrong solutions in this
 process, `notebooks` each module under nbval, and `tests` reads the slowest from what ``make test`` and ``make audit``
 kept in `.venv`. "Waiting" is time in which neither the grader nor the sandbox computes: switches, and real clocks.
 """
@@ -238,7 +238,9 @@ def tests() -> str:
 def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="*", metavar="NN_name", help="only modules whose names begin so")
+    parser.add_argument(
+        "modules", nargs="*", metavar="NN_name", help="only modules whose names begin with one of these"
+    )
     parser.add_argument("--of", nargs="+", choices=("submissions", "mutants", "notebooks", "tests"), help="only these")
     parser.add_argument("--parts", type=int, default=3, help="slowest parts of each submission to name (3)")
     options = parser.parse_args()

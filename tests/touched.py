@@ -117,15 +117,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests that fit, and say which do not."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"how long the tests may take ({SECONDS:g})")
-    parser.add_argument("--list", action="store_true", help="only name them")
+    parser.add_argument("--list", action="store_true", help="only name the tests")
     options = parser.parse_args(arguments)
     files = changed()
     tests = touched(files)
     chosen = fitting(tests, options.seconds)
     later = len(tests) - len(chosen)
     print(
-        f"{len(files)} changed files touch {len(tests)} test files; {len(chosen)} run now"
-        + f", {later} in `make test`" * bool(later)
+        f"files changed: {len(files)}; test files that they touch: {len(tests)}; run now: {len(chosen)}"
+        + f"; left to `make test`: {later}" * bool(later)
     )
     if options.list or not chosen:
         print(*chosen, sep="\n")

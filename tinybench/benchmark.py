@@ -89,7 +89,7 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
 def thread_settings(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
     """Return how many threads linear algebra may use, by environment variables and by what each library reports.
 
-    `pools` are those of `loaded_pools`, if it was asked already.
+    `pools` is what `loaded_pools` returns, if the caller has it already.
     """
     settings: dict[str, Any] = {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
     pools = loaded_pools() if pools is None else pools

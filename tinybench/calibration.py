@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def clock_step(clock: Clock, seconds: float = 0.02) -> float:
-    """Return the step in s of a clock that moves in coarse ones; 0.0 for a fine one, and for one that stands still.
+    """Return the step of a coarse clock in seconds, or 0.0 if the clock is fine or stands still.
 
-    A clock that says `simulated` has none: it stands still until a model moves it, and to wait for it is in vain.
+    A clock that is `simulated` is not waited for: it stands still until a model moves it.
     """
     if getattr(clock, "simulated", False) is True:
         return 0.0

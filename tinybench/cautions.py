@@ -137,7 +137,7 @@ def two_digits(count: float) -> int:
 def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, margin: float) -> None:
     """Raise TypeError or ValueError if an argument of a live comparison makes no sense.
 
-    There must be two models by name, evidence and time to stop at, and a fraction as the margin.
+    It takes two models by name, an evidence and a time to stop at, and a fraction as the margin.
     """
     check_kinds({"models": "Mapping[str, Any]"}, {"models": models})
     check_margin(margin)

@@ -278,7 +278,7 @@ def energy_result(
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
     """Note in the metadata whether the energy of an inference was ``seen``.
 
-    It was not if its interval reaches 0, nor, for an estimate, if the processor was hardly `busy`. One reading has no
+    It was not if its interval reaches 0, or if it is estimated and the processor was hardly `busy`. One reading has no
     interval, so it detects nothing.
 
     ``caution`` says so in words, after the `notes` of others; ``at_most`` is the upper end of the interval, in the

@@ -125,8 +125,8 @@ def warm_up(
 ) -> dict[str, Any]:
     """Call with `inputs` until the latency stops falling.
 
-    Makes at least `min_calls` calls (never below 3) for `min_seconds`; once the calls are enough, it takes no longer
-    than `max_seconds`.
+    Makes at least `min_calls` calls (never below 3), and goes on for at least `min_seconds`. After `min_calls` calls it
+    stops at `max_seconds`.
 
     Returns ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and ``settled``:
     False if it was still falling. ValueError for a wrong `min_calls`, RuntimeError if the clock stands still.

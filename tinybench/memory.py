@@ -34,7 +34,7 @@ def read_status(proc: str | Path = "/proc") -> dict[str, int]:
     """Return the resident memory now (``VmRSS``) and its high-water mark (``VmHWM``), in bytes.
 
     Both are read from ``self/status`` in `proc`. Raises OSError if there is no such file or it lacks one of the two:
-    not Linux, or not all of it.
+    as on systems other than Linux, and in some sandboxes.
     """
     found = {}
     for line in Path(proc, "self", "status").read_text(encoding="utf-8").splitlines():
@@ -140,7 +140,7 @@ def _session_without_arena(kind: Any, source: Any, options_kind: Any, settings: 
 def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc") -> BenchmarkResult:
     """Return the peaks of first calls, each in a fresh process.
 
-    The model travels there pickled; raises TypeError if it cannot.
+    The model travels there pickled. Raises TypeError if it cannot be pickled.
     """
     pickler = _Pickler(packed := io.BytesIO())
     try:
@@ -322,7 +322,7 @@ def stored_form(model: Any) -> Any:
 def external_files(path: Path) -> list[Path]:
     """Return the files in which an ONNX model keeps weights outside of its own file.
 
-    Needs ``onnx`` only if there are any.
+    Needs ``onnx`` only if the model has such files.
     """
     if b"location" not in path.read_bytes():
         return []

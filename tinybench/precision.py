@@ -217,7 +217,7 @@ def _check(forms: Sequence[str], rounds: int) -> None:
     if unknown := [form for form in forms if form not in FORMS]:
         raise ValueError(f"there is no form {unknown[0]!r}; there are {', '.join(FORMS)}")
     if rounds < 6:
-        raise ValueError(f"rounds is {rounds}; an interval takes at least 6")
+        raise ValueError(f"rounds is {rounds}; an interval takes at least 6 rounds")
 
 
 def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: float) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc
     """Return the bytes of all pages that one call touches, and how many cores it keeps busy.
 
     The pages are read or written, and may have been resident before. Without ``self/smaps_rollup`` in `proc` the bytes
-    are None, there is no call, and one core is assumed.
+    are None, the model is not called, and one core is assumed.
     """
     try:
         exact_memory("Referenced", proc)

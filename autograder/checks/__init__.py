@@ -86,7 +86,7 @@ class FakeClock:
     Attributes
     ----------
     simulated
-        For `clock_step`, which would wait for it to move.
+        True, so that `clock_step` does not wait for the clock to move.
     standing
         What it shows until then, or None if its readings cannot be known beforehand. It goes along with each message
         to the sandbox, where reading it then costs no message of its own.

@@ -184,9 +184,15 @@ def bootstrap_resamples(student: Any) -> None:
 
     got = bootstrap_interval(values.tolist(), mean, confidence, seed=int(rng.integers(99)), resamples=70)
     sizes = [sample.size for sample in samples]
-    expect(sizes.count(n) >= 70, f"70 resamples of all 60 values expected, got {len(sizes)} of {set(sizes)} values")
+    expect(
+        sizes.count(n) >= 70,
+        f"expected 70 resamples of 60 values each, got {sizes.count(n)} of this size, and others: {len(sizes) - sizes.count(n)}",
+    )
     full = np.array([sample.ravel() for sample in samples if sample.size == n])
-    expect(bool(np.isin(full, values).all()), "a resample holds nothing but the values given")
+    expect(
+        bool(np.isin(full, values).all()),
+        "a resample holds a number that is not among the values: draw from the values only",
+    )
     repeated = sum(len(np.unique(sample)) < n for sample in full)
     expect(repeated >= 70, "draw with replacement: among 60 draws of 60 values some come twice")
     _, counts = np.unique(full, return_counts=True)
@@ -194,8 +200,14 @@ def bootstrap_resamples(student: Any) -> None:
     replicas, ends = np.sort([np.mean(sample) for sample in full]), numbers(got, "the interval", 2)
     for end, mine, at in zip(("lower", "upper"), ends, ((1 - confidence) / 2, (1 + confidence) / 2), strict=True):
         found = int(np.searchsorted(replicas, mine))
-        due, near = f"{at:.1%} of the replicas below it", abs(found - at * len(replicas)) <= 2.5
-        expect(near, f"the {end} end at {confidence} should have {due}, and it has {found} of {len(replicas)}")
+        due, near = (
+            f"about {at * len(replicas):.1f} of the {len(replicas)} replicas below it",
+            abs(found - at * len(replicas)) <= 2.5,
+        )
+        expect(
+            near,
+            f"the {end} end at {confidence} should have {due}, and has {found}: take the quantiles of the replicas",
+        )
 
 
 @judges("tukey_outliers")

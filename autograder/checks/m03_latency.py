@@ -75,7 +75,7 @@ def named(seconds: Mapping[str, Sequence[float]], clock: Clock) -> tuple[dict[st
     return models, log
 
 
-SLOW = (0.05,) * 6  # a model whose first calls take so long is warm after them: few messages
+SLOW = (0.05,) * 6  # seconds of the first calls: so long that few calls end the warm-up
 
 
 class Session:
@@ -258,7 +258,13 @@ def latency_is_warm_and_described(student: Any) -> None:
     holds(notes["warmup"], {"calls": calls - 15}, "metadata['warmup']", "the report of warm_up")
 
     dearer = measured(Model(0.101, clock=dear(0.001)), warmup_runs=0)
-    same(dearer.values, [0.1] * 10, "values by a clock that costs 1 ms", "take the timer's overhead off", rel=1e-6)
+    same(
+        dearer.values,
+        [0.1] * 10,
+        "values with a clock that takes 1 ms to read",
+        "take the timer's overhead off",
+        rel=1e-6,
+    )
     holds(dearer.metadata, {"timer_overhead": 0.001}, "metadata", "timer_overhead of the clock given", rel=1e-6)
     model = Model(0.05)
     measured(model, warmup_runs=25, measurement_runs=1)
@@ -425,7 +431,13 @@ def rounds_pair(student: Any) -> None:
         cold = {"warmup_runs": 0, "measurement_runs": 2, "clock": ticking}
         dearer = _results(student.measure_latencies({"a": Model(took + 0.001, clock=ticking)}, x, mode=mode, **cold))
         values = dearer["a"].values
-        same(values, [took] * 2, f"values by a clock that costs 1 ms, mode {mode}", "take its overhead off", rel=1e-6)
+        same(
+            values,
+            [took] * 2,
+            f"values with a clock that takes 1 ms to read, mode {mode}",
+            "take its overhead off",
+            rel=1e-6,
+        )
     clock = Clock()
     slow, limit = {name: Model(1.0, clock=clock) for name in ("a", "b")}, float(rng.uniform(7, 9))
     results = _results(student.measure_latencies(slow, x, measurement_runs=50, clock=clock, max_seconds=limit))
@@ -542,7 +554,7 @@ def session_is_spread(student: Any) -> None:
     expect(seconds > clock.now - 100 - truth[-1] > 0, "the session should end after its last round")
     holds(notes, {"session_seconds": truth[-1] + each * took}, "metadata", "until the last round has ended", rel=0.01)
     holds(notes, {"batch_size": batch, "order": "rounds spread over a session"}, "metadata")
-    expect(before >= 3, "what prepare says belongs in the metadata")
+    expect(before >= 3, f"metadata['warmup'] counts {before:g} calls, expected at least 3: keep the report of prepare")
     holds(result, {"unit": "s"}, "result")
     slept.clear()
     slow = session(Model(1.0, clock=clock), x, rounds=10, seconds=0.5)
@@ -559,7 +571,13 @@ def session_is_spread(student: Any) -> None:
 
     took, slope = float(rng.uniform(0.05, 0.2)), float(rng.uniform(0.5e-6, 2e-6))
     medians = ten(Model(took + 0.001, clock=dear(0.001)))
-    same(medians, [took] * 10, "medians by a clock that costs 1 ms", "take it off", rel=1e-6)
+    same(
+        medians,
+        [took] * 10,
+        "medians with a clock that takes 1 ms to read",
+        "subtract the overhead of the timer",
+        rel=1e-6,
+    )
     rising = ten(Model(*(0.002 + slope * i for i in range(500))))
     expect(rising == sorted(set(rising)), "a model that slows down has rising medians: measure every round")
     for name, bad in (("rounds", 9), ("rounds", -1), ("seconds", 0.0), ("seconds", -1.0), ("warmup_runs", -1)):

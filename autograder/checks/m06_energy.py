@@ -71,7 +71,7 @@ def advance(root: Any, zone: str, value: int) -> None:
 
 
 class Processor(FakeClock):
-    """What a process has used whose `busy` cores have worked ever since another clock started."""
+    """The processor time of a process that has kept `busy` cores working since another clock started."""
 
     def __init__(self, clock: FakeClock, busy: float) -> None:
         self.clock, self.busy = clock, busy
@@ -339,7 +339,7 @@ def energy_is_per_inference(student: Any) -> None:
     expect(
         machine.calls >= count * inferences, f"{count} readings of {inferences:.0f} calls, not {machine.calls} in all"
     )
-    same(machine.longest, shortest, "the longest sleep", "the idle power is measured for min_reading seconds, asleep")
+    same(machine.longest, shortest, "the longest sleep", "measure the idle power while asleep, for min_reading seconds")
 
     joules, more = rng.uniform((0.2, 0.02), (0.4, 0.03)).tolist()
     fast, warm = Machine(seconds=0.0055, joules=joules, update=0.0117), Machine(drift=2.0, joules=more)
@@ -360,7 +360,7 @@ def energy_is_per_inference(student: Any) -> None:
     refuses(measured, (Machine(idle=0.0, joules=0.0), 2), error=RuntimeError, what="a counter that never moves")
     stuck = Machine(update=1.6)  # s; readings of 0.1 s
     refuses(measured, (stuck, 4), error=RuntimeError, what="a counter that does not move in one of the readings")
-    runs, more = rng.integers((10, 4), (15, 10)).tolist()  # warm_up goes on by single calls, so slow are they
+    runs, more = rng.integers((10, 4), (15, 10)).tolist()  # calls are so slow that warm_up makes them one by one
     cold, warmer = Machine(), Machine()
     measured(cold, 1, warmup_runs=runs)
     measured(warmer, 1, warmup_runs=runs + more)

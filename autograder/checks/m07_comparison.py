@@ -196,7 +196,7 @@ def compare_without_a_ratio(student: Any) -> None:
 
 @judges("gate_verdict")
 def gate_knows_three_answers(student: Any) -> None:
-    """Passes, fails and cannot tell, on both sides; regression_gate asks, also where more is better."""
+    """All three verdicts, by gate_verdict and by regression_gate, also for metrics of which more is better."""
     rng = draw()
     base = np.exp(_balanced(rng, 0.01, 60))
     for change, limit in ((0.03, 0.05), (0.03, 0.0)):
@@ -207,7 +207,7 @@ def gate_knows_three_answers(student: Any) -> None:
         slower = compare_apart(*independent_values(changed.tolist(), base.tolist(), False)[:2])
         gate = student.regression_gate(*(BenchmarkResult(metric, each.tolist()) for each in (before, after)), limit)
         compared = {"slowdown": slower["ratio"] - 1, "interval": [end - 1 for end in slower["ratio_ci"]]}
-        holds(gate, compared, what, "the ratio of compare, and its interval, less 1", abs=1e-9)
+        holds(gate, compared, what, "subtract 1 from compare's ratio and from both ends of its interval", abs=1e-9)
         holds(gate, {"verdict": verdict, "needs": None}, what)
     for _ in range(4):
         half, limit, far, level = rng.uniform((0.01, 0.02, 0.1, 0.8), (0.1, 0.2, 0.9, 0.99)).tolist()
@@ -277,7 +277,7 @@ def _bets(hits: np.ndarray) -> np.ndarray:
 
 
 def _first(evidence: np.ndarray, stop_at: float = 20.0) -> int:
-    """Return after how many rounds there is so much evidence, one more than there are if never."""
+    """Return after how many rounds the evidence reaches `stop_at`; one more than all rounds if it never does."""
     return int(np.argmax([*(evidence >= stop_at), True])) + 1
 
 
@@ -306,7 +306,7 @@ class Race:
         return self.standing
 
     def measure(self, name: str) -> float:
-        expect(not self.standing, "the time is up, and it goes on: ask time_is_up() after each round")
+        expect(not self.standing, "until_decided goes on after the time is up: ask time_is_up() after each round")
         self.log.append(name)
         return float(next(self.left[name]))
 
@@ -324,7 +324,7 @@ def _race(
     rounds = min(len(a), _first(np.maximum(ahead, inside), stop_at))
     same(len(race.log) / 2, rounds, f"rounds {what}", cause)
     each_once = all(set(race.log[i : i + 2]) == set(names) for i in range(0, 2 * rounds, 2))
-    expect(each_once, "each round times each model once")
+    expect(each_once, "a round should time each model exactly once")
     if not margin:
         same(found, ahead[:rounds].max(), f"the evidence of {rounds} rounds {what}", cause, rel=1e-6)
     return np.array([name == names[0] for name in race.log[::2]])
@@ -344,28 +344,39 @@ def live_stops_in_time(student: Any) -> None:
 
     side = int(rng.integers(2))
     for winner, stop_at in ((side, 20.0), (1 - side, float(rng.uniform(100, 900)))):
-        what, cause = f"to e ≥ {stop_at:g}, all one way", "look after every round, stop at e ≥ stop_at"
+        what, cause = (
+            f"to e ≥ {stop_at:g}, all won by one model",
+            "ask for the evidence after every round, stop at e ≥ stop_at",
+        )
         race([winner] * 20, what, cause, stop_at=stop_at)
     stop_at, cause = float(rng.uniform(20, 90)), "count who is slower in each round; evidence is sign_e_value"
     mixed = np.where(rng.random(300) < rng.uniform(0.75, 0.9), side, 1 - side)
     race(mixed, f"to e ≥ {stop_at:g}, of which one model wins some", cause, stop_at=stop_at)
-    early, cause = [side] * int(rng.integers(6, 9)), "undecided, it ends with the time; the highest evidence counts"
-    race([*early, *rng.integers(0, 2, 30)], "until the time is up, the first ones one way", cause, stop_at=1e12)
-    cause = "ties count in n, and for neither side"
+    early, cause = (
+        [side] * int(rng.integers(6, 9)),
+        "undecided, a race ends with the time, and the highest evidence of any round counts",
+    )
+    race(
+        [*early, *rng.integers(0, 2, 30)],
+        "until the time is up, of which one model wins the first ones",
+        cause,
+        stop_at=1e12,
+    )
+    cause = "a tie counts in n, and is a win for neither model"
     for winner in (side, 1 - side):
         wins = rng.permutation([winner] * int(rng.integers(11, 14)) + [0.5] * 3)
-        race(wins, "with 3 ties, else one way", cause)
+        race(wins, "of which 3 tie and one model wins the others", cause)
     race([0.5] * int(rng.integers(9, 14)), "that tie", "rounds that tie are no evidence")
     # by a fair coin so far off in less than one of 10^10 sessions of these 90 rounds or more
     firsts, turns = np.concatenate(orders), np.concatenate([order[1:] != order[:-1] for order in orders])
-    for share, what in ((firsts, "the same model went first"), (turns, "the order changed")):
-        told = f"in {share.sum()} of {len(share)} rounds {what}: toss a coin for each round"
+    for share, what in ((firsts, "the first of the two was timed first"), (turns, "the order was swapped")):
+        told = f"in {share.sum()} of {len(share)} rounds {what}, and half is expected: toss a fair coin for each round"
         expect(0.15 < share.mean() < 0.85, told)
     took, ratio, clock = float(rng.uniform(0.001, 0.003)), float(rng.uniform(1.5, 4) ** rng.choice([-1, 1])), Clock()
     models, log = named({"one": [ratio * took], "other": [took]}, clock)
     found = student.compare_live(models, np.zeros((1, 2)), warmup_runs=0, clock=clock, seed=int(rng.integers(1000)))
     rounds = _rounds_to(20)
-    same(found.counts, [rounds, rounds], "rounds of compare_live, all one way", "stop at e ≥ stop_at")
+    same(found.counts, [rounds, rounds], "rounds of compare_live, all won by one model", "stop at e ≥ stop_at")
     same(len(log), 2 * rounds, f"calls in {rounds} rounds of two models")
     holds(found, {"verdict": "slower" if ratio > 1 else "faster", "ratio": ratio}, "comparison", rel=1e-6)
     holds(found.checks, {"e_value": 2.0**rounds / (rounds + 1)}, "checks", rel=1e-6)
@@ -406,9 +417,9 @@ def live_keeps_its_promise(student: Any) -> None:
 
     for _ in range(2):
         equals = chosen(lambda: np.exp(rng.normal(0, 0.1, 24)), _misleads)
-        race(equals, "of two equals", "stopping at a small p value makes false winners; stop at e ≥ stop_at")
+        race(equals, "of two equals", "stopping at a small p value declares false winners; stop at e ≥ stop_at")
     outlier = np.array([30, *rng.uniform(1.01, 1.03, 23)]) ** rng.choice([-1, 1])
-    race(outlier, "of which one model loses the first by far, and all others", "the sign counts, not by how much")
+    race(outlier, "of which one model loses all, the first by far", "count who is slower, not by how much")
     for _ in range(2):
         margin = float(rng.uniform(0.02, 0.08))
 
@@ -418,7 +429,7 @@ def live_keeps_its_promise(student: Any) -> None:
             return 1 + margin * np.where(ends, rng.uniform(1.5, 3, 40) * ends, rng.uniform(-0.6, 0.6, 40))
 
         ratios = chosen(scattered, partial(_takes_two_bets, margin=margin))
-        cause = "bet on above 1 − margin and on below 1 + margin, and stop once both have won"
+        cause = "make one bet on ratios above 1 − margin, one on ratios below 1 + margin, and stop once both have won"
         race(ratios, f"of which most lie within {margin:.1%}", cause, margin=margin)
     apart = rng.normal(1.1, 0.01, 24) ** rng.choice([-1, 1])
     race(apart, "of models 10 % apart, with a margin of 2 %", "a margin does not hide a winner", margin=0.02)

@@ -216,7 +216,7 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, o
     made = Counter(batch.shape for batch in calls["x"])
     same(set(made), {(size, *row) for size in (few, many)}, "the shapes of the batches")
     enough = min(made.values()) >= warm + count
-    expect(enough, f"{warm} + {count} calls for every batch size, there were {dict(made)}")
+    expect(enough, f"expected at least {warm} + {count} calls for every batch size, warm-up included, got {dict(made)}")
     calls["x"].clear()
     rows = rng.normal(size=(3, 2))
     bench = student.Benchmark({"x": named["x"]}, clock=clock, progress=None, **once)

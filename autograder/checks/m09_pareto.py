@@ -357,11 +357,11 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     order, x = rng.permutation(rows), np.arange(rows)
     wins = stats.binom.pmf(x, rows, own / rows) @ stats.binom.cdf(x - 1, rows - x, others / (rows - own))
     known = [{"latency": t, "accuracy": right_on(r[order])} for t, r in ((1.0, quick), (1.5, slow), (2.0, quick))]
-    what = f"membership of a quick model, a slow one ({own} rows it alone gets right, {others} it gets wrong), a copy"
+    what = f"membership of a quick model, a slower one (rows it alone gets right: {own}, wrong: {others}), and a copy"
     cause = "one call of replicate for each group of shared values, each model in its place"
     certain, doubted, never = numbers(membership(known, resamples=400, seed=4), what, 3)
-    same([certain, never], [1.0, 0.0], f"the first and the last {what}", cause)
-    same(doubted, float(wins), f"the second {what}", cause, rel=0, abs=0.11)
+    same([certain, never], [1.0, 0.0], f"the first and the last value of the {what}", cause)
+    same(doubted, float(wins), f"the second value of the {what}", cause, rel=0, abs=0.11)
 
     # rows unknown and at equal latency, the frontier is the more accurate model: P(Beta > Beta)
     pair = [{"latency": 1.0, "accuracy": accuracy(correct, 200)} for correct in (180, 186)]

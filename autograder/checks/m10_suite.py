@@ -289,7 +289,7 @@ def interrupted_runs_resume(student: Any) -> None:
     for breaks_at, resume in ((PIECES[0], False), (str(rng.choice(PIECES[1:-1])), True), (PIECES[-1], False)):
         folder, done = place(), PIECES[: PIECES.index(breaks_at)]
         broken, first = suite(folder, breaks_at)
-        what = f"run_full_benchmark(resume={resume}), which starts a study in an empty folder, where a model fails,"
+        what = f"run_full_benchmark(resume={resume}) in an empty folder, with a model that raises an error,"
         refuses(broken.run_full_benchmark, {"resume": resume}, error=Interrupted, what=what)
         same(list(first.measured), done, f"what was measured before the break at {breaks_at}")
         kept = [metric for metric in METRICS if any(piece.startswith(metric) for piece in done)]

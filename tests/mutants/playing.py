@@ -17,9 +17,9 @@ SPEECHLESS = "no diagnosis: "  # the check itself raises, or says nothing
 
 
 def played(reference: NotebookNode, mutant: Mutant, seen: set[str]) -> tuple[str, NotebookNode]:
-    """Return the check that has to notice, and the notebook with the mutant and the checks that may.
+    """Return the check that must fail, and the notebook with the mutant and the checks to run.
 
-    Who else is blamed depends on the cell: once for each, which `seen` remembers, is enough, and of the checks below it.
+    Only the first mutant of a cell, which `seen` remembers, runs later checks too: whom it costs points depends on the cell.
     """
     notebook = copy.deepcopy(reference)
     check = mutant.apply(notebook)
@@ -36,7 +36,7 @@ def played(reference: NotebookNode, mutant: Mutant, seen: set[str]) -> tuple[str
 def verdicts(
     notebook: NotebookNode, seconds: MutableMapping[str, float] | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Return what the visible part of each check says that does not pass, and which checks fail by any part.
+    """Return what the visible part of each failing check says, and the checks that fail in any part.
 
     `seconds` gets what the cells, and the visible and hidden parts of checks, took.
     """

@@ -18,7 +18,7 @@ STANDING = ("cores", "quota", "kinds of cores", "turbo", "SMT", "NUMA", "WSL")
 def library_conditions(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
     """Return the conditions of the numerical libraries: versions, kernels, and the variables that are set.
 
-    `pools` are those of `loaded_pools`, if it was asked already.
+    `pools` is what `loaded_pools` returns, if the caller has it already.
     """
     found = (loaded_pools() or []) if pools is None else pools
     return {**conditions_of_blas(read_pools(found)), **conditions_of_settings(read_settings())}

@@ -18,5 +18,5 @@ def read_text(path: Path) -> str:
 
 @cache
 def installed_version(name: str) -> str:
-    """Return the version of a package, for which a long file is parsed once; PackageNotFoundError if there is none."""
+    """Return the version of a package, or raise PackageNotFoundError; a long file is parsed, and only once."""
     return version(name)
