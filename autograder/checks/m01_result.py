@@ -184,9 +184,9 @@ def bootstrap_resamples(student: Any) -> None:
 
     got = bootstrap_interval(values.tolist(), mean, confidence, seed=int(rng.integers(99)), resamples=70)
     sizes = [sample.size for sample in samples]
+    of_all = sizes.count(n)
     expect(
-        sizes.count(n) >= 70,
-        f"expected 70 resamples of 60 values each, got {sizes.count(n)} of this size, and others: {len(sizes) - sizes.count(n)}",
+        of_all >= 70, f"expected 70 resamples of 60 values, got {of_all} of that size, {len(sizes) - of_all} of others"
     )
     full = np.array([sample.ravel() for sample in samples if sample.size == n])
     expect(
