@@ -42,9 +42,10 @@ NOTEBOOKS = ("tests/notebooks/test_nbval.py", "tests/notebooks/test_released.py"
 EMULATED = "tests/test_processors.py"
 # Whole files of `make audit`; in others, single tests carry its mark.
 AUDIT = (
-    EMULATED, "tests/attacks/notebooks/test_answers", "tests/attacks/notebooks/test_other_modules.py", "tests/benchmarks/",
-    "tests/grading/test_honest.py", "tests/leaderboard/test_crowd.py", "tests/mutants/test_overfit.py",
-    "tests/mutants/test_pairs.py", "tests/notebooks/test_released.py", "tests/variants/",
+    EMULATED, "tests/attacks/notebooks/test_answers", "tests/attacks/notebooks/test_other_modules.py",
+    "tests/attacks/test_channels.py", "tests/benchmarks/", "tests/checks/test_accepted_answers.py",
+    "tests/course/test_colab.py", "tests/grading/test_honest.py", "tests/leaderboard/test_crowd.py",
+    "tests/mutants/test_overfit.py", "tests/mutants/test_pairs.py", "tests/notebooks/test_released.py", "tests/variants/",
 )  # fmt: skip
 ALONE = ("tests/mutants/", *NOTEBOOKS, EMULATED)
 

@@ -214,7 +214,7 @@ python -c 'import tinybench.latency' || ! autograder borrow 03
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("index")
-@pytest.mark.parametrize("way", [0, 1], ids=["conda", "python"])
+@pytest.mark.parametrize("way", [pytest.param(0, id="conda", marks=pytest.mark.audit), pytest.param(1, id="python")])
 def test_a_student_starts_as_the_readme_says(way: int, course: Path, tmp_path: Path) -> None:
     """Both ways in; on the second the first notebooks are solved."""
     clone = tmp_path / "clone"
@@ -252,7 +252,7 @@ def test_a_student_starts_as_the_readme_says(way: int, course: Path, tmp_path: P
     assert "you build tinybench.latency in module 03_latency" in said
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_a_student_who_solves_everything_needs_no_reference(tmp_path: Path) -> None:
     from autograder.course.notebook import course_notebooks
     from autograder.course.student import lay_out_package

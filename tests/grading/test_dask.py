@@ -33,8 +33,8 @@ def a_class(course: Path) -> None:
         hand_in(course, student, content)
 
 
+@pytest.mark.audit
 @pytest.mark.needs("sandbox")
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # the cluster's own, when its workers are killed
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_worker_is_killed(workers: int, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +63,8 @@ def test_a_worker_is_killed(workers: int, released: Path, monkeypatch: pytest.Mo
     assert grade_assignment(released, NAME, progress=False) == outcomes, "all that is known is kept"
 
 
+@pytest.mark.audit
 @pytest.mark.needs("sandbox")
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_submission_whose_workers_are_lost_has_no_verdict(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the cluster gives a task up, nothing is entered; the next run grades it, here on this machine."""
