@@ -24,18 +24,18 @@ course: sandbox $(READY)  ## for instructors and those who study alone: release 
 test audit: export LEFT_OUT := $(CURDIR)/.venv/.left-out
 PYTEST = pytest -n 3 --durations=12 --dist loadfile --no-loadscope-reorder
 
-test: system lint  ## ten minutes: lint, every notebook, check and command, and one case of each family of the audit
+test: system lint  ## lint, every notebook, check and command, and one case of each family of the audit
 	$(say)
 	@rm -f $(LEFT_OUT)
 	$(PYTEST) -m "not audit"
 
-audit: system $(READY)  ## half an hour: all wrong and honest solutions, attacks, processors, crowds and benchmarks
+audit: system $(READY)  ## all wrong and honest solutions, attacks, processors, crowds and benchmarks
 	$(say)
 	@rm -f $(LEFT_OUT)
 	@.ci/install-arm64 || [ -z "$$CI" ]
 	$(PYTEST) -m audit
 
-quick: lint  ## two minutes: lint, and the tests of what differs from the last commit, nearest first
+quick: lint  ## lint, and for two minutes the tests of what differs from the last commit, nearest first
 	$(say)
 	python -m tests.touched
 
@@ -70,7 +70,7 @@ bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autog
 	$(say)
 	python -m tests.benchmarks.grading
 
-minutes: $(READY)  ## a quarter of an hour: where the seconds of grading and testing go
+minutes: $(READY)  ## where the seconds of grading and testing go
 	$(say)
 	python -m tests.minutes
 

@@ -1,4 +1,4 @@
-"""Where the seconds of grading and testing go: ``python -m tests.minutes`` (a quarter of an hour; ``--of`` chooses).
+"""Where the seconds of grading and testing go: ``python -m tests.minutes`` (``--of`` chooses).
 
 `submissions` times the reference of each module in its sandbox, `mutants` all wrong solutions in this
 process, `notebooks` each module under nbval, and `tests` reads the slowest from what ``make test`` and ``make audit``

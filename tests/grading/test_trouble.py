@@ -127,7 +127,7 @@ def test_a_full_disk_stops_the_batch(
 
     with pytest.MonkeyPatch.context() as patch:
         if where == "autograded":
-            patch.setattr(gradebook.nbformat, "write", full(nbformat.write, lambda path: "/ben/" in path))
+            patch.setattr(Path, "write_text", full(Path.write_text, lambda path: "/ben/" in path))
         else:
             end = {"verdict": "ben.json", "mark": "ben.entered"}[where]
             patch.setattr(batch, "write_atomically", full(batch.write_atomically, lambda path: path.endswith(end)))
