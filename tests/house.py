@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,9 +38,9 @@ def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
         yield from _statements(node)
 
 
-def imports(root: Path = ROOT) -> dict[str, set[str]]:
+def imports(root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> dict[str, set[str]]:
     """Return for each module those of this repository that it imports, also within functions."""
-    paths = {module(path, root): path for path in files(*PACKAGES, root=root)}
+    paths = {module(path, root): path for path in files(*packages, root=root)}
     found: dict[str, set[str]] = {}
     for name, path in paths.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]

@@ -15,7 +15,7 @@ TOOK = Path(__file__).parents[1] / ".venv" / "took.tsv"
 def took() -> dict[str, tuple[float, float]]:
     """Return the seconds of wall and of processor time, children's included, that each test took last time."""
     lines = TOOK.read_text(encoding="utf-8").splitlines() if TOOK.exists() else []
-    parts = (line.split("\t") for line in lines)
+    parts = (line.split("\t") for line in lines if line.count("\t") == 2)  # a run that was killed leaves half a line
     return {test: (float(wall), float(used)) for wall, used, test in parts}
 
 

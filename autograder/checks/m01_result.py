@@ -185,9 +185,7 @@ def bootstrap_resamples(student: Any) -> None:
     got = bootstrap_interval(values.tolist(), mean, confidence, seed=int(rng.integers(99)), resamples=70)
     sizes = [sample.size for sample in samples]
     of_all = sizes.count(n)
-    expect(
-        of_all >= 70, f"expected 70 resamples of 60 values, got {of_all} of that size, {len(sizes) - of_all} of others"
-    )
+    expect(of_all >= 70, f"expected 70 resamples of 60 values, got {of_all} and {len(sizes) - of_all} of other sizes")
     full = np.array([sample.ravel() for sample in samples if sample.size == n])
     expect(
         bool(np.isin(full, values).all()),
@@ -200,14 +198,9 @@ def bootstrap_resamples(student: Any) -> None:
     replicas, ends = np.sort([np.mean(sample) for sample in full]), numbers(got, "the interval", 2)
     for end, mine, at in zip(("lower", "upper"), ends, ((1 - confidence) / 2, (1 + confidence) / 2), strict=True):
         found = int(np.searchsorted(replicas, mine))
-        due, near = (
-            f"about {at * len(replicas):.1f} of the {len(replicas)} replicas below it",
-            abs(found - at * len(replicas)) <= 2.5,
-        )
-        expect(
-            near,
-            f"the {end} end at {confidence} should have {due}, and has {found}: take the quantiles of the replicas",
-        )
+        due = at * len(replicas)
+        told = f"the {end} end at {confidence} should have about {due:.1f} of the {len(replicas)} replicas below it"
+        expect(abs(found - due) <= 2.5, f"{told}, and has {found}: take the quantiles of the replicas")
 
 
 @judges("tukey_outliers")

@@ -43,7 +43,7 @@ def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]
 
 
 def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
-    """Return the byte code of modules by their places, once for all submissions: each would compile them for 0.1 s."""
+    """Return the byte code of modules by their places: without it, each submission would compile them anew."""
     compiled = {}
     for number, (place, path) in enumerate(files.items()):
         code = into / f"{number}.pyc"

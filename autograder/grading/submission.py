@@ -203,7 +203,7 @@ def _free(cell: Cell, name: str, *, trusted: bool) -> NotebookNode:
 
 
 def _made(code: bool, text: str, **fields: Any) -> NotebookNode:
-    """Return a cell, unchecked: nbformat's own functions check each cell against its schema, for 0.5 ms."""
+    """Return a cell; nbformat's own functions would check each against its schema, which is slow."""
     more: dict[str, Any] = {"execution_count": None, "outputs": []} if code else {}
     parts = {"id": "", "metadata": NotebookNode(), **fields, **more, "source": text}
     return NotebookNode(cell_type="code" if code else "markdown", **parts)

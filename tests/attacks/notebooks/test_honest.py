@@ -50,11 +50,8 @@ def same_verdicts(name: str, wrong: Sequence[Mutant], monkeypatch: pytest.Monkey
         for label, notebook in submissions.items():
             expected = run_checks(notebook, path)
             graded = grader.grade(nbformat.writes(_as_submitted(notebook, path)).encode())
-            verdicts = {check: (why, graded.verdicts.get(check)) for check, why in expected.items()}
-            if list(expected) != list(graded.verdicts) or any(
-                bool(one) != bool(other) for one, other in verdicts.values()
-            ):
-                different.append((label, {check: both for check, both in verdicts.items() if any(both)}))
+            if {check: not why for check, why in expected.items()} != {c: not w for c, w in graded.verdicts.items()}:
+                different.append((label, expected, graded.verdicts))
             if graded.evidence:
                 flagged.append((label, graded.evidence))
         untouched = grader.grade(nbformat.writes(released(path)).encode())
