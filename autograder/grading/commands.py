@@ -65,7 +65,7 @@ def print_json(value: Any) -> None:
 @click.option("--student", metavar="ID", help="Only this student.")
 @click.option("--regrade", is_flag=True, help="Grade again; if that is killed, the command without it goes on.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--workers", type=int, help="Local processes (default: one for each core).")
+@click.option("--workers", type=int, help="Local processes (default: one for each core, fewer for a small class).")
 @click.option("--scheduler", metavar="tcp://…", help="Grade on a Dask cluster instead, one thread a worker.")
 @click.option(
     "--unsafe",

@@ -17,16 +17,16 @@ from autograder.course.notebook import NotebookError
 from autograder.grading.batch import Batch, Outcome
 from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.gradebook import GO_ON, GradebookFails, open_gradebook, patiently
-from autograder.grading.killable import each
+from autograder.grading.killable import each, worthwhile
 from autograder.grading.mounts import probe
 from autograder.grading.names import why_no_student
 from autograder.grading.sanitize import safe_line
 from autograder.sandbox.bubblewrap import available
-from tinybench.cores import usable_cores
 from tinybench.table import Table
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 PAGE_SECONDS = 120
+START, START_PAGES = 4, 8  # submissions, and pages, that take as long as a worker takes to start
 NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"
 
 
@@ -44,7 +44,8 @@ def grade_assignment(
 ) -> list[Outcome]:
     """Grade the collected submissions of an assignment, or of one `student`; if killed, the next call goes on.
 
-    Without the address of a Dask `scheduler`, `workers` processes of this machine grade, by default one for each core.
+    Without the address of a Dask `scheduler`, `workers` processes of this machine grade, by default one for each core, or
+    fewer where there is little to grade.
     `unsafe` runs submissions as this user, without a sandbox. A `regrade` that was killed goes on without this option.
     """
     batch = Batch(root, assignment, student)
@@ -62,7 +63,7 @@ def grade_assignment(
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:
-            size = min(workers or usable_cores(), max(1, len(pending)))
+            size = min(workers, max(1, len(pending))) if workers else worthwhile(len(pending), START)
             results = run_local(pending, batch.instructors, batch.seed, size, not unsafe)
         outcomes = _unusable(batch)
         with tqdm(total=len(batch.contents), desc=assignment, unit="submission", disable=not progress) as bar:
@@ -127,7 +128,7 @@ def feedback(root: Path, assignment: str, *, student: str | None = None) -> list
         who = f"of {safe_line(student)} " if student else ""
         raise NotebookError(assignment, None, f"no feedback: nothing {who}is graded in {autograded}; grade it first")
     tasks, failed = ((name, (root, assignment, name)) for name in graded), {}
-    for name, result in each(_page, tasks, seconds=PAGE_SECONDS, workers=min(usable_cores(), len(graded))):
+    for name, result in each(_page, tasks, seconds=PAGE_SECONDS, workers=worthwhile(len(graded), START_PAGES)):
         if isinstance(result, Exception):
             failed[name] = safe_line(result)
     if failed:

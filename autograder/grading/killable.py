@@ -22,6 +22,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from autograder import pace
 from autograder.sandbox.guest import linux
+from tinybench.cores import usable_cores
 
 R = TypeVar("R")
 Task = tuple[str, tuple[Any, ...]]
@@ -58,6 +59,11 @@ def each(
     for task in again:  # the machine may have slept, run out of memory, or been busy: never one's fault at once
         for key, _ in (yield from _in_pool(function, deque([task]), 1, seconds, limits, last=True)):
             yield key, Died("the process that worked on it died twice")
+
+
+def worthwhile(tasks: int, start: int) -> int:
+    """Return how many workers to use, where one takes as long to start as so many tasks."""
+    return min(usable_cores(), 1 + tasks // start)
 
 
 def run(function: Callable[..., R], *args: Any, seconds: float, memory: int = MEMORY, output: int = OUTPUT) -> R:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from autograder.course.notebook import NotebookError, cells_of, read_notebook, w
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
 from autograder.grading.fingerprint import Given, Print, fingerprints, fingerprints_of
-from autograder.grading.killable import each
+from autograder.grading.killable import each, worthwhile
 from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import UnusableSubmission, read_submission
@@ -28,6 +27,7 @@ from tinybench.table import Table
 REFERENCE = "the reference"
 TELLING = 0.5  # from here on a pair or cell is named
 ONE_WAY = 0.95
+START = 20  # notebooks that take as long to read as a worker takes to start
 LITTLE = 0.02  # of the comparison: such a cell is not named
 SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # that one submission may take, on a usual machine
 Content = bytes | UnusableSubmission
@@ -120,7 +120,7 @@ def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, d
     unread = {name: str(content) for name, content in contents.items() if isinstance(content, UnusableSubmission)}
     written: dict[str, dict[str, Print]] = {}
     tasks = [(name, (content, given)) for name, content in contents.items() if isinstance(content, bytes)]
-    workers = min(os.cpu_count() or 1, 1 + len(tasks) // 20)
+    workers = worthwhile(len(tasks), START)
     for name, result in each(fingerprints_of, tasks, seconds=SECONDS, workers=workers, memory=MEMORY, output=OUTPUT):
         if isinstance(result, Exception):
             unread[name] = str(result) or type(result).__name__

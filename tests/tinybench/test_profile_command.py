@@ -64,8 +64,8 @@ def test_where_the_time_of_a_script_goes(tmp_path: Path, capfd: pytest.CaptureFi
     assert "Where 0." in told.err
     with (out / "shares.csv").open() as file:
         rows = {row["function"]: float(row["itself"].split()[0]) for row in csv.DictReader(file)}
-    assert rows["waiting (script.py)"] == pytest.approx(50, abs=30)
-    assert rows["working (script.py)"] == pytest.approx(50, abs=30)
+    assert rows["waiting (script.py)"] > 5
+    assert rows["working (script.py)"] > 5
     stacks = (out / "collapsed.txt").read_text().splitlines()
     assert all(line.startswith("<module> (script.py)") for line in stacks)  # nothing of what started it
     assert json.loads((out / "speedscope.json").read_text())["profiles"][0]["type"] == "sampled"

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from tests.undisturbed import once_undisturbed
 from tinybench.sampling.stacks import Profile, collapsed
 from tinybench.sampling.ticks import Ticks, running, ticking
 
@@ -128,6 +129,7 @@ def looked_at(call: Callable[[], Any], interval: float = 0.002) -> tuple[Notes, 
     return notes, ticks
 
 
+@once_undisturbed
 def test_shares_are_those_of_the_time() -> None:
     spent = {"more": 0.0, "waiting": 0.0}
 
@@ -151,6 +153,7 @@ def test_shares_are_those_of_the_time() -> None:
 
 
 @alarms
+@once_undisturbed
 def test_an_operator_at_the_end_of_a_function_is_the_functions() -> None:
     """Python takes no signal after one; NumPy releases the lock in this one, so that the other thread sees it."""
     a = np.ones((900, 900))
@@ -250,6 +253,7 @@ def test_one_profile_at_a_time() -> None:
     assert notes.looks
 
 
+@once_undisturbed
 def test_another_thread_is_looked_at_from_one_more() -> None:
     found: list[tuple[Notes, Ticks]] = []
     thread = threading.Thread(target=lambda: found.append(looked_at(lambda: more(0.3))))
@@ -262,6 +266,7 @@ def test_another_thread_is_looked_at_from_one_more() -> None:
 
 
 @pytest.mark.parametrize("lacking", ["timer", "permission"])
+@once_undisturbed
 def test_where_there_is_no_signal_another_thread_looks(lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise ValueError("signal only works in main thread of the main interpreter")
@@ -316,6 +321,7 @@ def test_waiting_is_not_cut_short() -> None:
     assert got == [b"answer"]
 
 
+@once_undisturbed
 def test_dear_looks_become_rare() -> None:
     def dear(_: Any) -> None:
         sum(range(200_000))
