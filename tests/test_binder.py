@@ -108,6 +108,7 @@ def test_failure_stops_the_build(checkout: Path, program: str) -> None:
     assert (checkout / "modules" / "01_result" / "01_result.ipynb").is_file()
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 @pytest.mark.usefixtures("index")
 def test_in_an_empty_environment_only_the_published_package_is_left(checkout: Path, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_models_are_entered_and_ranked(
     assert places["cleo"] < places["ada"]  # thirty-two units instead of nearly four hundred
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 def test_without_a_sandbox_it_does_the_rest_and_says_so(tmp_path: Path) -> None:
     folders = [Path("/bin"), Path("/usr/bin"), Path(sys.executable).parent]

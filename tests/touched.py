@@ -25,7 +25,7 @@ OF_MODULE = re.compile(r"\bm?(\d\d_[a-z]+)\.(?:ipynb|py|md)$")
 # The tests that have a case for each module, by the notebook's name.
 EACH_MODULE = (
     "tests/mutants/test_mutants.py::test_a_wrong_solution_of_each_cell_fails", "tests/notebooks/test_nbval.py::test_notebook_runs",
-    "tests/attacks/notebooks/test_honest.py::test_reference_as_in_one_process",
+    "tests/attacks/notebooks/test_honest.py::test_the_reference_passes_and_an_untouched_notebook_does_not",
 )  # fmt: skip
 # Where the files of a folder are not imported, the tests that read them.
 READ_BY = {

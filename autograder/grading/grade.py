@@ -44,9 +44,9 @@ def grade_assignment(
 ) -> list[Outcome]:
     """Grade the collected submissions of an assignment, or of one `student`; if killed, the next call goes on.
 
-    Without the address of a Dask `scheduler`, `workers` processes of this machine grade, by default one for each core, or
-    fewer where there is little to grade.
-    `unsafe` runs submissions as this user, without a sandbox. A `regrade` that was killed goes on without this option.
+    Without the address of a Dask `scheduler`, `workers` processes of this machine grade, by default one for each core,
+    and fewer for a small class. `unsafe` runs submissions as this user, without a sandbox. A `regrade` that was killed
+    goes on without this option.
     """
     batch = Batch(root, assignment, student)
     if dry_run:

@@ -18,17 +18,31 @@ from autograder.course.release import NotReleased, release_all
 from autograder.course.student import lay_out_package, status
 from autograder.files import write_atomically
 from autograder.grading import proof
-from tests.tiny_course import CHECK, HALVE, NAME, ROOT, SETUP, Write, code, gradebook, small_cells
+from tests.tiny_course import (
+    CHECK,
+    HALVE,
+    NAME,
+    ROOT,
+    SETUP,
+    Write,
+    code,
+    gradebook,
+    new_course,
+    small_cells,
+    write_module,
+)
 
 RELEASED = "reference, released by your instructor"
 
 
-@pytest.fixture
-def two(course: Path, module: Write) -> Path:
-    """A course of two modules, exported."""
-    module()
+@pytest.fixture(scope="module")
+def two_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course of two modules, exported; not to be changed."""
+    course = new_course(tmp_path_factory.mktemp("two"))
+    write_module(course)
     cells = [HALVE.replace("halve", "quarter").replace("x / 2", "x / 4"), CHECK.replace("halve", "abs")]
-    module(
+    write_module(
+        course,
         code(SETUP, "setup", locked=True),
         code('"""Quarters."""', "doc", "export", locked=True),
         code(cells[0], "quarter", "export", solution=True),
@@ -41,6 +55,12 @@ def two(course: Path, module: Write) -> Path:
     for path, text in export_course(course).items():
         write_atomically(path, text)
     return course
+
+
+@pytest.fixture
+def two(two_once: Path, tmp_path: Path) -> Path:
+    """A course of two modules, exported."""
+    return Path(shutil.copytree(two_once, tmp_path, dirs_exist_ok=True))
 
 
 def release(course: Path, *words: str) -> dict[str, str]:

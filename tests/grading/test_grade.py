@@ -168,6 +168,7 @@ def test_a_folder_is_not_believed(
 @pytest.mark.needs("sandbox")
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.audit)], indirect=True)
 def test_round_trip_through_the_exchange(database: str, released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Release, submit, collect, grade, write feedback, autograde with the stock steps: on SQLite and PostgreSQL."""
     # nbgrader leaves a file open when it releases feedback
