@@ -10,11 +10,8 @@ from __future__ import annotations
 import math
 import os
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -23,7 +20,8 @@ from typing import Any
 import numpy as np
 from tqdm import trange
 
-from tests.benchmarks.peers import EFFORTS, PEERS, Effort, in_child, run_live, run_peer, run_tinybench, true_ratio
+from tests.benchmarks.peers import EFFORTS, PEERS, Effort, run_live, run_peer, run_tinybench, true_ratio
+from tests.benchmarks.processes import busy_cores, in_child
 from tests.benchmarks.report import NO_BLAS, RESULTS, ROOT, command_line, on_this_machine, write_json
 from tests.benchmarks.subjects import CALLS
 from tinybench.accuracy import wilson_interval
@@ -33,20 +31,6 @@ SUBJECTS = list(CALLS)[1:]
 FOUND = ("A/A flagged", "2 % found", "5 % found")
 LIVE = "tinybench live"
 Record = dict[str, Any]
-
-
-@contextmanager
-def busy_cores(number: int) -> Iterator[None]:
-    """Keep so many processes busy for the time of the block."""
-    command = [sys.executable, "-c", "while True: pass"]
-    burners = [subprocess.Popen(command) for _ in range(number)]
-    try:
-        time.sleep(0.5 if number else 0)
-        yield
-    finally:
-        for burner in burners:
-            burner.kill()
-            burner.wait()
 
 
 def tools(effort: Effort, only: str = "") -> dict[str, Callable[[], list[Record]]]:

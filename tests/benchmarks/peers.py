@@ -1,14 +1,9 @@
-"""The tools of the comparison: how each measures the four callables, in processes of its own.
-
-As a script (``python -m tests.benchmarks.peers run_timeit 500``) it runs one of its functions, as `in_child` wants it.
-"""
+"""The tools of the comparison: how each measures the four callables, in processes of its own."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 import timeit
@@ -19,10 +14,10 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from tests.benchmarks.processes import child, in_child
 from tests.benchmarks.subjects import CALLS, CHOICE, ITERATIONS
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 Samples = dict[str, list[float]]
 
 
@@ -45,21 +40,6 @@ EFFORTS = {
     "thorough": Effort(1000, ("--fast",), 1.0, 2, 0.05),
     "quick": Effort(5, ("--fast", "--processes=2", "--min-time=0.001"), 0.02, 1, 0.001, (0.2,), 1, 0.05),
 }
-
-
-def child(*command: str, **environ: str) -> str:
-    """Return what a Python process prints."""
-    # pytest-benchmark measures nothing where it finds itself under pytest-xdist
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")} | environ
-    run = subprocess.run([sys.executable, *command], cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
-    return run.stdout
-
-
-def in_child(function: Callable[..., Any], *numbers: float) -> Any:
-    """Return what a function of this file returns in a process of its own."""
-    return json.loads(child("-m", "tests.benchmarks.peers", function.__name__, *map(str, numbers)))
 
 
 def written(*command: str) -> Any:
@@ -197,8 +177,3 @@ def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
 def true_ratio(subject: str) -> float:
     """Return the ratio of the work of a callable to that of A."""
     return ITERATIONS[subject] / ITERATIONS["A"]
-
-
-if __name__ == "__main__":
-    function, *numbers = sys.argv[1:]
-    print(json.dumps(globals()[function](*map(json.loads, numbers))))

@@ -22,7 +22,7 @@ from autograder.leaderboard import digits
 from autograder.leaderboard.entry.validate import check
 from autograder.leaderboard.referee.referee import Referee
 from autograder.leaderboard.settings import Baseline, Olympics, load
-from tests.benchmarks.comparison import busy_cores
+from tests.benchmarks.processes import busy_cores
 from tests.benchmarks.report import command_line, write_json
 from tests.leaderboard.boards import small_olympics
 from tinybench.quantize import quantize_dynamic_int8

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.formats import grouped, table
+from tests.benchmarks.harness import Part, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.scaling.fits import free_usl, middle_seconds, serial_share, with_interval
-from tinybench.table import Table
 from tinybench.wording import finite
 
 DRIFT = 0.1
@@ -120,10 +121,10 @@ def covered_share(law: str, share: float, workers: Sequence[int], rounds: int, n
     return hits / trials
 
 
-def measured(short: bool = False) -> dict[str, Any]:
+def measured(trial: Trial) -> dict[str, Any]:
     """Return all coverages."""
-    trials, rounds_of = (20, (6,)) if short else (150, ROUNDS)
-    numbers = ["1, 2, 4, 8"] if short else list(NUMBERS)
+    trials, rounds_of = (20, (6,)) if trial.short else (150, ROUNDS)
+    numbers = ["1, 2, 4, 8"] if trial.short else list(NUMBERS)
     with ProcessPoolExecutor() as pool:
         cells = [
             (way, n, rounds, noise, law)
@@ -161,23 +162,16 @@ def goals(found: dict[str, Any]) -> dict[str, bool]:
 
 def page(found: dict[str, Any]) -> list[str]:
     """Return the tables as Markdown."""
-    rows, trials = [], found["trials"]
-    groups = dict.fromkeys((cell["way"], cell["numbers"], cell["rounds"]) for cell in found["usl"])
-    for way, numbers, rounds in groups:
-        for noise in NOISES:
-            key = (way, numbers, rounds, noise)
-            cells = [c for c in found["usl"] if (c["way"], c["numbers"], c["rounds"], c["noise"]) == key]
-            row = {"intervals": way, "n": numbers, "rounds": f"{rounds}", "noise": noise}
-            for place, what in enumerate(WHAT):
-                held = [cell["held"][place] for cell in cells]
-                row[what] = f"{np.mean(held):.1%} (lowest {min(held):.1%})"
-            rows.append(row)
-    shares = []
-    for law, rounds in dict.fromkeys((cell["law"], cell["rounds"]) for cell in found["shares"]):
-        for noise in NOISES:
-            held = [c["held"] for c in found["shares"] if (c["law"], c["rounds"], c["noise"]) == (law, rounds, noise)]
-            told = f"{np.mean(held):.1%} (lowest {min(held):.1%})"
-            shares.append({"law": law, "rounds": f"{rounds}", "noise": noise, "serial share": told})
+    trials = found["trials"]
+    rows = [
+        {"intervals": way, "n": numbers, "rounds": f"{rounds}", "noise": noise}
+        | {what: _lowest([cell["held"][place] for cell in cells]) for place, what in enumerate(WHAT)}
+        for (way, numbers, rounds, noise), cells in grouped(found["usl"], "way", "numbers", "rounds", "noise").items()
+    ]
+    shares = [
+        {"law": law, "rounds": f"{rounds}", "noise": noise, "serial share": _lowest([cell["held"] for cell in cells])}
+        for (law, rounds, noise), cells in grouped(found["shares"], "law", "rounds", "noise").items()
+    ]
     back = []
     for cell in found["recovered"]:
         true = [*cell["law"], best_workers(*cell["law"])]
@@ -189,14 +183,21 @@ def page(found: dict[str, Any]) -> list[str]:
     return [
         f"What is found of contention and crosstalk with n = 1 … 8 in 10 rounds with noise of 5 %: the median of {trials} "
         "trials, and where nine in ten lie.",
-        Table(back).markdown(),
+        table(back),
         f"Universal Scalability Law with contention and crosstalk of {laws}; {trials} trials of each. A best number "
         'without end is held where the interval says "at least".',
-        Table(rows).markdown(),
+        table(rows),
         f"Serial shares of {', '.join(f'{share:g}' for share in SHARES)} with n = 1, 2, 4, 8; {trials} trials of each.",
-        Table(shares).markdown(),
+        table(shares),
     ]
+
+
+def _lowest(held: list[float]) -> str:
+    return f"{np.mean(held):.1%} (lowest {min(held):.1%})"
 
 
 def _number(value: float | None) -> str:
     return "no end" if value is None or math.isinf(value) else f"{value:.2g}"
+
+
+PART = Part("Known laws", measured, page, goals)

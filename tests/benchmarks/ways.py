@@ -1,11 +1,9 @@
-"""The ways to a verdict that tinybench offers, as `verdicts` tries them; as a script, one portion of its trials."""
+"""The ways to a verdict that tinybench offers, as `verdicts` tries them."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import os
 import sys
 import tempfile
 import time
@@ -86,9 +84,3 @@ def run_portion(way: str, length: str, other: str, trials: int, seconds: float) 
         took = time.perf_counter() - began
         records.append({"subject": other, "flagged": flagged, "verdict": verdict, "seconds": seconds, "took": took})
     return records
-
-
-if __name__ == "__main__":
-    core, *portion = json.loads(sys.argv[1])
-    os.sched_setaffinity(0, {core})
-    print(json.dumps(run_portion(*portion)))

@@ -1,0 +1,129 @@
+"""What single benchmarks count and judge, on records that are known."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import ab, distillation, precision, rollout, scaling_laws, verdicts
+from tests.benchmarks.harness import Trial
+from tests.benchmarks.subjects import LENGTHS, calls_of
+from tests.benchmarks.ways import AGAIN, MORE
+from tinybench.production import share_e_value
+
+
+def test_ab_stops_where_the_evidence_does() -> None:
+    table = ab.stops(30)
+    for new, both in ((0, 1), (9, 9), (0, 9), (12, 14), (14, 30), (3, 20)):
+        assert table[new, both] == (share_e_value(new, both) >= 20)
+
+
+def test_ab_peeking_and_counting_by_request_alarm_too_often() -> None:
+    rng = np.random.default_rng(0)
+    equal, counted = ab.rules(0.0, 100, 1000, rng), ab.counted(100, 1000, rng)
+    assert equal["peeking"]["alarms"] > equal["fixed horizon"]["alarms"]
+    assert equal["anytime-valid"]["alarms"] <= equal["anytime-valid, twice"]["alarms"] < 20
+    assert counted["by request"] > counted["by user"]
+    found = {"trials": 100, "users": 1000, "equal": equal, "worse": equal, "counted": counted}
+    assert all(ab.goals(found).values())
+    assert not all(ab.goals(found | {"counted": {"by request": 30, "by user": 30}}).values())
+
+
+def test_distillation_gains_are_differences_of_the_same_seed() -> None:
+    case, found = list(distillation.CASES)[1], []
+    for seed, (teacher, alone, taught) in enumerate([(0.97, 0.80, 0.83), (0.96, 0.90, 0.93)]):
+        students = [{"units": 64, "taught": how, "accuracy": a} for how, a in (("labels", alone), ("T = 1", taught))]
+        found.append({"labels": case, "round": seed, "steps": 9, "teacher": teacher, "students": students})
+    told = distillation.page(found)[1]
+    assert f"| {case} | 64 | labels | 85.0 | – | 96.5 |" in told
+    assert f"| {case} | 64 | T = 1 | 88.0 | +3.0 (+3.0 to +3.0) | 96.5 |" in told
+
+
+def test_precision_needs_a_row_of_every_form() -> None:
+    row = {"form": "FP32", "reason": None, "types": {"float": 1.0}, "ratio": 1.0, "size": 1, "agreement": 1.0}
+    rows = [{**row, "form": form} for form in precision.FORMS]
+    assert all(precision.goals({"studies": [{"rows": rows}]}).values())
+    assert not all(precision.goals({"studies": [{"rows": rows[1:]}]}).values())
+    rows[2]["agreement"] = 0.9
+    assert not all(precision.goals({"studies": [{"rows": rows}]}).values())
+
+
+def ended(kind: str, number: int, right: bool = True) -> dict[str, Any]:
+    """Return the record of a rollout."""
+    status, stage = rollout.RIGHT[kind] if right else ("rolled back", 3)
+    record = {
+        "kind": kind,
+        "round": number,
+        "load": 1.0,
+        "status": status,
+        "stage": stage,
+        "why": "slow",
+        "problems": 1,
+    }
+    record |= {"users": 1000, "exposed": 50, "met": 40, "seconds": 2.0, "watched_by": "Prometheus", "all_seconds": 6.0}
+    return record | {"right": right}
+
+
+def test_rollout_counts_what_was_right_and_names_the_rest() -> None:
+    found = [ended("equal", number, right=number > 1) for number in range(40)]
+    found += [ended(kind, number) for kind in list(rollout.FAULTS)[1:] for number in range(40)]
+    assert all(rollout.goals(found).values()), "38 of 40 are 95 %"
+    found[2] = ended("equal", 2, right=False) | {"status": "failed", "why": "OSError: none"}
+    assert [met for met in rollout.goals(found).values() if not met] == [False]
+    page = "\n".join(rollout.page(found))
+    assert "| equal | promoted at 100 % | 37 of 40 (80 to 98 %) | 2.0 (2.0 to 2.0) |" in page
+    assert "- equal, trial 2: failed at 100 %, OSError: none" in page
+    assert "4.0 % (4.0 % to 4.0 %)" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(rollout.FAULTS))
+def test_rollout_each_version_meets_its_fate(kind: str, tmp_path: Path) -> None:
+    """Forty seconds, all five. Prometheus, where it is installed, watches one: it takes 5 s to look at its list."""
+    options = Namespace(reader="either" if kind == "equal" else "own")
+    records = []
+    for number in range(3):  # a trial is right in 19 of 20, at least: all three are wrong in 1 of 8,000
+        records.append(rollout.measured(Trial("rollouts", "quiet", number, (kind,), options, tmp_path)))
+        if records[-1]["right"]:
+            return
+    pytest.fail(f"none ended as is right: {records}")
+
+
+def test_scaling_intervals_that_are_too_narrow_miss_the_goal() -> None:
+    cells = [{"way": "ours", "numbers": "1, 2, 3", "rounds": 6, "noise": "1 %", "law": (0.1, 0.0), "held": [0.95] * 3}]
+    found = {"trials": 250, "usl": cells, "shares": [], "recovered": []}
+    assert all(scaling_laws.goals(found).values())
+    cells[0]["held"] = [0.95, 0.95, 0.85]
+    assert not any(scaling_laws.goals(found).values())
+
+
+def test_scaling_a_bootstrap_of_few_rounds_is_narrower_than_ours() -> None:
+    made = scaling_laws.seconds_of(
+        lambda n: scaling_laws.usl(n, 0.1, 0.02), (1, 2, 4, 8), 6, scaling_laws.NOISES[1], np.random.default_rng(1)
+    )
+    wide, narrow = scaling_laws.ours(made, 0), scaling_laws.of_resampled_rounds(made, 0)
+    assert narrow[1][1] - narrow[1][0] < wide[1][1] - wide[1][0]
+    low, middle, high = scaling_laws.recovered((0.1, 0.02), 50)[1]
+    assert low is not None
+    assert high is not None
+    assert low < middle < high  # type: ignore[operator]
+    assert middle == pytest.approx(0.02, rel=0.2)
+
+
+def test_verdicts_the_same_object_stands_beside_a_longer_one() -> None:
+    for length, (_, _, sizes) in LENGTHS.items():
+        calls = calls_of(length)
+        assert calls["A"] is calls[AGAIN]
+        assert (MORE in calls) == (len(sizes) > 1)
+        assert calls["A"](1) == calls["A"](1)
+
+
+def test_verdicts_are_counted_by_way() -> None:
+    about = {"condition": "quiet", "length": "1 µs", "way": "compare", "seconds": 0.5}
+    flags = [(AGAIN, True, 0.5), (AGAIN, False, 0.6), (MORE, True, 0.4)]
+    found = [{**about, "subject": subject, "flagged": flag, "took": took} for subject, flag, took in flags]
+    assert "| 1 µs | compare | 50 % (9–91) | 2 | 100 % (21–100) | 1.00 (1.20) |" in verdicts.page(found)[2]

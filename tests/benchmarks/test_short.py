@@ -1,0 +1,36 @@
+"""The short form of each benchmark runs, keeps its records, and prints a page with its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import records
+from tests.benchmarks.__main__ import BENCHMARKS, main
+
+# name → more options, and texts of the page that no page without the measurement has
+SHORT: dict[str, tuple[str, list[str]]] = {
+    "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
+    "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
+    "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
+    "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
+    "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
+    "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHORT)
+def test_the_short_form_makes_a_page(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more, texts = SHORT[name]
+    assert main([name, "--short", *more.split(), "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert [text for text in texts if text not in told] == []
+    [run] = records.read(tmp_path / f"{name}-short.jsonl")
+    assert run.ended
+    assert run.records
+
+
+def test_every_benchmark_has_a_short_form() -> None:
+    assert set(SHORT) == set(BENCHMARKS)
