@@ -21,7 +21,7 @@ BENCHMARKS = {
     "load": "half an hour",
     "profiler": "5 minutes",
     "verdicts": "an hour",
-    "coverage": "20 minutes",
+    "coverage": "10 to 20 minutes",
     "gates": "hours",
     "capacity": "an hour",
     "roofline": "5 minutes",
@@ -32,8 +32,8 @@ BENCHMARKS = {
     "drift": "25 minutes",
     "history": "a quarter of an hour",
     "ab": "a minute",
-    "distillation": "half an hour",
-    "grading": "a quarter of an hour",
+    "distillation": "minutes",
+    "grading": "minutes",
     "referee": "5 minutes",
 }
 DEFAULT = list(BENCHMARKS)[:4]

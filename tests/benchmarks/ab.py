@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from tests.benchmarks.formats import table
+from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tinybench.production import share_e_value, users_needed
 
@@ -116,26 +116,21 @@ def page(found: dict[str, Any]) -> list[str]:
     """Return the tables."""
     n = found["trials"]
     rows = [
-        {
-            "rule": name,
-            "false alarms, %": f"{100 * equal['alarms'] / n:.1f}",
-            "found of 2 % → 3 %, %": f"{100 * worse['alarms'] / n:.0f}",
-            "users of each version, mean": f"{worse['users']:.0f}",
-            "without a change": f"{equal['users']:.0f}",
-            "change told, points (true: 1.00)": f"{100 * worse['change']:.2f}" if worse["change"] else "–",
-        }
-        for (name, equal), worse in zip(found["equal"].items(), found["worse"].values(), strict=True)
+        {"rule": rule, "false": equal["alarms"] / n, "idle": equal["users"], "right": worse["alarms"] / n, **worse}
+        for (rule, equal), worse in zip(found["equal"].items(), found["worse"].values(), strict=True)
     ]
-    counts = [
-        {"counted": how, "false alarms, %": f"{100 * alarms / n:.1f}"} for how, alarms in found["counted"].items()
-    ]
+    counts = [{"counted": how, "false": alarms / n} for how, alarms in found["counted"].items()]
     return [
         f"{n} tests each, of {found['users']} users of each version (anytime-valid, twice: up to {2 * found['users']}). "
         "The change told is the mean over those tests that ended with an alarm: whoever stops early, or tells only what "
         "was found, tells too much.",
-        table(rows),
+        lines(
+            rows,
+            "rule | false alarms, % | found of 2 % → 3 %, % | users of each version, mean | without a change | change told, points (true: 1.00)",
+            "{rule} | {false:100×.1f} | {right:100×.0f} | {users:.0f} | {idle:.0f} | {change:100×.2f}",
+        ),
         "Equal versions, users with several requests each, one test at the end:",
-        table(counts),
+        lines(counts, "counted | false alarms, %", "{counted} | {false:100×.1f}"),
     ]
 
 

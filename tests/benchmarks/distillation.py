@@ -68,9 +68,8 @@ def measured(trial: Trial) -> dict[str, Any]:
 
 def page(found: list[dict[str, Any]]) -> list[str]:
     """Return the table: means over the seeds, gains over the same network trained on labels alone."""
-    rows, by_case = [], grouped(sorted(found, key=lambda record: record["round"]), "labels")
-    for case in (case for case in CASES if (case,) in by_case):
-        runs = by_case[case,]
+    rows = []
+    for (case,), runs in grouped(found, "labels").items():
         students = grouped((student for run in runs for student in run["students"]), "units", "taught")
         for (units, how), each in students.items():
             pairs = zip(each, students[units, "labels"], strict=True)

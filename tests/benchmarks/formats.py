@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from string import Formatter
 from typing import Any
 
 from tinybench.accuracy import wilson_interval
@@ -46,6 +47,26 @@ def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any,
 def table(rows: Iterable[Mapping[str, str]]) -> str:
     """Return rows as a Markdown table."""
     return Table(rows).markdown()
+
+
+class _Cell(Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        factor, times, form = spec.rpartition("×")
+        return format(float(factor) * value if times else value, form)
+
+
+def lines(records: Iterable[Mapping[str, Any]], head: str, row: str) -> str:
+    """Return records as a Markdown table. `row` has the format of each cell: ``{way} | {seconds:1e3×.2f} | {share:.0%}``.
+
+    A factor before ``×`` multiplies the value. A cell that names a None is a dash.
+    """
+
+    def cell(form: str, record: Mapping[str, Any]) -> str:
+        missing = any(record[name] is None for _, name, _, _ in _Cell().parse(form) if name)
+        return "–" if missing else _Cell().vformat(form, (), record)
+
+    heads, cells = head.split(" | "), row.split(" | ")
+    return table({name: cell(form, record) for name, form in zip(heads, cells, strict=True)} for record in records)
 
 
 def bullets(lines: Iterable[str]) -> str:

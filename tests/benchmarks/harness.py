@@ -7,6 +7,7 @@ other run replaces the records of the parts that it measures, or adds to them wi
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shlex
@@ -16,7 +17,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import cycle
@@ -35,6 +36,7 @@ ONNX_RUNTIME = "no BLAS kernel: ONNX Runtime answers, with kernels of its own"
 LOAD = "The load is that when a part began; it counts whatever else ran on these cores."
 
 Case = tuple[Any, ...]
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Trial:
     condition: str
     round: int
     case: Case
+    place: int  # of the case among all
     options: Namespace = field(compare=False)
     folder: Path = field(compare=False)  # for files that trials share; it is deleted when the run ends
 
@@ -58,7 +61,9 @@ class Part:
     """One section of a page.
 
     `measured` takes a trial and returns its record, or a list of records. `page` and `goals` take the list of all
-    records, each with its condition, round and case. Without `cases` there is one trial, and they take its record.
+    records in the order of the cases, each with its condition, round and case. Without `cases` there is one trial, and they take its record.
+    `parallel` says how trials share the machine: not at all, in ``--jobs`` "threads" that wait for processes, in such
+    threads on "cores" of their own, or in as many "processes" as there are cores, which suits simulations.
     """
 
     heading: str
@@ -66,6 +71,7 @@ class Part:
     page: Callable[[Any], list[str]]
     goals: Callable[[Any], dict[str, bool]] = lambda found: {}
     cases: Callable[[Namespace], Iterable[Case]] | None = None
+    parallel: str = ""
 
     @property
     def source(self) -> str:
@@ -86,14 +92,13 @@ class Benchmark:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     short: Mapping[str, Any] = field(default_factory=dict)
     conditions: Callable[[Namespace], Mapping[str, int]] = lambda options: {"quiet": 0}  # numbers of busy processes
-    pinned: bool = False  # whether each job has a core of its own
     figure: Callable[[Mapping[str, Any], Path], None] | None = None
 
     def found(self, runs: Sequence[Run]) -> dict[str, Any]:
         """Return the records of each part that has some."""
         found: dict[str, Any] = {}
         for name, part in self.parts.items():
-            lines = [line for run in runs for line in run.records if line["part"] == name]
+            lines = [line for run in runs for line in sorted(run.records, key=in_order) if line["part"] == name]
             if lines and part.cases is None:
                 found[name] = lines[-1]["found"]
             elif lines:
@@ -122,6 +127,11 @@ class Benchmark:
         """Return the goals that were not met."""
         found = self.found(runs)
         return [goal for name in found for goal, met in self.parts[name].goals(found[name]).items() if not met]
+
+
+def in_order(line: Record) -> tuple[int, int]:
+    """Return a sort key: pages get the records by the order of the cases, not by that in which trials ran."""
+    return line["place"], line["round"]
 
 
 def on_this_machine(algebra: str = "") -> str:
@@ -185,8 +195,8 @@ def trials_of(
     for number in range(getattr(options, "rounds", 1) if cases else 1):
         for condition, busy in benchmark.conditions(options).items():
             left = []
-            for case in list(cases(options)) if cases else [()]:
-                trial = Trial(part, condition, number, case, options, folder)
+            for place, case in enumerate(cases(options) if cases else [()]):
+                trial = Trial(part, condition, number, case, place, options, folder)
                 if done[key_of(trial)]:
                     done[key_of(trial)] -= 1
                 else:
@@ -197,24 +207,24 @@ def trials_of(
 
 
 def key_of(trial: Trial) -> str:
-    return repr((trial.part, trial.condition, trial.round, list(trial.case)))
+    return json.dumps([trial.part, trial.condition, trial.round, trial.case])
 
 
-def results(
-    measured: Callable[[Trial], Any], trials: Sequence[Trial], jobs: int, pinned: bool
-) -> Iterator[tuple[Trial, Any]]:
-    """Yield each trial with what it measured, as it ends."""
-    if jobs == 1 and not pinned:
-        yield from ((trial, measured(trial)) for trial in trials)
+def results(part: Part, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Any]]:
+    """Yield each trial with its record, as it ends."""
+    if not part.parallel:
+        yield from ((trial, part.measured(trial)) for trial in trials)
         return
-    cores = cycle(sorted(os.sched_getaffinity(0))) if pinned else None
+    cores = cycle(sorted(os.sched_getaffinity(0))) if part.parallel == "cores" else None
 
     def pin() -> None:
         if cores:
             os.sched_setaffinity(0, {next(cores)})  # of this thread, and of the processes that it starts
 
-    with ThreadPoolExecutor(jobs, initializer=pin) as pool:
-        futures = {pool.submit(measured, trial): trial for trial in trials}
+    jobs = getattr(trials[0].options, "jobs", os.cpu_count())
+    processes = part.parallel == "processes"
+    with ProcessPoolExecutor() if processes else ThreadPoolExecutor(jobs, initializer=pin) as pool:
+        futures = {pool.submit(part.measured, trial): trial for trial in trials}
         try:
             yield from ((futures[each], each.result()) for each in as_completed(futures))
         finally:
@@ -228,10 +238,9 @@ def measure(benchmark: Benchmark, options: Namespace, run: Run, done: Counter[st
             run.keep_machine(part, on_this_machine(benchmark.algebra))
             for busy, trials in trials_of(benchmark, part, options, Path(folder), done):
                 with busy_cores(busy):
-                    began, jobs = time.perf_counter(), getattr(options, "jobs", 1)
-                    ended = results(benchmark.parts[part].measured, trials, jobs, benchmark.pinned)
-                    for number, (trial, found) in enumerate(ended, 1):
-                        about = {"part": part, "condition": trial.condition, "round": trial.round, "case": trial.case}
+                    began = time.perf_counter()
+                    for number, (trial, found) in enumerate(results(benchmark.parts[part], trials), 1):
+                        about = {key: getattr(trial, key) for key in ("part", "condition", "round", "case", "place")}
                         run.keep({**about, "found": found})
                         of = f"{part} {number} of {len(trials)} of round {trial.round + 1}, {trial.condition}"
                         print(f"{of}: {trial.case}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
@@ -247,7 +256,8 @@ def main(name: str, question: str, arguments: Sequence[str]) -> int:
     if options.only:
         note = f" Beside it {options.beside}." if options.beside else ""
         run = begin(kept, Run(command_of(name, arguments), note), options.only, options.add)
-        done = Counter(repr((line["part"], line["condition"], line["round"], line["case"])) for line in run.records)
+        keys = ("part", "condition", "round", "case")
+        done = Counter(json.dumps([line[key] for key in keys]) for line in run.records)
         measure(benchmark, options, run, done)
         run.end()
     runs = read(kept)

@@ -94,12 +94,6 @@ def measured(trial: Trial) -> Record:
     return record | {"right": right, "all_seconds": time.perf_counter() - begun}
 
 
-def by_kind(found: Sequence[Record]) -> dict[str, list[Record]]:
-    """Return the records of each kind of version, in the order of `RIGHT`."""
-    groups = grouped(found, "kind")
-    return {kind: groups[kind,] for kind in RIGHT if (kind,) in groups}
-
-
 def row(kind: str, records: Sequence[Record]) -> dict[str, str]:
     """Return what became of a kind of version."""
     status, stage = RIGHT[kind]
@@ -121,7 +115,7 @@ def goals(found: Sequence[Record]) -> dict[str, bool]:
         f"{kind}: {RIGHT[kind][0]} at {SHARES[RIGHT[kind][1]]} in ≥ {GOAL:.0%} of {len(records)} trials": (
             sum(record["right"] for record in records) >= GOAL * len(records)
         )
-        for kind, records in by_kind(found).items()
+        for (kind,), records in grouped(found, "kind").items()
     }
 
 
@@ -131,7 +125,7 @@ def page(found: Sequence[Record]) -> list[str]:
     total, blind = (sum(record.get(name, 0) for record in found) for name in ("all_seconds", "problems"))
     reasons = {
         kind: Counter(record["why"] or record["status"] for record in records)
-        for kind, records in by_kind(found).items()
+        for (kind,), records in grouped(found, "kind").items()
     }
     wrong = [
         f"{record['kind']}, trial {record['round']}: {record['status']} at {SHARES[record['stage']]}"
@@ -143,7 +137,7 @@ def page(found: Sequence[Record]) -> list[str]:
         f"Load average at the start of a trial {ranged([record['load'] for record in found])}. Servers were read by "
         f"{watched}; {blind} looks of all rollouts had no new reading. {len(found)} trials took {total / 60:.0f} minutes, "
         "servers' start and end among them. Median, and range; shares of right ones with their 95 % interval.",
-        table(row(kind, records) for kind, records in by_kind(found).items()),
+        table(row(kind, records) for (kind,), records in grouped(found, "kind").items()),
         "What ended them:",
         bullets(f"{kind}: {', '.join(f'{why} {n}' for why, n in sorted(of.items()))}" for kind, of in reasons.items()),
         "Those that did not end as is right:" if wrong else "",

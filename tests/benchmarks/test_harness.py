@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +41,7 @@ class Example:
             return [formats.table({"letter": key, "n": str(len(each))} for (key,), each in sorted(formats.grouped(found, "letter").items()))]  # fmt: skip
 
         parts = {
-            "letters": Part("Letters", self.measured, page, lambda found: {"ten": len(found) >= 10}, lambda options: [("a",), ("b",), ("a",)]),
+            "letters": Part("Letters", self.measured, page, lambda found: {"ten": len(found) >= 10}, lambda options: [("a",), ("b", (1, 2)), ("a",)]),
             "whole": Part("Whole", self.measured, lambda found: [str(found["whole"])]),
         }  # fmt: skip
         return Benchmark("Title", parts, rounds=2, conditions=lambda options: {"quiet": 0, "busy": 1})
@@ -114,11 +115,15 @@ def test_the_short_form_keeps_apart_and_is_not_published(example: Example) -> No
         run("--short", "--publish")
 
 
-@pytest.mark.parametrize(("jobs", "pinned"), [(1, False), (2, False), (2, True)])
-def test_jobs_return_every_trial(jobs: int, pinned: bool) -> None:
-    trials = [Trial("part", "quiet", 0, (n,), SimpleNamespace(), Path()) for n in range(5)]  # type: ignore[arg-type]
-    found = harness.results(lambda trial: in_child(divmod, trial.case[0], 2), trials, jobs, pinned)
-    assert {trial.case: value for trial, value in found} == {(n,): [n // 2, n % 2] for n in range(5)}
+def halved(trial: Trial) -> Any:
+    return in_child(divmod, trial.case[0], 2)
+
+
+@pytest.mark.parametrize("parallel", ["", "threads", "cores", "processes"])
+def test_every_way_to_share_the_machine_returns_every_trial(parallel: str) -> None:
+    trials = [Trial("part", "quiet", 0, (n,), n, Namespace(jobs=2), Path()) for n in range(3)]
+    found = harness.results(Part("", halved, lambda found: [], parallel=parallel), trials)
+    assert {trial.case: value for trial, value in found} == {(n,): [n // 2, n % 2] for n in range(3)}
 
 
 def test_busy_processes_end() -> None:
@@ -133,6 +138,15 @@ def test_formats() -> None:
     assert formats.ranged([3, 1, 2], "{:.0f} %") == "2 % (1 % to 3 %)"
     assert formats.ranged([]) == "–"
     assert formats.interval(1, -2, 3, "{:+.0f}") == "+1 (-2 to +3)"
+
+
+def test_a_table_is_written_as_it_reads() -> None:
+    told = formats.lines(
+        [{"n": 2, "s": 0.0123, "x": None}, {"n": 3, "s": 1, "x": 5.04}],
+        "n | s, ms | x",
+        "{n} | {s:1e3×.1f} | {x:.1f} %",
+    )
+    assert told.splitlines()[2:] == ["| 2 | 12.3 | – |", "| 3 | 1000.0 | 5.0 % |"]
 
 
 def test_help_lists_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,17 +87,25 @@ def test_rollout_each_version_meets_its_fate(kind: str, tmp_path: Path) -> None:
     options = Namespace(reader="either" if kind == "equal" else "own")
     records = []
     for number in range(3):  # a trial is right in 19 of 20, at least: all three are wrong in 1 of 8,000
-        records.append(rollout.measured(Trial("rollouts", "quiet", number, (kind,), options, tmp_path)))
+        records.append(rollout.measured(Trial("rollouts", "quiet", number, (kind,), 0, options, tmp_path)))
         if records[-1]["right"]:
             return
     pytest.fail(f"none ended as is right: {records}")
 
 
 def test_scaling_intervals_that_are_too_narrow_miss_the_goal() -> None:
-    cells = [{"way": "ours", "numbers": "1, 2, 3", "rounds": 6, "noise": "1 %", "law": (0.1, 0.0), "held": [0.95] * 3}]
-    found = {"trials": 250, "usl": cells, "shares": [], "recovered": []}
+    about = {
+        "kind": "usl",
+        "way": "ours",
+        "n": "1, 2, 3",
+        "rounds": 6,
+        "noise": "1 %",
+        "law": (0.1, 0.0),
+        "trials": 250,
+    }
+    found = [{**about, "held": [0.95] * 3}]
     assert all(scaling_laws.goals(found).values())
-    cells[0]["held"] = [0.95, 0.95, 0.85]
+    found[0]["held"] = [0.95, 0.95, 0.85]
     assert not any(scaling_laws.goals(found).values())
 
 
