@@ -22,7 +22,7 @@ BENCHMARKS = {
     "profiler": "5 minutes",
     "verdicts": "an hour",
     "coverage": "10 to 20 minutes",
-    "gates": "hours",
+    "gates": "hours: --trials and --case for less",
     "capacity": "an hour",
     "roofline": "5 minutes",
     "scaling": "4 minutes",

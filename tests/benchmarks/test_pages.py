@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks import ab, distillation, precision, rollout, scaling_laws, verdicts
+from tests.benchmarks import ab, distillation, gate_subjects, gates, precision, referee, rollout, scaling_laws, verdicts
 from tests.benchmarks.harness import Trial
 from tests.benchmarks.subjects import LENGTHS, calls_of
 from tests.benchmarks.ways import AGAIN, MORE
@@ -41,6 +41,22 @@ def test_distillation_gains_are_differences_of_the_same_seed() -> None:
     told = distillation.page(found)[1]
     assert f"| {case} | 64 | labels | 85.0 | – | 96.5 |" in told
     assert f"| {case} | 64 | T = 1 | 88.0 | +3.0 (+3.0 to +3.0) | 96.5 |" in told
+
+
+def test_gates_count_verdicts_and_wrong_ones() -> None:
+    case = {"case": (gates.RUN, "short", 10), "gate": gates.RUN, "wall": 9.0}
+    verdicts = ["fails"] * 18 + ["passes", "cannot tell"]
+    found = [{**case, "verdict": verdict, "wrong": verdict == "passes"} for verdict in verdicts]
+    _, told, wrong = gates.page(found)
+    assert "| --run | function, 0.2 ms | 10 % | 20 | 5 % (1–24) | 90 % (70–97) | 5 % (1–24) | 1 | 9 s (9 s) |" in told
+    assert wrong == "`--run`: 1 of 20 verdicts wrong, 5 % (1–24)."
+
+
+def test_gates_judge_work_in_exact_proportion() -> None:
+    assert gate_subjects.long_10.args[0] == 71_500  # type: ignore[attr-defined]
+    assert gate_subjects.model_short_6()(None) is not None
+    with pytest.raises(AttributeError):
+        _ = gate_subjects.middling_3
 
 
 def test_precision_needs_a_row_of_every_form() -> None:
@@ -78,6 +94,23 @@ def test_rollout_counts_what_was_right_and_names_the_rest() -> None:
     assert "| equal | promoted at 100 % | 37 of 40 (80 to 98 %) | 2.0 (2.0 to 2.0) |" in page
     assert "- equal, trial 2: failed at 100 %, OSError: none" in page
     assert "4.0 % (4.0 % to 4.0 %)" in page
+
+
+def test_referee_pairs_are_counted_in_both_directions() -> None:
+    wide, narrow, far = (1.0, 0.5, 2.0), (1.1, 1.05, 1.15), (3.0, 2.9, 3.1)
+    assert referee.agreement([wide, narrow]) == (1, 2)  # the wide interval holds 1.1, the narrow one does not hold 1.0
+    assert referee.agreement([wide, wide, wide]) == (6, 6)
+    assert referee.agreement([wide, narrow, far]) == (1, 6)
+    found = [{"entry": "x", "measure": "latency", "ratio": ratio} for ratio in ((1.0, 0.5, 2.0), (1.1, 0.5, 2.0))]
+    [row] = referee.rows(found)
+    assert [row[key] for key in ("smallest", "largest", "width", "agree", "pairs")] == [1.0, 1.1, 4.0, 2, 2]
+
+
+def test_referee_intervals_that_say_what_they_mean_agree_as_often() -> None:
+    values = np.random.default_rng(0).normal(0, 1, 400)
+    for factor, low, high in ((1.96 * 2**0.5, 0.93, 0.97), (1.0, 0.4, 0.6)):  # two draws differ by √2 deviations
+        agree, pairs = referee.agreement([np.exp([v, v - factor, v + factor]) for v in values])
+        assert low < agree / pairs < high
 
 
 @pytest.mark.slow

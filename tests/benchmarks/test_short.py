@@ -13,15 +13,18 @@ from tests.benchmarks.__main__ import BENCHMARKS, main
 SHORT: dict[str, tuple[str, list[str]]] = {
     "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
+    "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
+    "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
     "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
 }
+NEEDS = {"referee": [pytest.mark.needs("sandbox")]}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, [])) for name in SHORT])
 def test_the_short_form_makes_a_page(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more, texts = SHORT[name]
     assert main([name, "--short", *more.split(), "--out", str(tmp_path)]) == 0
