@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.benchmarks import ab, distillation, gate_subjects, gates, precision, referee, rollout, scaling_laws, verdicts
+from tests.benchmarks import (
+    ab,
+    distillation,
+    gate_subjects,
+    gates,
+    precision,
+    referee,
+    rollout,
+    scaling_laws,
+    timing,
+    verdicts,
+)
 from tests.benchmarks.harness import Trial
 from tests.benchmarks.subjects import LENGTHS, calls_of
 from tests.benchmarks.ways import AGAIN, MORE
@@ -153,6 +165,23 @@ def test_scaling_a_bootstrap_of_few_rounds_is_narrower_than_ours() -> None:
     assert high is not None
     assert low < middle < high  # type: ignore[operator]
     assert middle == pytest.approx(0.02, rel=0.2)
+
+
+def test_timing_the_rest_of_a_call_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that ticks 0.1 µs a reading, a call takes one reading's tick more than it logs."""
+    ticks = count()
+    monkeypatch.setitem(timing.KINDS, "ticks", lambda: next(ticks) * 1e-7)
+    call, log = timing.known_call("1 µs", "ticks")
+    call(None)
+    assert log == [pytest.approx(1e-7)]
+    assert timing.beyond_the_log(timing.REST, "ticks", "1 µs", 1000) == pytest.approx(1e-7, rel=0.02)
+
+
+def test_timing_a_call_takes_about_as_long_as_its_name_says() -> None:
+    call, log = timing.known_call("1 ms", "cost")
+    for _ in range(20):
+        call(None)
+    assert 0.5e-3 < min(log) < 2e-3
 
 
 def test_verdicts_the_same_object_stands_beside_a_longer_one() -> None:

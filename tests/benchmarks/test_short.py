@@ -18,6 +18,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
     "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
+    "timing": ("", ["| tinybench timed_calls |", "| ONNX Runtime, 1 image | 20 |", "K = 20, holds"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
 }
 NEEDS = {"referee": [pytest.mark.needs("sandbox")]}
