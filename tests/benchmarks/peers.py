@@ -15,7 +15,7 @@ from statistics import fmean, median
 from typing import Any
 
 from tests.benchmarks.processes import child, in_child
-from tests.benchmarks.subjects import CALLS, CHOICE, ITERATIONS
+from tests.benchmarks.subjects import CALLS, CHOICE
 
 HERE = Path(__file__).resolve().parent
 Samples = dict[str, list[float]]
@@ -23,7 +23,7 @@ Samples = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much each tool measures; `full` gives every tool about half a second to a second for each callable."""
+    """How much each tool measures: by default about half a second to a second for each callable."""
 
     timeit_calls: int = 300
     pyperf: tuple[str, ...] = ("--fast", "--processes=4", "--min-time=0.01")
@@ -35,11 +35,7 @@ class Effort:
     live_seconds: float = 0.2
 
 
-EFFORTS = {
-    "full": Effort(),
-    "thorough": Effort(1000, ("--fast",), 1.0, 2, 0.05),
-    "quick": Effort(5, ("--fast", "--processes=2", "--min-time=0.001"), 0.02, 1, 0.001, (0.2,), 1, 0.05),
-}
+SHORT = Effort(5, ("--fast", "--processes=2", "--min-time=0.001"), 0.02, 1, 0.001, (0.2,), 1, 0.05)
 
 
 def written(*command: str) -> Any:
@@ -71,7 +67,7 @@ def with_pytest_benchmark(effort: Effort) -> Samples:
     """Rounds of each callable, calibrated by the tool."""
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--benchmark-json={file}")
     limit = f"--benchmark-max-time={effort.pytest_seconds}"
-    found = written("-m", "pytest", str(HERE / "pytest_subjects.py"), *options, limit)
+    found = written("-m", "pytest", str(HERE / "subjects.py"), *options, limit)
     return {benchmark["params"]["name"]: benchmark["stats"]["data"] for benchmark in found["benchmarks"]}
 
 
@@ -82,7 +78,7 @@ def with_asv(effort: Effort) -> Samples:
     settings = json.dumps({"sample_time": effort.asv_sample_seconds, "rounds": effort.asv_rounds})
     for index, name in enumerate(CALLS):
         for _ in range(effort.asv_rounds):
-            subject = f"asv_subjects.time_subject-{index}"
+            subject = f"subjects.time_subject-{index}"
             found[name] += written("-c", run, str(HERE), subject, settings, "None", "{file}")["samples"]
     return found
 
@@ -124,7 +120,7 @@ PEERS = {
 
 
 def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
-    """Return one record for each callable against A: ratio found, true ratio, and whether it was called different."""
+    """Return one record for each callable against A: the ratio found, and whether it was called different."""
     peer = PEERS[name]
     samples = peer.measure(effort)
     records = []
@@ -149,13 +145,11 @@ def run_tinybench(seconds: float) -> list[dict[str, Any]]:
     while not values["A"] or time.perf_counter() - began < seconds:
         for name, result in measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=50).items():
             values[name] += result.values
-    session = time.perf_counter() - began
     records = []
     for subject in list(CALLS)[1:]:
         found = compare(values[subject], values["A"], paired=True)
         flagged = found.verdict in ("lower", "higher") if subject == "A again" else found.verdict == "higher"
-        record = {"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci}
-        records.append({**record, "rounds": found.counts[0], "session": session})
+        records.append({"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci})
     return records
 
 
@@ -169,11 +163,5 @@ def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
         began = time.perf_counter()
         found = compare_live({subject: CALLS[subject], "A": CALLS["A"]}, 1, max_seconds=limit)
         flagged = found.verdict in ("slower", "faster") if subject == "A again" else found.verdict == "slower"
-        record = {"subject": subject, "flagged": flagged, "rounds": found.counts[0]}
-        records.append({**record, "seconds": time.perf_counter() - began})
+        records.append({"subject": subject, "flagged": flagged, "seconds": time.perf_counter() - began})
     return records
-
-
-def true_ratio(subject: str) -> float:
-    """Return the ratio of the work of a callable to that of A."""
-    return ITERATIONS[subject] / ITERATIONS["A"]

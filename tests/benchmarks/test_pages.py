@@ -12,6 +12,7 @@ import pytest
 
 from tests.benchmarks import (
     ab,
+    comparison,
     distillation,
     gate_subjects,
     gates,
@@ -23,7 +24,7 @@ from tests.benchmarks import (
     verdicts,
 )
 from tests.benchmarks.harness import Trial
-from tests.benchmarks.subjects import LENGTHS, calls_of
+from tests.benchmarks.subjects import CALLS, ITERATIONS, LENGTHS, calls_of, work
 from tests.benchmarks.ways import AGAIN, MORE
 from tinybench.production import share_e_value
 
@@ -43,6 +44,19 @@ def test_ab_peeking_and_counting_by_request_alarm_too_often() -> None:
     found = {"trials": 100, "users": 1000, "equal": equal, "worse": equal, "counted": counted}
     assert all(ab.goals(found).values())
     assert not all(ab.goals(found | {"counted": {"by request": 30, "by user": 30}}).values())
+
+
+def test_comparison_counts_and_errors() -> None:
+    assert comparison.RATIOS == {"A again": 1.0, "A + 2 %": 1.02, "A + 5 %": 1.05}
+    assert all(call() == work(ITERATIONS[name]) for name, call in CALLS.items())
+    shared = {"condition": "quiet", "tool": "tinybench, 1 s", "wall": 1.0, "interval": [0.99, 1.03]}
+    found = [
+        {**shared, "subject": subject, "ratio": comparison.RATIOS[subject] * np.exp(error), "flagged": flag}
+        for subject, error, flag in (("A again", 0.03, True), ("A + 2 %", -0.03, True), ("A + 5 %", 0.03, False))
+    ]
+    told = "\n".join(comparison.page(found))
+    assert "| tinybench, 1 s | 1.0 s | 3.00 % | 100 % (21–100) | 100 % (21–100) | 0 % (0–79) |" in told
+    assert "- tinybench, 1 s: 67 % (21–94) of 3 intervals hold the true ratio." in told
 
 
 def test_distillation_gains_are_differences_of_the_same_seed() -> None:

@@ -12,6 +12,7 @@ from tests.benchmarks.__main__ import BENCHMARKS, main
 # name → more options, and texts of the page that no page without the measurement has
 SHORT: dict[str, tuple[str, list[str]]] = {
     "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
+    "comparison": ("--busy 0", ["| tinybench, 0.2 s |", "| asv |", "| tinybench live | until decided | – |"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
