@@ -15,6 +15,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "comparison": ("--busy 0", ["| tinybench, 0.2 s |", "| asv |", "| tinybench live | until decided | – |"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
+    "load": ("", ["| tinybench load --closed | closed |", "| mlcommons_loadgen | open |", "the true p99"]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
     "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
@@ -22,7 +23,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "timing": ("", ["| tinybench timed_calls |", "| ONNX Runtime, 1 image | 20 |", "K = 20, holds"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
 }
-NEEDS = {"referee": [pytest.mark.needs("sandbox")]}
+NEEDS = {"load": [pytest.mark.needs("load")], "referee": [pytest.mark.needs("sandbox")]}
 
 
 @pytest.mark.slow
