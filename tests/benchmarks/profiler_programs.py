@@ -1,4 +1,4 @@
-"""Programs of known shares, for the benchmark of profilers: ``python -m tests.benchmarks.profiler_programs NAME SECONDS``.
+"""Programs of known shares, for the benchmark of profilers. As a script it takes a name and how many seconds to run.
 
 Each is a round of pieces, which are timed on the way: their shares are the truth. It prints them as JSON. With a number
 of ms behind, the program looks at itself, and prints what it saw as well.
@@ -6,14 +6,18 @@ of ms behind, the program looks at itself, and prints what it saw as well.
 
 from __future__ import annotations
 
+import cProfile
 import json
+import platform
+import pstats
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from itertools import chain, islice, permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,13 +43,12 @@ def square(x: float) -> float:
     return x * x
 
 
-def digit(letter: str) -> int:
-    return ord(letter) - 48
-
-
 def small() -> list[Piece]:
     """Functions of less than 1 µs, in pieces of half a millisecond between calls that release the interpreter's lock."""
     packed = rng.bytes(1_000_000)
+
+    def digit(letter: str) -> int:
+        return ord(letter) - 48
 
     def moving() -> float:
         return sum(Point(k, 1.0).moved(2.0).weight() for k in range(500))
@@ -68,7 +71,6 @@ def small() -> list[Piece]:
 def numpy() -> list[Piece]:
     """Native code from 20 µs to 20 ms a call, much longer than the interval between two looks."""
     a, b, v = rng.normal(size=(600, 600)), rng.normal(size=(600, 600)), rng.normal(size=100_000)
-
     kept: dict[str, Any] = {}  # so that what is freed is freed in the piece
 
     def multiplying() -> None:
@@ -88,23 +90,11 @@ def numpy() -> list[Piece]:
 
 def onnx() -> list[Piece]:
     """A request: JSON to rows, a model of ONNX Runtime, and its answer as JSON."""
-    import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
+    from tinybench.layers import initial_layers, save_layers
+    from tinybench.onnx import OnnxModel
 
-    floats = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
-    weights = {"w1": (64, 512), "w2": (512, 512), "w3": (512, 10)}
-    nodes = [("MatMul", ["x", "w1"], "a"), ("Relu", ["a"], "b"), ("MatMul", ["b", "w2"], "c"), ("Relu", ["c"], "d")]
-    graph = helper.make_graph(
-        [helper.make_node(kind, inputs, [output]) for kind, inputs, output in [*nodes, ("MatMul", ["d", "w3"], "y")]],
-        "network",
-        [floats("x", shape=["n", 64])],
-        [floats("y", shape=["n", 10])],
-        [numpy_helper.from_array(rng.normal(size=s).astype(np.float32), name) for name, s in weights.items()],
-    )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    with tempfile.TemporaryDirectory() as folder:
+        model = OnnxModel(save_layers(initial_layers((64, 512, 512, 10), 0), Path(folder, "network.onnx")))
     body = json.dumps({"inputs": rng.normal(size=(32, 64)).round(4).tolist()})
     state: dict[str, Any] = {}
 
@@ -115,7 +105,7 @@ def onnx() -> list[Piece]:
         state["x"] = np.array(state["rows"], dtype=np.float32)
 
     def inferring() -> None:
-        state["y"] = session.run(None, {"x": state["x"]})[0]
+        state["y"] = model.session.run(None, {"X": state["x"]})[0]
 
     def answering() -> None:
         state["answer"] = json.dumps({"outputs": [[round(v, 4) for v in row] for row in state["y"].tolist()]})
@@ -123,25 +113,22 @@ def onnx() -> list[Piece]:
     return [parsing, converting, inferring, answering]
 
 
-def fibonacci(n: int) -> int:
-    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-
-
-def depth(tree: Any) -> int:
-    return 1 + max(map(depth, tree), default=0)
-
-
 def nested(levels: int) -> list[Any]:
     return [nested(levels - 1), nested(levels - 1)] if levels else []
-
-
-def down(n: int) -> int:
-    return 0 if n == 0 else 1 + down(n - 1)
 
 
 def recursion() -> list[Piece]:
     """Functions that call themselves, wide and deep."""
     tree = nested(8)
+
+    def fibonacci(n: int) -> int:
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    def depth(tree: Any) -> int:
+        return 1 + max(map(depth, tree), default=0)
+
+    def down(n: int) -> int:
+        return 0 if n == 0 else 1 + down(n - 1)
 
     def branching() -> int:
         return fibonacci(15)
@@ -155,13 +142,12 @@ def recursion() -> list[Piece]:
     return [branching, walking, sinking]
 
 
-def numbers(n: int) -> Any:
-    for k in range(n):
-        yield k * 3 % 7
-
-
 def generators() -> list[Piece]:
     """Generators and comprehensions, which are frames of their own in some versions of Python."""
+
+    def numbers(n: int) -> Any:
+        for k in range(n):
+            yield k * 3 % 7
 
     def pulling() -> int:
         return sum(islice(chain(numbers(3000), numbers(3000)), 5000))
@@ -217,12 +203,56 @@ def take_turns(name: str, seconds: float, interval: float = 0.0) -> dict[str, An
                 now = time.perf_counter()
                 spent[piece.__name__] += now - before
                 before = now
-    stacks = [[name.split(" (")[0] for name in sample.stack] for sample in sampler.samples]
-    seen = [[stack, sample.seconds] for stack, sample in zip(stacks, sampler.samples, strict=True)]
-    return {"truth": spent, "seen": seen, "how": ticks.how}
+    seen = [[[name.split(" (")[0] for name in sample.stack], sample.seconds] for sample in sampler.samples]
+    return {"truth": spent, "seen": seen}
+
+
+# what cProfile makes of small calls
+
+
+def one_more(x: int) -> int:
+    return x + 1
+
+
+def calling() -> None:
+    x = 0
+    for _ in range(4000):
+        x = one_more(x)
+
+
+def looping() -> None:
+    """Do the same amount of work without calls."""
+    x = 0
+    for k in range(8000):
+        x += k & 1
+
+
+def timed(rounds: int = 40) -> tuple[float, float]:
+    """Return the seconds of both."""
+    spent = [0.0, 0.0]
+    for _ in range(rounds):
+        for k, piece in enumerate((calling, looping)):
+            began = time.perf_counter()
+            piece()
+            spent[k] += time.perf_counter() - began
+    return spent[0], spent[1]
+
+
+def under_cprofile(pairs: int) -> dict[str, Any]:
+    """Return, for each pair of runs, the factor by which cProfile made it longer, the true share and the told one."""
+    timed()
+    factors, true, told = [], [], []
+    for _ in range(pairs):
+        plain = timed()
+        with cProfile.Profile() as profiler:
+            slowed = timed()
+        times = {name: row[3] for (_, _, name), row in pstats.Stats(profiler).stats.items()}  # type: ignore[attr-defined]
+        factors.append(sum(slowed) / sum(plain))
+        true.append(plain[0] / sum(plain))
+        told.append(times["calling"] / (times["calling"] + times["looping"]))
+    return {"python": platform.python_version(), "factors": factors, "true": true, "told": told}
 
 
 if __name__ == "__main__":
-    print(
-        json.dumps(take_turns(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]) / 1e3 if len(sys.argv) > 3 else 0.0))
-    )
+    program, seconds, *every = sys.argv[1:]
+    print(json.dumps(take_turns(program, float(seconds), *(float(ms) / 1e3 for ms in every))))

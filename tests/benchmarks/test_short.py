@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,13 +19,19 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "load": ("", ["| tinybench load --closed | closed |", "| mlcommons_loadgen | open |", "the true p99"]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
+    "profiler": ("", ["| small | moving |", "| numpy | sorting |", "| small | 10 ms |", "told by cProfile, %"]),
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
     "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
     "timing": ("", ["| tinybench timed_calls |", "| ONNX Runtime, 1 image | 20 |", "K = 20, holds"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
 }
-NEEDS = {"load": [pytest.mark.needs("load")], "referee": [pytest.mark.needs("sandbox")]}
+PY_SPY = bool(shutil.which("py-spy")) and getattr(os, "geteuid", lambda: 1)() == 0  # only root may look at others
+NEEDS = {
+    "load": [pytest.mark.needs("load")],
+    "profiler": [pytest.mark.skipif(not PY_SPY, reason="py-spy is missing, or may not look at others here")],
+    "referee": [pytest.mark.needs("sandbox")],
+}
 
 
 @pytest.mark.slow
