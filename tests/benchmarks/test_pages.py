@@ -13,6 +13,7 @@ import pytest
 from tests.benchmarks import (
     ab,
     comparison,
+    coverage,
     distillation,
     gate_subjects,
     gates,
@@ -59,6 +60,28 @@ def test_comparison_counts_and_errors() -> None:
     told = "\n".join(comparison.page(found))
     assert "| tinybench, 1 s | 1.0 s | 3.00 % | 100 % (21–100) | 100 % (21–100) | 0 % (0–79) |" in told
     assert "- tinybench, 1 s: 67 % (21–94) of 3 intervals hold the true ratio." in told
+
+
+def test_coverage_what_misses_without_a_word_decides() -> None:
+    """An interval that covers 80 % says so if it is silent on at most 7 % of all results that miss."""
+    judged = [(0.931, 0.069), (0.80, 0.06), (0.80, 0.08), (0.80, None)]
+    cells = [coverage.cell(held, 10**6, silent=silent) for held, silent in judged]
+    assert [coverage.verdict(cell) for cell in cells] == ["holds", "says so", "FAILS", "FAILS"]
+    assert coverage.verdict(cells[0] | {"agree": False}) == "FAILS"
+    assert coverage.goals(cells) == {"2 of 4 cells fail": False}
+    assert coverage.text(cells[1], 0.2) == "20.0 ± 0.0, says 0%: says so"
+
+
+@pytest.mark.parametrize("kind", coverage.KINDS)
+def test_coverage_the_truth_of_each_kind(kind: str) -> None:
+    noise = coverage.KINDS[kind]
+    values = noise.draw(np.random.default_rng(2), 2000, 100)
+    assert np.median(values) == pytest.approx(0, abs=0.02)
+    assert np.percentile(values, 90) == pytest.approx(noise.truths["p90"], rel=0.02)
+    assert values.mean() == pytest.approx(noise.truths["mean"], abs=0.1)
+    if noise.phi:
+        assert np.mean(values[:, 1:] * values[:, :-1]) == pytest.approx(noise.phi, abs=0.02)
+        assert np.var(values) == pytest.approx(1, abs=0.03)
 
 
 def test_distillation_gains_are_differences_of_the_same_seed() -> None:
