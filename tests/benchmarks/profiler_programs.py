@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import chain, islice, permutations
@@ -24,6 +25,14 @@ import numpy as np
 
 Piece = Callable[[], Any]
 rng = np.random.default_rng(0)
+
+
+def named(**pieces: Piece) -> list[Piece]:
+    """Return functions under their names, by which a profiler shows them."""
+    for name, piece in pieces.items():
+        piece.__name__ = name
+        piece.__code__ = piece.__code__.replace(co_name=name, co_qualname=name)
+    return list(pieces.values())
 
 
 class Point:
@@ -43,49 +52,32 @@ def square(x: float) -> float:
     return x * x
 
 
+def digit(letter: str) -> int:
+    return ord(letter) - 48
+
+
 def small() -> list[Piece]:
     """Functions of less than 1 µs, in pieces of half a millisecond between calls that release the interpreter's lock."""
     packed = rng.bytes(1_000_000)
-
-    def digit(letter: str) -> int:
-        return ord(letter) - 48
-
-    def moving() -> float:
-        return sum(Point(k, 1.0).moved(2.0).weight() for k in range(500))
-
-    def reading() -> int:
-        return sum(digit(letter) for letter in "0123456789" * 300)
-
-    def digesting() -> int:
-        return zlib.crc32(packed)
-
-    def counting() -> int:
-        total = 0
-        for k in range(4000):
-            total += square(k) > 7
-        return total
-
-    return [moving, digesting, reading, digesting, counting, digesting]
+    pieces = named(
+        moving=lambda: sum(Point(k, 1.0).moved(2.0).weight() for k in range(500)),
+        reading=lambda: sum(digit(letter) for letter in "0123456789" * 300),
+        counting=lambda: sum(square(k) > 7 for k in range(4000)),
+    )
+    [digesting] = named(digesting=lambda: zlib.crc32(packed))
+    return [each for piece in pieces for each in (piece, digesting)]
 
 
 def numpy() -> list[Piece]:
     """Native code from 20 µs to 20 ms a call, much longer than the interval between two looks."""
     a, b, v = rng.normal(size=(600, 600)), rng.normal(size=(600, 600)), rng.normal(size=100_000)
     kept: dict[str, Any] = {}  # so that what is freed is freed in the piece
-
-    def multiplying() -> None:
-        kept["product"] = a @ b
-
-    def sorting() -> None:
-        kept["sorted"] = np.sort(v)
-
-    def elementwise() -> Any:
-        return np.tanh(np.exp(-(v[:20_000] ** 2))).sum()
-
-    def indexing() -> float:
-        return sum(float(v[k]) for k in range(2000))
-
-    return [multiplying, sorting, elementwise, indexing]
+    return named(
+        multiplying=lambda: kept.update(product=a @ b),
+        sorting=lambda: kept.update(sorted=np.sort(v)),
+        elementwise=lambda: np.tanh(np.exp(-(v[:20_000] ** 2))).sum(),
+        indexing=lambda: sum(float(v[k]) for k in range(2000)),
+    )
 
 
 def onnx() -> list[Piece]:
@@ -96,88 +88,63 @@ def onnx() -> list[Piece]:
     with tempfile.TemporaryDirectory() as folder:
         model = OnnxModel(save_layers(initial_layers((64, 512, 512, 10), 0), Path(folder, "network.onnx")))
     body = json.dumps({"inputs": rng.normal(size=(32, 64)).round(4).tolist()})
-    state: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
+    return named(
+        parsing=lambda: kept.update(rows=json.loads(body)["inputs"]),
+        converting=lambda: kept.update(X=np.array(kept["rows"], dtype=np.float32)),
+        inferring=lambda: kept.update(y=model.session.run(None, {"X": kept["X"]})[0]),
+        answering=lambda: json.dumps({"outputs": [[round(v, 4) for v in row] for row in kept["y"].tolist()]}),
+    )
 
-    def parsing() -> None:
-        state["rows"] = json.loads(body)["inputs"]
 
-    def converting() -> None:
-        state["x"] = np.array(state["rows"], dtype=np.float32)
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
-    def inferring() -> None:
-        state["y"] = model.session.run(None, {"X": state["x"]})[0]
 
-    def answering() -> None:
-        state["answer"] = json.dumps({"outputs": [[round(v, 4) for v in row] for row in state["y"].tolist()]})
-
-    return [parsing, converting, inferring, answering]
+def depth(tree: Any) -> int:
+    return 1 + max(map(depth, tree), default=0)
 
 
 def nested(levels: int) -> list[Any]:
     return [nested(levels - 1), nested(levels - 1)] if levels else []
 
 
+def down(n: int) -> int:
+    return 0 if n == 0 else 1 + down(n - 1)
+
+
 def recursion() -> list[Piece]:
     """Functions that call themselves, wide and deep."""
     tree = nested(8)
+    return named(
+        branching=lambda: fibonacci(15),
+        walking=lambda: depth(tree),
+        sinking=lambda: sum(down(60) for _ in range(60)),  # py-spy stops the program for ms for a stack of hundreds
+    )
 
-    def fibonacci(n: int) -> int:
-        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
-    def depth(tree: Any) -> int:
-        return 1 + max(map(depth, tree), default=0)
-
-    def down(n: int) -> int:
-        return 0 if n == 0 else 1 + down(n - 1)
-
-    def branching() -> int:
-        return fibonacci(15)
-
-    def walking() -> int:
-        return depth(tree)
-
-    def sinking() -> int:
-        return sum(down(60) for _ in range(60))  # py-spy takes ms for a stack of hundreds, and stops the program for it
-
-    return [branching, walking, sinking]
+def numbers(n: int) -> Any:
+    for k in range(n):
+        yield k * 3 % 7
 
 
 def generators() -> list[Piece]:
     """Generators and comprehensions, which are frames of their own in some versions of Python."""
-
-    def numbers(n: int) -> Any:
-        for k in range(n):
-            yield k * 3 % 7
-
-    def pulling() -> int:
-        return sum(islice(chain(numbers(3000), numbers(3000)), 5000))
-
-    def listing() -> int:
-        return len([k for k in [j + 1 for j in range(4000)] if k % 3])
-
-    def grouping() -> int:
-        return len({k % 50: {k} for k in range(5000)})
-
-    def ordering() -> int:
-        return len(sorted(permutations("abcdef", 5), key=lambda word: word[::-1]))
-
-    return [pulling, listing, grouping, ordering]
+    return named(
+        pulling=lambda: sum(islice(chain(numbers(3000), numbers(3000)), 5000)),
+        listing=lambda: len([k for k in [j + 1 for j in range(4000)] if k % 3]),
+        grouping=lambda: len({k % 50: {k} for k in range(5000)}),
+        ordering=lambda: len(sorted(permutations("abcdef", 5), key=lambda word: word[::-1])),
+    )
 
 
 def waiting() -> list[Piece]:
     """Work between waits: shares of the time on the clock, not of a processor's."""
-
-    def sleeping() -> None:
-        time.sleep(0.003)
-
-    def working() -> int:
-        return sum(k * k for k in range(40_000))
-
-    def napping() -> None:
-        for _ in range(5):
-            time.sleep(0.0002)
-
-    return [sleeping, working, napping]
+    return named(
+        sleeping=lambda: time.sleep(0.003),
+        working=lambda: sum(k * k for k in range(40_000)),
+        napping=lambda: deque(map(time.sleep, [0.0002] * 5)),
+    )
 
 
 PROGRAMS: dict[str, Callable[[], list[Piece]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,20 @@ from tests.benchmarks import (
     gate_subjects,
     gates,
     precision,
-    profiler,
     referee,
     rollout,
+    roofline,
     scaling_laws,
     timing,
     verdicts,
 )
 from tests.benchmarks.harness import Trial
-from tests.benchmarks.profiler_programs import PROGRAMS, take_turns, under_cprofile
+from tests.benchmarks.processes import in_child
 from tests.benchmarks.subjects import CALLS, ITERATIONS, LENGTHS, calls_of, work
 from tests.benchmarks.ways import AGAIN, MORE
+from tinybench.onnx import integer_products
 from tinybench.production import share_e_value
+from tinybench.roofline.batches import Gain
 
 
 def test_ab_stops_where_the_evidence_does() -> None:
@@ -119,55 +122,6 @@ def test_precision_needs_a_row_of_every_form() -> None:
     assert not all(precision.goals({"studies": [{"rows": rows}]}).values())
 
 
-RAW = """\
-<module> (programs.py:9);take_turns (programs.py:210);numpy (programs.py:80) 50
-<module> (programs.py:9);take_turns (programs.py:220);numpy.<locals>.sorting (programs.py:90);sort (numpy/core.py:10) 6
-<module> (programs.py:9);take_turns (programs.py:220);numpy.<locals>.multiplying (programs.py:90) 3
-<module> (programs.py:9);take_turns (programs.py:221) 1
-<module> (programs.py:9);report (programs.py:300) 7
-"""
-
-
-def test_profiler_only_the_rounds_count() -> None:
-    found = profiler.rounds_of(profiler.raw_stacks(RAW), ["multiplying", "sorting"])
-    pieces = [("sorting", "sort", 6), ("multiplying", "numpy.<locals>.multiplying", 3), ("take_turns", "take_turns", 1)]
-    assert found == pieces
-
-
-def test_profiler_judges_shares_and_costs() -> None:
-    def shares(told: float) -> list[dict[str, Any]]:
-        truth, off = {"a": 0.6, "b": 0.4}, {profiler.OURS: told, profiler.PY_SPY: 0.59, profiler.NONBLOCKING: 0.3}
-        run = {"program": "p", "truth": truth, "looks": 100}
-        return [run | {"tool": tool, "told": {"a": a, "b": 1 - a}} for tool, a in off.items()] * 2
-
-    near, far = shares(0.61), shares(0.64)
-    assert "| p | a | 60.0 | 61.0 | +1.0 | -1.0 | -30.0 |" in profiler.share_page(near)[1]
-    assert profiler.share_goals(near) == {
-        "all shares are within 3 points of the truth; the worst is `a` of `p`, +1.0": True,
-        "all shares are within 3 points of py-spy; the worst is `a` of `p`, +2.0; py-spy is -1.0 off the truth there": True,
-    }
-    assert [*profiler.share_goals(far).values()] == [False, False]
-    ratios = [1 + k / 1000 for k in range(21)]
-    cost = {"program": "p", "every": 0.01, "clock": ratios, "processor": ratios}
-    assert profiler.cost_goals([cost]) == {
-        "looking every 10 ms makes `p` take +1.0 % (+0.5 to +1.5) longer, of 2% allowed": True
-    }
-    assert [*profiler.cost_goals([cost | {"clock": [x + 0.02 for x in ratios]}]).values()] == [False]
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_profiler_programs_tell_their_truth_and_are_seen(name: str) -> None:
-    found = take_turns(name, 0.25, 0.005)
-    assert min(found["truth"].values()) > 0
-    assert {piece for piece, *_ in profiler.rounds_of(found["seen"], found["truth"])} & found["truth"].keys()
-
-
-def test_profiler_cprofile_sees_more_in_calls_than_there_is() -> None:
-    """Its own work is done once a call, and one piece makes them all."""
-    found = under_cprofile(3)
-    assert max(found["told"]) > min(found["true"])
-
-
 def ended(kind: str, number: int, right: bool = True) -> dict[str, Any]:
     """Return the record of a rollout."""
     status, stage = rollout.RIGHT[kind] if right else ("rolled back", 3)
@@ -224,6 +178,32 @@ def test_rollout_each_version_meets_its_fate(kind: str, tmp_path: Path) -> None:
         if records[-1]["right"]:
             return
     pytest.fail(f"none ended as is right: {records}")
+
+
+def test_roofline_explains_known_gains() -> None:
+    def found(hidden: str, *gains: tuple[int, float, float, float]) -> dict[str, Any]:
+        made = [Gain(b, by_roofs, got, (got - 0.1, got + 0.1), (0.9, share)) for b, by_roofs, got, share in gains]
+        return {"hidden": hidden, "peaks": [100.0, 200.0], "products": "exact", "gains": [*map(asdict, made)]}
+
+    fine = [found("nothing", (1, 4, 3, 0.6), (256, 8, 5, 0.5)), found("AMX", (1, 4, 3, 0.6), (256, 2, 1.9, 0.8))]
+    assert [*roofline.kernel_goals(fine).values()] == [True, True]
+    rows, told = roofline.kernel_page(fine)
+    assert "| AMX | exact | 100 | 200 | 2.00 | 256 | 2.00 |" in rows
+    assert "where the roofs say 8.00: FP32 reaches 90% of its roofs, INT8 50%" in told
+    assert "nothing could be hidden here" in told
+    goals = roofline.kernel_goals([found("nothing", (1, 4, 5, 1.2), (256, 8, 1.5, 0.1)), fine[1]])
+    assert [*goals.values()] == [False, False]
+    assert next(iter(goals)).endswith("; nothing hidden, batch 1")
+    assert len(roofline.kernel_goals(fine[:1])) == 1
+
+
+def test_roofline_hidden_instructions_are_not_found(tmp_path: Path) -> None:
+    """Counted, not timed: products of the largest numbers saturate as on processors without VNNI."""
+    if (library := roofline.hiding_library(tmp_path)) is None:
+        pytest.skip("needs Linux on x86-64, cpuid_fault among the flags, and cc")
+    hide = {"LD_PRELOAD": str(library), "HIDE": roofline.HIDDEN["AMX, VNNI, AVX-512"]}
+    kinds = in_child(integer_products, **hide)
+    assert (kinds["uint8 × int8"], kinds["uint8 × uint8"]) == ("saturating", "exact")
 
 
 def test_scaling_intervals_that_are_too_narrow_miss_the_goal() -> None:
