@@ -35,6 +35,7 @@ from tests.benchmarks.formats import bullets, grouped, ranged, table
 from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Case, Part, Trial
 from tests.benchmarks.load_peers import LOOPS, OURS, TOOLS
 from tests.tinybench.servers import served
+from tinybench.layers import initial_layers, save_layers
 from tinybench.load import LoadResult, simulate_queue
 
 STALL, BRIEF_STALL = (1.0, 10.0), (0.2, 2.0)  # s in every s; a run lasts two periods
@@ -100,14 +101,7 @@ def replayed(
 @cache
 def classifier(folder: Path) -> Path:
     """Write a small classifier as ONNX, small so that two cores hold server and generator at 2,000 requests a second."""
-    from sklearn.datasets import load_iris
-    from sklearn.linear_model import LogisticRegression
-
-    from tinybench.onnx import to_onnx
-
-    rows, labels = load_iris(return_X_y=True)
-    rows = rows.astype(np.float32)
-    return to_onnx(LogisticRegression(max_iter=1000).fit(rows, labels), rows[:1], folder / "iris.onnx")
+    return save_layers(initial_layers((4, 3), 0), folder / "classifier.onnx")
 
 
 def cases(options: Namespace) -> list[Case]:

@@ -6,10 +6,7 @@ of ms behind, the program looks at itself, and prints what it saw as well.
 
 from __future__ import annotations
 
-import cProfile
 import json
-import platform
-import pstats
 import sys
 import tempfile
 import time
@@ -172,52 +169,6 @@ def take_turns(name: str, seconds: float, interval: float = 0.0) -> dict[str, An
                 before = now
     seen = [[[name.split(" (")[0] for name in sample.stack], sample.seconds] for sample in sampler.samples]
     return {"truth": spent, "seen": seen}
-
-
-# what cProfile makes of small calls
-
-
-def one_more(x: int) -> int:
-    return x + 1
-
-
-def calling() -> None:
-    x = 0
-    for _ in range(4000):
-        x = one_more(x)
-
-
-def looping() -> None:
-    """Do the same amount of work without calls."""
-    x = 0
-    for k in range(8000):
-        x += k & 1
-
-
-def timed(rounds: int = 40) -> tuple[float, float]:
-    """Return the seconds of both."""
-    spent = [0.0, 0.0]
-    for _ in range(rounds):
-        for k, piece in enumerate((calling, looping)):
-            began = time.perf_counter()
-            piece()
-            spent[k] += time.perf_counter() - began
-    return spent[0], spent[1]
-
-
-def under_cprofile(pairs: int) -> dict[str, Any]:
-    """Return, for each pair of runs, the factor by which cProfile made it longer, the true share and the told one."""
-    timed()
-    factors, true, told = [], [], []
-    for _ in range(pairs):
-        plain = timed()
-        with cProfile.Profile() as profiler:
-            slowed = timed()
-        times = {name: row[3] for (_, _, name), row in pstats.Stats(profiler).stats.items()}  # type: ignore[attr-defined]
-        factors.append(sum(slowed) / sum(plain))
-        true.append(plain[0] / sum(plain))
-        told.append(times["calling"] / (times["calling"] + times["looping"]))
-    return {"python": platform.python_version(), "factors": factors, "true": true, "told": told}
 
 
 if __name__ == "__main__":

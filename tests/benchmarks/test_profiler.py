@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks import profiler
-from tests.benchmarks.profiler_programs import PROGRAMS, take_turns, under_cprofile
+from tests.benchmarks.profiler_programs import PROGRAMS, take_turns
 
 RAW = """\
 <module> (programs.py:9);take_turns (programs.py:210);numpy (programs.py:80) 50
@@ -50,9 +50,3 @@ def test_programs_tell_their_truth_and_are_seen(name: str) -> None:
     found = take_turns(name, 0.25, 0.005)
     assert min(found["truth"].values()) > 0
     assert {piece for piece, *_ in profiler.rounds_of(found["seen"], found["truth"])} & found["truth"].keys()
-
-
-def test_cprofile_sees_more_in_calls_than_there_is() -> None:
-    """Its own work is done once a call, and one piece makes them all."""
-    found = under_cprofile(3)
-    assert max(found["told"]) > min(found["true"])

@@ -21,13 +21,11 @@ import io
 import sys
 import time
 import timeit
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from inspect import signature
 from itertools import product
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 from unittest import mock
@@ -37,8 +35,8 @@ import numpy as np
 from tests.benchmarks.formats import grouped, lines, table
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tests.benchmarks.subjects import work
+from tinybench.course.lessons.timing import digits_network
 from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
-from tinybench.onnx import OnnxModel, to_onnx
 from tinybench.result import percentile_interval
 from tinybench.timer import precise_timer, timer_overhead
 
@@ -212,19 +210,11 @@ def tool_goals(found: Sequence[Record]) -> dict[str, bool]:
     }
 
 
-def real_streams(folder: Path) -> dict[str, tuple[Call, Any]]:
+def real_streams() -> dict[str, tuple[Call, Any]]:
     """Return real ONNX Runtime and scikit-learn calls, each with its input."""
-    from sklearn.datasets import load_digits
-    from sklearn.neural_network import MLPClassifier
-
-    digits = load_digits()
-    x = (digits.data / 16).astype(np.float32)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = MLPClassifier((64,), max_iter=30, random_state=0).fit(x, digits.target)
-        session = OnnxModel(to_onnx(model, x[:1], folder / "digits.onnx")).session
-    tools = {"ONNX Runtime": as_callable(session), "scikit-learn": as_callable(model)}
-    sizes = {"1 image": x[:1], "256 images": x[:256]}
+    digits = digits_network()
+    tools = {"ONNX Runtime": as_callable(digits.load_session()), "scikit-learn": as_callable(digits.network)}
+    sizes = {"1 image": digits.X[:1], "256 images": digits.X[:256]}
     return {f"{tool}, {size}": (call, images) for tool, call in tools.items() for size, images in sizes.items()}
 
 
@@ -260,7 +250,7 @@ def measured_coverage(trial: Trial) -> list[Record]:
     from threadpoolctl import threadpool_limits
 
     sessions, seconds, tries, block = (1, 1.5, 10, 5e-4) if trial.short else (3, 25.0, 200, 5e-3)
-    streams = real_streams(trial.folder)
+    streams = real_streams()
     with threadpool_limits(1):
         for call, x in streams.values():
             warm_up(call, x)
