@@ -20,7 +20,7 @@ import numpy as np
 
 from tests.benchmarks.formats import bullets, grouped, lines, share
 from tests.benchmarks.harness import NO_BLAS, Benchmark, Case, Part, Trial
-from tests.benchmarks.peers import PEERS, SHORT, Effort, run_live, run_peer, run_tinybench
+from tests.benchmarks.peers import PEERS, run_live, run_peer, run_tinybench
 from tests.benchmarks.processes import in_child
 from tests.benchmarks.subjects import ITERATIONS
 from tinybench.accuracy import wilson_interval
@@ -32,11 +32,11 @@ Record = dict[str, Any]
 
 def tools(short: bool) -> dict[str, Callable[[], list[Record]]]:
     """Return what to call for the records of each tool."""
-    effort = SHORT if short else Effort()
-    found: dict[str, Callable[[], list[Record]]] = {name: partial(run_peer, name, effort) for name in PEERS}
-    for seconds in effort.tinybench_seconds:
+    found: dict[str, Callable[[], list[Record]]] = {name: partial(run_peer, name, short) for name in PEERS}
+    for seconds in (0.2,) if short else (1.0, 4.0):
         found[f"tinybench, {seconds:g} s"] = partial(in_child, run_tinybench, seconds)
-    return {**found, LIVE: partial(in_child, run_live, effort.live_trials, effort.live_seconds)}
+    races, limit = (1, 0.05) if short else (7, 0.2)
+    return {**found, LIVE: partial(in_child, run_live, races, limit)}
 
 
 def cases(options: Namespace) -> list[Case]:

@@ -1,4 +1,7 @@
-"""The tools of the comparison: how each measures the four callables, in processes of its own."""
+"""The tools of the comparison: how each measures the four callables, in processes of its own.
+
+Unless it is to be short, each tool gets about half a second to a second for each callable.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +24,6 @@ HERE = Path(__file__).resolve().parent
 Samples = dict[str, list[float]]
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much each tool measures: by default about half a second to a second for each callable."""
-
-    timeit_calls: int = 300
-    pyperf: tuple[str, ...] = ("--fast", "--processes=4", "--min-time=0.01")
-    pytest_seconds: float = 0.3
-    asv_rounds: int = 2
-    asv_sample_seconds: float = 0.02
-    tinybench_seconds: tuple[float, ...] = (1.0, 4.0)
-    live_trials: int = 7
-    live_seconds: float = 0.2
-
-
-SHORT = Effort(5, ("--fast", "--processes=2", "--min-time=0.001"), 0.02, 1, 0.001, (0.2,), 1, 0.05)
-
-
 def written(*command: str) -> Any:
     """Return the JSON that a Python process writes to the file for which ``{file}`` stands."""
     with tempfile.TemporaryDirectory() as folder:
@@ -46,15 +32,18 @@ def written(*command: str) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
 
 
-def with_timeit(effort: Effort) -> Samples:
+def with_timeit(short: bool) -> Samples:
     """Five repeats, as ``python -m timeit`` makes them."""
-    return in_child(run_timeit, effort.timeit_calls)  # type: ignore[no-any-return]
+    return in_child(run_timeit, 0.001 if short else 0.06)  # type: ignore[no-any-return]
 
 
-def with_pyperf(effort: Effort) -> Samples:
+def with_pyperf(short: bool) -> Samples:
     """Worker processes, one callable after the other."""
+    effort = (
+        ("--fast", "--processes=2", "--min-time=0.001") if short else ("--fast", "--processes=4", "--min-time=0.01")
+    )
     options = ("--quiet", f"--inherit-environ={CHOICE}", "--output", "{file}")
-    suite = written(str(HERE / "subjects.py"), *effort.pyperf, *options)
+    suite = written(str(HERE / "subjects.py"), *effort, *options)
     found: Samples = {}
     for benchmark in suite["benchmarks"]:
         # pyperf keeps what all benchmarks share, a single one's name included, at the top
@@ -63,21 +52,22 @@ def with_pyperf(effort: Effort) -> Samples:
     return found
 
 
-def with_pytest_benchmark(effort: Effort) -> Samples:
+def with_pytest_benchmark(short: bool) -> Samples:
     """Rounds of each callable, calibrated by the tool."""
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--benchmark-json={file}")
-    limit = f"--benchmark-max-time={effort.pytest_seconds}"
+    limit = f"--benchmark-max-time={0.02 if short else 0.3}"
     found = written("-m", "pytest", str(HERE / "subjects.py"), *options, limit)
     return {benchmark["params"]["name"]: benchmark["stats"]["data"] for benchmark in found["benchmarks"]}
 
 
-def with_asv(effort: Effort) -> Samples:
+def with_asv(short: bool) -> Samples:
     """Rounds in fresh processes, all rounds of a callable in a row: asv's default."""
     found: Samples = {name: [] for name in CALLS}
     run = "import sys; from asv_runner.run import _run; _run(tuple(sys.argv[1:]))"
-    settings = json.dumps({"sample_time": effort.asv_sample_seconds, "rounds": effort.asv_rounds})
+    rounds, seconds = (1, 0.001) if short else (2, 0.02)
+    settings = json.dumps({"sample_time": seconds, "rounds": rounds})
     for index, name in enumerate(CALLS):
-        for _ in range(effort.asv_rounds):
+        for _ in range(rounds):
             subject = f"subjects.time_subject-{index}"
             found[name] += written("-c", run, str(HERE), subject, settings, "None", "{file}")["samples"]
     return found
@@ -101,7 +91,7 @@ def pyperf_differ(a: list[float], b: list[float]) -> bool:
 class Peer:
     """A tool: how it measures, which number it reports, and when it (or its usual test) sees a difference."""
 
-    measure: Callable[[Effort], Samples]
+    measure: Callable[[bool], Samples]
     estimate: Callable[[list[float]], float]
     differ: Callable[[list[float], list[float]], bool]
     how: str
@@ -119,10 +109,10 @@ PEERS = {
 }
 
 
-def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
+def run_peer(name: str, short: bool = False) -> list[dict[str, Any]]:
     """Return one record for each callable against A: the ratio found, and whether it was called different."""
     peer = PEERS[name]
-    samples = peer.measure(effort)
+    samples = peer.measure(short)
     records = []
     for subject in list(CALLS)[1:]:
         ratio = peer.estimate(samples[subject]) / peer.estimate(samples["A"])
@@ -131,7 +121,8 @@ def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
     return records
 
 
-def run_timeit(calls: int) -> Samples:
+def run_timeit(seconds: float) -> Samples:
+    calls = max(1, round(seconds / min(timeit.repeat(CALLS["A"], repeat=5, number=1))))
     return {name: [t / calls for t in timeit.repeat(call, repeat=5, number=calls)] for name, call in CALLS.items()}
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
 
-from tests.benchmarks.peers import PEERS, Effort, run_peer
-from tests.benchmarks.subjects import LENGTHS, calls_of
+from tests.benchmarks.peers import PEERS, run_peer
+from tests.benchmarks.subjects import calls_of
 
 AGAIN, MORE = "A again", "A + more"
 
@@ -73,8 +73,7 @@ WAYS: dict[str, Callable[[dict[str, Any], str, float], str]] = {
 def run_portion(way: str, length: str, other: str, trials: int, seconds: float) -> list[dict[str, Any]]:
     """Return one record for each trial; of a peer, which measures all at once, one for each callable."""
     if way in PEERS:
-        effort = Effort(timeit_calls=max(1, round(0.06 / LENGTHS[length][0])))
-        return [{"subject": row["subject"], "flagged": row["flagged"]} for row in run_peer(way, effort)]
+        return [{"subject": row["subject"], "flagged": row["flagged"]} for row in run_peer(way)]
     calls, records = calls_of(length), []
     for _ in range(trials):
         began = time.perf_counter()
