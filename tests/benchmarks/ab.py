@@ -1,19 +1,137 @@
 """A/B tests: how often do equal versions look different, and what does each stopping rule cost?
 
-``python -m tests.benchmarks.ab`` takes about a minute (``--short`` some seconds: shows that it works, not what is true).
-What is simulated stands at the head of ``ab_trials.py``. The numbers go into ``bench/ab.json`` with the command and the
-machine; ``--publish`` writes the page, with an empty ``--only`` without computing again.
+Simulated are A/B tests of a failure that 2 % of the users meet.
+
+Stopping rules, at a level of 5 %, two-sided; `users_needed` users of each version, for 2 % to 3 % with a power of 80 %:
+
+- fixed horizon: one z test when all users have come;
+- peeking: the same test every 100 users of each version, stopping when p < 0.05;
+- anytime-valid: `share_e_value` after every 10 users, stopping at 20 (with as many users, and with twice as many).
+
+What is counted: users stay with their version and make several requests (geometric, 10 on average); some users' requests
+fail more often than others' (a beta distribution with the mean 2 %). Counted by request, a user is taken for many.
 """
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
-from tests.benchmarks.report import run_parts
+import numpy as np
+from scipy.stats import binomtest, norm
 
-PARTS = {"trials": "Simulated tests"}
+from tests.benchmarks.formats import lines
+from tests.benchmarks.harness import Benchmark, Part, Trial
+from tinybench.production import share_e_value, users_needed
 
-INTRO = "What is simulated stands at the head of [ab_trials.py](../ab_trials.py)."
+SHARE, CHANGE, LEVEL, STEP, PEEK = 0.02, 0.01, 0.05, 10, 10
 
-if __name__ == "__main__":
-    sys.exit(run_parts("ab", "A/B tests and when they may stop", INTRO, PARTS, __doc__))
+
+def stops(most: int) -> np.ndarray:
+    """Return a table of whether to stop, by how many events the new version and both versions have."""
+    table = np.zeros((most + 1, most + 1), dtype=bool)
+    for both in range(1, most + 1):
+        for new in range(both // 2 + 1):
+            table[new, both] = table[both - new, both] = share_e_value(new, both) >= 1 / LEVEL
+    return table
+
+
+def differs(old: np.ndarray, new: np.ndarray, users: Any) -> np.ndarray:
+    """Return whether a z test of two shares finds a difference."""
+    pooled = (old + new) / (2 * users)
+    deviation = np.sqrt(np.maximum(2 * pooled * (1 - pooled) / users, 1e-300))
+    return np.asarray(np.abs(new - old) / users / deviation > norm.isf(LEVEL / 2))
+
+
+def rules(change: float, trials: int, users: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return, for each stopping rule: alarms, the mean number of users, and the mean change found where there was an alarm."""
+    looks = 2 * users // STEP
+    old, new = (np.cumsum(rng.binomial(STEP, p, (trials, looks)), axis=1) for p in (SHARE, SHARE + change))
+    seen = STEP * np.arange(1, looks + 1)
+    evident = stops(int((old[:, -1] + new[:, -1]).max()))[new, old + new]
+    apart = differs(old, new, seen)
+    half = users // STEP
+    at_end, peeked = np.zeros((2, trials, half), dtype=bool)
+    at_end[:, -1] = apart[:, half - 1]
+    peeked[:, PEEK - 1 :: PEEK] = apart[:, PEEK - 1 : half : PEEK]
+    found = {}
+    for name, on in (
+        ("fixed horizon", at_end),
+        ("peeking", peeked),
+        ("anytime-valid", evident[:, :half]),
+        ("anytime-valid, twice", evident),
+    ):
+        alarm, first = on.any(axis=1), on.argmax(axis=1)
+        last = np.where(alarm, first, on.shape[1] - 1)
+        each = ((new - old)[np.arange(trials), last] / seen[last])[alarm]
+        found[name] = {
+            "alarms": int(alarm.sum()),
+            "users": float(seen[last].mean()),
+            "change": float(each.mean()) if change and len(each) else None,
+        }
+    return found
+
+
+def counted(trials: int, users: int, rng: np.random.Generator) -> dict[str, int]:
+    """Return how often equal versions differ by requests and by users, by one test at the end."""
+    alarms = {"by request": 0, "by user": 0}
+    for _ in range(trials):
+        requests = rng.geometric(0.1, (2, users))
+        failed = rng.binomial(requests, rng.beta(0.2, 0.2 * (1 - SHARE) / SHARE, (2, users)))
+        whole = requests.sum(axis=1)
+        pooled = failed.sum() / whole.sum()
+        z = np.subtract(*(failed.sum(axis=1) / whole)) / np.sqrt(pooled * (1 - pooled) * (1 / whole).sum())
+        alarms["by request"] += bool(abs(z) > norm.isf(LEVEL / 2))
+        alarms["by user"] += bool(differs((failed[0] > 0).sum(), (failed[1] > 0).sum(), users))
+    return alarms
+
+
+def measured(trial: Trial) -> dict[str, Any]:
+    """Return what was found with equal versions, with one that is worse, and by what is counted."""
+    trials, rng = (40 if trial.short else 4000), np.random.default_rng(0)
+    users = users_needed(SHARE, CHANGE, LEVEL)
+    return {
+        "trials": trials,
+        "users": users,
+        "equal": rules(0.0, trials, users, rng),
+        "worse": rules(CHANGE, trials, users, rng),
+        "counted": counted(trials, users, rng),
+    }
+
+
+def goals(found: dict[str, Any]) -> dict[str, bool]:
+    """Return whether the alarms of the rules that are allowed could be those of a rate of 5 %."""
+
+    def kept(alarms: int) -> bool:
+        return bool(binomtest(alarms, found["trials"], LEVEL, alternative="greater").pvalue > 0.01)
+
+    equal = found["equal"]
+    return {
+        "fixed horizon: no more false alarms than a rate of 5 % gives": kept(equal["fixed horizon"]["alarms"]),
+        "anytime-valid, a look every 10 users: the same": kept(equal["anytime-valid, twice"]["alarms"]),
+        "one test at the end, counted by user: the same": kept(found["counted"]["by user"]),
+    }
+
+
+def page(found: dict[str, Any]) -> list[str]:
+    """Return the tables."""
+    n = found["trials"]
+    rows = [
+        {"rule": rule, "false": equal["alarms"] / n, "idle": equal["users"], "right": worse["alarms"] / n, **worse}
+        for (rule, equal), worse in zip(found["equal"].items(), found["worse"].values(), strict=True)
+    ]
+    counts = [{"counted": how, "false": alarms / n} for how, alarms in found["counted"].items()]
+    return [
+        f"{n} tests each, of {found['users']} users of each version (anytime-valid, twice: up to {2 * found['users']}). "
+        "The change told is the mean over those tests that ended with an alarm: whoever stops early, or tells only what "
+        "was found, tells too much.",
+        lines(
+            rows,
+            "rule | false alarms, % | found of 2 % → 3 %, % | users of each version, mean | without a change | change told, points (true: 1.00)",
+            "{rule} | {false:100×.1f} | {right:100×.0f} | {users:.0f} | {idle:.0f} | {change:100×.2f}",
+        ),
+        "Equal versions, users with several requests each, one test at the end:",
+        lines(counts, "counted | false alarms, %", "{counted} | {false:100×.1f}"),
+    ]
+
+
+BENCHMARK = Benchmark("A/B tests and when they may stop", {"trials": Part("", measured, page, goals)})

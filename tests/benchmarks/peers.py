@@ -1,14 +1,12 @@
 """The tools of the comparison: how each measures the four callables, in processes of its own.
 
-As a script (``python -m tests.benchmarks.peers run_timeit 500``) it runs one of its functions, as `in_child` wants it.
+Unless it is to be short, each tool gets about half a second to a second for each callable.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 import timeit
@@ -19,47 +17,11 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from tests.benchmarks.subjects import CALLS, CHOICE, ITERATIONS
+from tests.benchmarks.processes import child, in_child
+from tests.benchmarks.subjects import CALLS, CHOICE
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 Samples = dict[str, list[float]]
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much each tool measures; `full` gives every tool about half a second to a second for each callable."""
-
-    timeit_calls: int = 300
-    pyperf: tuple[str, ...] = ("--fast", "--processes=4", "--min-time=0.01")
-    pytest_seconds: float = 0.3
-    asv_rounds: int = 2
-    asv_sample_seconds: float = 0.02
-    tinybench_seconds: tuple[float, ...] = (1.0, 4.0)
-    live_trials: int = 7
-    live_seconds: float = 0.2
-
-
-EFFORTS = {
-    "full": Effort(),
-    "thorough": Effort(1000, ("--fast",), 1.0, 2, 0.05),
-    "quick": Effort(5, ("--fast", "--processes=2", "--min-time=0.001"), 0.02, 1, 0.001, (0.2,), 1, 0.05),
-}
-
-
-def child(*command: str, **environ: str) -> str:
-    """Return what a Python process prints."""
-    # pytest-benchmark measures nothing where it finds itself under pytest-xdist
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")} | environ
-    run = subprocess.run([sys.executable, *command], cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
-    return run.stdout
-
-
-def in_child(function: Callable[..., Any], *numbers: float) -> Any:
-    """Return what a function of this file returns in a process of its own."""
-    return json.loads(child("-m", "tests.benchmarks.peers", function.__name__, *map(str, numbers)))
 
 
 def written(*command: str) -> Any:
@@ -70,15 +32,18 @@ def written(*command: str) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
 
 
-def with_timeit(effort: Effort) -> Samples:
+def with_timeit(short: bool) -> Samples:
     """Five repeats, as ``python -m timeit`` makes them."""
-    return in_child(run_timeit, effort.timeit_calls)  # type: ignore[no-any-return]
+    return in_child(run_timeit, 0.001 if short else 0.06)  # type: ignore[no-any-return]
 
 
-def with_pyperf(effort: Effort) -> Samples:
+def with_pyperf(short: bool) -> Samples:
     """Worker processes, one callable after the other."""
+    effort = (
+        ("--fast", "--processes=2", "--min-time=0.001") if short else ("--fast", "--processes=4", "--min-time=0.01")
+    )
     options = ("--quiet", f"--inherit-environ={CHOICE}", "--output", "{file}")
-    suite = written(str(HERE / "subjects.py"), *effort.pyperf, *options)
+    suite = written(str(HERE / "subjects.py"), *effort, *options)
     found: Samples = {}
     for benchmark in suite["benchmarks"]:
         # pyperf keeps what all benchmarks share, a single one's name included, at the top
@@ -87,22 +52,23 @@ def with_pyperf(effort: Effort) -> Samples:
     return found
 
 
-def with_pytest_benchmark(effort: Effort) -> Samples:
+def with_pytest_benchmark(short: bool) -> Samples:
     """Rounds of each callable, calibrated by the tool."""
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--benchmark-json={file}")
-    limit = f"--benchmark-max-time={effort.pytest_seconds}"
-    found = written("-m", "pytest", str(HERE / "pytest_subjects.py"), *options, limit)
+    limit = f"--benchmark-max-time={0.02 if short else 0.3}"
+    found = written("-m", "pytest", str(HERE / "subjects.py"), *options, limit)
     return {benchmark["params"]["name"]: benchmark["stats"]["data"] for benchmark in found["benchmarks"]}
 
 
-def with_asv(effort: Effort) -> Samples:
+def with_asv(short: bool) -> Samples:
     """Rounds in fresh processes, all rounds of a callable in a row: asv's default."""
     found: Samples = {name: [] for name in CALLS}
     run = "import sys; from asv_runner.run import _run; _run(tuple(sys.argv[1:]))"
-    settings = json.dumps({"sample_time": effort.asv_sample_seconds, "rounds": effort.asv_rounds})
+    rounds, seconds = (1, 0.001) if short else (2, 0.02)
+    settings = json.dumps({"sample_time": seconds, "rounds": rounds})
     for index, name in enumerate(CALLS):
-        for _ in range(effort.asv_rounds):
-            subject = f"asv_subjects.time_subject-{index}"
+        for _ in range(rounds):
+            subject = f"subjects.time_subject-{index}"
             found[name] += written("-c", run, str(HERE), subject, settings, "None", "{file}")["samples"]
     return found
 
@@ -125,7 +91,7 @@ def pyperf_differ(a: list[float], b: list[float]) -> bool:
 class Peer:
     """A tool: how it measures, which number it reports, and when it (or its usual test) sees a difference."""
 
-    measure: Callable[[Effort], Samples]
+    measure: Callable[[bool], Samples]
     estimate: Callable[[list[float]], float]
     differ: Callable[[list[float], list[float]], bool]
     how: str
@@ -143,10 +109,10 @@ PEERS = {
 }
 
 
-def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
-    """Return one record for each callable against A: ratio found, true ratio, and whether it was called different."""
+def run_peer(name: str, short: bool = False) -> list[dict[str, Any]]:
+    """Return one record for each callable against A: the ratio found, and whether it was called different."""
     peer = PEERS[name]
-    samples = peer.measure(effort)
+    samples = peer.measure(short)
     records = []
     for subject in list(CALLS)[1:]:
         ratio = peer.estimate(samples[subject]) / peer.estimate(samples["A"])
@@ -155,7 +121,8 @@ def run_peer(name: str, effort: Effort) -> list[dict[str, Any]]:
     return records
 
 
-def run_timeit(calls: int) -> Samples:
+def run_timeit(seconds: float) -> Samples:
+    calls = max(1, round(seconds / min(timeit.repeat(CALLS["A"], repeat=5, number=1))))
     return {name: [t / calls for t in timeit.repeat(call, repeat=5, number=calls)] for name, call in CALLS.items()}
 
 
@@ -169,13 +136,11 @@ def run_tinybench(seconds: float) -> list[dict[str, Any]]:
     while not values["A"] or time.perf_counter() - began < seconds:
         for name, result in measure_latencies(CALLS, 1, warmup_runs=0, measurement_runs=50).items():
             values[name] += result.values
-    session = time.perf_counter() - began
     records = []
     for subject in list(CALLS)[1:]:
         found = compare(values[subject], values["A"], paired=True)
         flagged = found.verdict in ("lower", "higher") if subject == "A again" else found.verdict == "higher"
-        record = {"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci}
-        records.append({**record, "rounds": found.counts[0], "session": session})
+        records.append({"subject": subject, "ratio": found.ratio, "flagged": flagged, "interval": found.ratio_ci})
     return records
 
 
@@ -189,16 +154,5 @@ def run_live(trials: int, seconds: float) -> list[dict[str, Any]]:
         began = time.perf_counter()
         found = compare_live({subject: CALLS[subject], "A": CALLS["A"]}, 1, max_seconds=limit)
         flagged = found.verdict in ("slower", "faster") if subject == "A again" else found.verdict == "slower"
-        record = {"subject": subject, "flagged": flagged, "rounds": found.counts[0]}
-        records.append({**record, "seconds": time.perf_counter() - began})
+        records.append({"subject": subject, "flagged": flagged, "seconds": time.perf_counter() - began})
     return records
-
-
-def true_ratio(subject: str) -> float:
-    """Return the ratio of the work of a callable to that of A."""
-    return ITERATIONS[subject] / ITERATIONS["A"]
-
-
-if __name__ == "__main__":
-    function, *numbers = sys.argv[1:]
-    print(json.dumps(globals()[function](*map(json.loads, numbers))))

@@ -1,4 +1,4 @@
-"""Programs of known shares, for the benchmark of profilers: ``python -m tests.benchmarks.profiler_programs NAME SECONDS``.
+"""Programs of known shares, for the benchmark of profilers. As a script it takes a name and how many seconds to run.
 
 Each is a round of pieces, which are timed on the way: their shares are the truth. It prints them as JSON. With a number
 of ms behind, the program looks at itself, and prints what it saw as well.
@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from itertools import chain, islice, permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Piece = Callable[[], Any]
 rng = np.random.default_rng(0)
+
+
+def named(**pieces: Piece) -> list[Piece]:
+    """Return functions under their names, by which a profiler shows them."""
+    for name, piece in pieces.items():
+        piece.__name__ = name
+        piece.__code__ = piece.__code__.replace(co_name=name, co_qualname=name)
+    return list(pieces.values())
 
 
 class Point:
@@ -46,81 +56,42 @@ def digit(letter: str) -> int:
 def small() -> list[Piece]:
     """Functions of less than 1 µs, in pieces of half a millisecond between calls that release the interpreter's lock."""
     packed = rng.bytes(1_000_000)
-
-    def moving() -> float:
-        return sum(Point(k, 1.0).moved(2.0).weight() for k in range(500))
-
-    def reading() -> int:
-        return sum(digit(letter) for letter in "0123456789" * 300)
-
-    def digesting() -> int:
-        return zlib.crc32(packed)
-
-    def counting() -> int:
-        total = 0
-        for k in range(4000):
-            total += square(k) > 7
-        return total
-
-    return [moving, digesting, reading, digesting, counting, digesting]
+    pieces = named(
+        moving=lambda: sum(Point(k, 1.0).moved(2.0).weight() for k in range(500)),
+        reading=lambda: sum(digit(letter) for letter in "0123456789" * 300),
+        counting=lambda: sum(square(k) > 7 for k in range(4000)),
+    )
+    [digesting] = named(digesting=lambda: zlib.crc32(packed))
+    return [each for piece in pieces for each in (piece, digesting)]
 
 
 def numpy() -> list[Piece]:
     """Native code from 20 µs to 20 ms a call, much longer than the interval between two looks."""
     a, b, v = rng.normal(size=(600, 600)), rng.normal(size=(600, 600)), rng.normal(size=100_000)
-
     kept: dict[str, Any] = {}  # so that what is freed is freed in the piece
-
-    def multiplying() -> None:
-        kept["product"] = a @ b
-
-    def sorting() -> None:
-        kept["sorted"] = np.sort(v)
-
-    def elementwise() -> Any:
-        return np.tanh(np.exp(-(v[:20_000] ** 2))).sum()
-
-    def indexing() -> float:
-        return sum(float(v[k]) for k in range(2000))
-
-    return [multiplying, sorting, elementwise, indexing]
+    return named(
+        multiplying=lambda: kept.update(product=a @ b),
+        sorting=lambda: kept.update(sorted=np.sort(v)),
+        elementwise=lambda: np.tanh(np.exp(-(v[:20_000] ** 2))).sum(),
+        indexing=lambda: sum(float(v[k]) for k in range(2000)),
+    )
 
 
 def onnx() -> list[Piece]:
     """A request: JSON to rows, a model of ONNX Runtime, and its answer as JSON."""
-    import onnxruntime
-    from onnx import TensorProto, helper, numpy_helper
+    from tinybench.layers import initial_layers, save_layers
+    from tinybench.onnx import OnnxModel
 
-    floats = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
-    weights = {"w1": (64, 512), "w2": (512, 512), "w3": (512, 10)}
-    nodes = [("MatMul", ["x", "w1"], "a"), ("Relu", ["a"], "b"), ("MatMul", ["b", "w2"], "c"), ("Relu", ["c"], "d")]
-    graph = helper.make_graph(
-        [helper.make_node(kind, inputs, [output]) for kind, inputs, output in [*nodes, ("MatMul", ["d", "w3"], "y")]],
-        "network",
-        [floats("x", shape=["n", 64])],
-        [floats("y", shape=["n", 10])],
-        [numpy_helper.from_array(rng.normal(size=s).astype(np.float32), name) for name, s in weights.items()],
-    )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    with tempfile.TemporaryDirectory() as folder:
+        model = OnnxModel(save_layers(initial_layers((64, 512, 512, 10), 0), Path(folder, "network.onnx")))
     body = json.dumps({"inputs": rng.normal(size=(32, 64)).round(4).tolist()})
-    state: dict[str, Any] = {}
-
-    def parsing() -> None:
-        state["rows"] = json.loads(body)["inputs"]
-
-    def converting() -> None:
-        state["x"] = np.array(state["rows"], dtype=np.float32)
-
-    def inferring() -> None:
-        state["y"] = session.run(None, {"x": state["x"]})[0]
-
-    def answering() -> None:
-        state["answer"] = json.dumps({"outputs": [[round(v, 4) for v in row] for row in state["y"].tolist()]})
-
-    return [parsing, converting, inferring, answering]
+    kept: dict[str, Any] = {}
+    return named(
+        parsing=lambda: kept.update(rows=json.loads(body)["inputs"]),
+        converting=lambda: kept.update(X=np.array(kept["rows"], dtype=np.float32)),
+        inferring=lambda: kept.update(y=model.session.run(None, {"X": kept["X"]})[0]),
+        answering=lambda: json.dumps({"outputs": [[round(v, 4) for v in row] for row in kept["y"].tolist()]}),
+    )
 
 
 def fibonacci(n: int) -> int:
@@ -142,17 +113,11 @@ def down(n: int) -> int:
 def recursion() -> list[Piece]:
     """Functions that call themselves, wide and deep."""
     tree = nested(8)
-
-    def branching() -> int:
-        return fibonacci(15)
-
-    def walking() -> int:
-        return depth(tree)
-
-    def sinking() -> int:
-        return sum(down(60) for _ in range(60))  # py-spy takes ms for a stack of hundreds, and stops the program for it
-
-    return [branching, walking, sinking]
+    return named(
+        branching=lambda: fibonacci(15),
+        walking=lambda: depth(tree),
+        sinking=lambda: sum(down(60) for _ in range(60)),  # py-spy stops the program for ms for a stack of hundreds
+    )
 
 
 def numbers(n: int) -> Any:
@@ -162,36 +127,21 @@ def numbers(n: int) -> Any:
 
 def generators() -> list[Piece]:
     """Generators and comprehensions, which are frames of their own in some versions of Python."""
-
-    def pulling() -> int:
-        return sum(islice(chain(numbers(3000), numbers(3000)), 5000))
-
-    def listing() -> int:
-        return len([k for k in [j + 1 for j in range(4000)] if k % 3])
-
-    def grouping() -> int:
-        return len({k % 50: {k} for k in range(5000)})
-
-    def ordering() -> int:
-        return len(sorted(permutations("abcdef", 5), key=lambda word: word[::-1]))
-
-    return [pulling, listing, grouping, ordering]
+    return named(
+        pulling=lambda: sum(islice(chain(numbers(3000), numbers(3000)), 5000)),
+        listing=lambda: len([k for k in [j + 1 for j in range(4000)] if k % 3]),
+        grouping=lambda: len({k % 50: {k} for k in range(5000)}),
+        ordering=lambda: len(sorted(permutations("abcdef", 5), key=lambda word: word[::-1])),
+    )
 
 
 def waiting() -> list[Piece]:
     """Work between waits: shares of the time on the clock, not of a processor's."""
-
-    def sleeping() -> None:
-        time.sleep(0.003)
-
-    def working() -> int:
-        return sum(k * k for k in range(40_000))
-
-    def napping() -> None:
-        for _ in range(5):
-            time.sleep(0.0002)
-
-    return [sleeping, working, napping]
+    return named(
+        sleeping=lambda: time.sleep(0.003),
+        working=lambda: sum(k * k for k in range(40_000)),
+        napping=lambda: deque(map(time.sleep, [0.0002] * 5)),
+    )
 
 
 PROGRAMS: dict[str, Callable[[], list[Piece]]] = {
@@ -217,12 +167,10 @@ def take_turns(name: str, seconds: float, interval: float = 0.0) -> dict[str, An
                 now = time.perf_counter()
                 spent[piece.__name__] += now - before
                 before = now
-    stacks = [[name.split(" (")[0] for name in sample.stack] for sample in sampler.samples]
-    seen = [[stack, sample.seconds] for stack, sample in zip(stacks, sampler.samples, strict=True)]
-    return {"truth": spent, "seen": seen, "how": ticks.how}
+    seen = [[[name.split(" (")[0] for name in sample.stack], sample.seconds] for sample in sampler.samples]
+    return {"truth": spent, "seen": seen}
 
 
 if __name__ == "__main__":
-    print(
-        json.dumps(take_turns(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]) / 1e3 if len(sys.argv) > 3 else 0.0))
-    )
+    program, seconds, *every = sys.argv[1:]
+    print(json.dumps(take_turns(program, float(seconds), *(float(ms) / 1e3 for ms in every))))

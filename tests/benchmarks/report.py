@@ -11,32 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tinybench.benchmark import system_info
+from tests.benchmarks.harness import NO_BLAS, ONNX_RUNTIME, RESULTS, ROOT, on_this_machine
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "tests" / "benchmarks" / "results"
-NO_BLAS = "no BLAS kernel: nothing that is measured calls BLAS"
-ONNX_RUNTIME = "no BLAS kernel: ONNX Runtime answers, with kernels of its own"
+__all__ = ["NO_BLAS", "ONNX_RUNTIME", "RESULTS", "ROOT", "command_line", "on_this_machine", "run_parts", "write_json"]
 
 
 def command_line(part: str, doc: str | None) -> argparse.ArgumentParser:
     """Return a parser described by the first line of a module's docstring."""
     return argparse.ArgumentParser(prog=f"python -m tests.benchmarks.{part}", description=(doc or "").splitlines()[0])
-
-
-def on_this_machine(algebra: str = "") -> str:
-    """Return which machine this is, how busy it is, and what computes linear algebra, for the head of a page.
-
-    `algebra` says what does where BLAS has no part in what is measured: `NO_BLAS`, or `ONNX_RUNTIME`.
-    """
-    facts = system_info()
-    kernel = algebra or f"BLAS kernel {facts['conditions'].get('BLAS kernel', 'not reported')}"
-    settings = [f"{name}={value}" for name, value in facts["settings"].items() if not name.startswith("PYTHON")]
-    libraries = ", ".join([f"Python {facts['python']}", kernel, *settings])
-    load = f"load {facts['load_average'][0]:.1f}"
-    return (
-        f"on {facts['cores']} cores of {facts['cpu']} ({facts['platform']}, {libraries}, {load}, {facts['time'][:10]})"
-    )
 
 
 def write_json(file: Path, data: Any) -> None:

@@ -1,10 +1,9 @@
 """Is a faulty version rolled back at the right stage, and an equal one promoted?
 
-Run ``python -m tests.benchmarks.rollout`` (about half an hour; ``--short`` for one trial of each). Each trial is a whole
-rollout: two real `tinybench serve` processes, a real Prometheus that reads both (the own reader where it is not
-installed), 200 requests a second of 20,000 users, 5 → 20 → 50 → 100 %. The old and the new version are the same
-classifier; the new one's server gets a fault by order. Every trial is kept in ``--keep`` as it ends; a run that was
-stopped goes on where it was. Trials come in rounds of one of each, in an order shuffled anew each time.
+Each trial is a whole rollout: two real `tinybench serve` processes, a real Prometheus that reads both (the own reader
+where it is not installed), 200 requests a second of 20,000 users, 5 → 20 → 50 → 100 %. The old and the new version are
+the same classifier; the new one's server gets a fault by order. Trials come in rounds of one of each, in an order
+shuffled anew each time.
 
 What is right was written down before the first trial, from what is injected. The settings (requests a second, how much
 each stage must see, how fast the drift grows) were chosen on earlier trials, which are not counted:
@@ -29,25 +28,21 @@ version has no fault: what stands there are answers that a busy machine delayed,
 
 from __future__ import annotations
 
-import json
 import os
-import random
-import shlex
-import sys
-import tempfile
 import time
+from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
-from tests.benchmarks.report import ONNX_RUNTIME, RESULTS, command_line, on_this_machine
+from tests.benchmarks.formats import bullets, exact_share, grouped, ranged, table
+from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Part, Trial
 from tinybench.rollout.engine import roll_out
 from tinybench.rollout.plan import Plan
-from tinybench.table import Table
 
 FAULTS = {"equal": "", "slow": "slow:20ms", "wrong": "wrong:10%", "crash": "crash:5%", "drift": "drift:2000"}
 RIGHT = {
@@ -57,11 +52,12 @@ RIGHT = {
     "crash": ("rolled back", 0),
     "drift": ("rolled back", 1),
 }
-GOAL, TRIALS = 0.95, 40
+GOAL = 0.95
 SHARES = ("5 %", "20 %", "50 %", "100 %")
-Trial = dict[str, Any]
+Record = dict[str, Any]
 
 
+@cache
 def subject(folder: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     """Write a classifier of digits as ONNX; return it with rows it has not seen, and their labels."""
     from sklearn.datasets import load_digits
@@ -75,158 +71,96 @@ def subject(folder: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     return to_onnx(fitted, rows[:1], folder / "digits.onnx"), rows[1200:], labels[1200:]
 
 
-def one_trial(
-    kind: str, number: int, model: Path, rows: np.ndarray, labels: np.ndarray, prometheus: bool | None = None
-) -> Trial:
-    """Roll out once; what fails is a trial that was not right."""
-    begun = time.perf_counter()
-    seed = 1000 * number + list(FAULTS).index(kind)
-    trial: Trial = {
-        "kind": kind,
-        "number": number,
-        "load": os.getloadavg()[0],
-        "time": time.strftime("%FT%TZ", time.gmtime()),
-    }
+def measured(trial: Trial) -> Record:
+    """Roll out once, and return how it ended; a rollout that fails was not right."""
+    begun, [kind] = time.perf_counter(), trial.case
+    seed = 1000 * trial.round + list(FAULTS).index(kind)
+    record: Record = {"kind": kind, "load": os.getloadavg()[0], "time": time.strftime("%FT%TZ", time.gmtime())}
     fault = FAULTS[kind] and f"{FAULTS[kind]}:{seed}"
+    prometheus = None if trial.options.reader == "either" else trial.options.reader == "prometheus"
+    model, rows, labels = subject(trial.folder)
+    plan = Plan(fault=fault, seed=seed, label_delay=0.5, prometheus=prometheus)
     try:
-        report = roll_out(
-            model, model, rows, labels, Plan(fault=fault, seed=seed, label_delay=0.5, prometheus=prometheus)
-        )
+        report = roll_out(model, model, rows, labels, plan)
     except Exception as error:
-        trial |= {"status": "failed", "stage": 0, "why": f"{type(error).__name__}: {error}"}
+        record |= {"status": "failed", "stage": 0, "why": f"{type(error).__name__}: {error}"}
     else:
         state = report.state
-        trial |= {"status": state.status, "stage": state.stage, "why": state.why, "watched_by": report.watched_by}
-        trial |= {name: getattr(report, name) for name in ("users", "exposed", "met", "seconds")}
-        trial["problems"] = sum(not look.fresh for look in report.looks)
-        trial["evidence"] = report.looks[-1].evidence
-    return trial | {
-        "right": (trial["status"], trial["stage"]) == RIGHT[kind],
-        "all_seconds": time.perf_counter() - begun,
+        record |= {"status": state.status, "stage": state.stage, "why": state.why, "watched_by": report.watched_by}
+        record |= {name: getattr(report, name) for name in ("users", "exposed", "met", "seconds")}
+        record["problems"] = sum(not look.fresh for look in report.looks)
+        record["evidence"] = report.looks[-1].evidence
+    right = (record["status"], record["stage"]) == RIGHT[kind]
+    return record | {"right": right, "all_seconds": time.perf_counter() - begun}
+
+
+def row(kind: str, records: Sequence[Record]) -> dict[str, str]:
+    """Return what became of a kind of version."""
+    status, stage = RIGHT[kind]
+    whole = [record for record in records if record["status"] != "failed"]
+    had, met = ([100 * record[name] / record["users"] for record in whole] for name in ("exposed", "met"))
+    return {
+        "version": f"{kind} ({FAULTS[kind]})" if FAULTS[kind] else kind,
+        "right is": f"{status} at {SHARES[stage]}",
+        "right": exact_share(sum(record["right"] for record in records), len(records)),
+        "decided after, s": ranged([record["seconds"] for record in whole]),
+        "users who had it": ranged(had, "{:.1f} %"),
+        "users who got a failed, late or differing answer": ranged(met, "{:.1f} %"),
     }
 
 
-def measure(keep: Path, numbers: Sequence[int]) -> list[Trial]:
-    """Run the trials that `keep` does not hold yet."""
-    found = [json.loads(line) for line in keep.read_text().splitlines()] if keep.exists() else []
-    done = {(trial["kind"], trial["number"]) for trial in found}
-    keep.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, keep.open("a") as file:
-        model, rows, labels = subject(Path(folder))
-        for number in numbers:
-            for kind in random.Random(number).sample(list(FAULTS), len(FAULTS)):
-                if (kind, number) not in done:
-                    found.append(one_trial(kind, number, model, rows, labels))
-                    file.write(json.dumps(found[-1]) + "\n")
-                    file.flush()
-                    print({k: v for k, v in found[-1].items() if k != "evidence"}, file=sys.stderr)
-    return found
+def goals(found: Sequence[Record]) -> dict[str, bool]:
+    """Return whether each kind of version ended as is right."""
+    return {
+        f"{kind}: {RIGHT[kind][0]} at {SHARES[RIGHT[kind][1]]} in ≥ {GOAL:.0%} of {len(records)} trials": (
+            sum(record["right"] for record in records) >= GOAL * len(records)
+        )
+        for (kind,), records in grouped(found, "kind").items()
+    }
 
 
-def interval(right: int, trials: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share by Clopper and Pearson."""
-    found = binomtest(right, trials).proportion_ci(method="exact")
-    return float(found.low), float(found.high)
-
-
-def middle(values: Sequence[float], form: str = "{:.1f}") -> str:
-    """Return median and range."""
-    return (
-        " ".join([form.format(median(values)), f"({form.format(min(values))} to {form.format(max(values))})"])
-        if values
-        else "–"
-    )
-
-
-def table(found: Sequence[Trial]) -> Table:
-    """Return a row for each kind of version."""
-    rows = []
-    for kind, (status, stage) in RIGHT.items():
-        these = [trial for trial in found if trial["kind"] == kind]
-        if not these:
-            continue
-        right, whole = sum(trial["right"] for trial in these), [trial for trial in these if trial["status"] != "failed"]
-        low, high = interval(right, len(these))
-        rows.append({
-            "version": f"{kind} ({FAULTS[kind]})" if FAULTS[kind] else kind,
-            "right is": f"{status} at {SHARES[stage]}",
-            "right": f"{right} of {len(these)} ({100 * low:.0f} to {100 * high:.0f} %)",
-            "decided after, s": middle([trial["seconds"] for trial in whole]),
-            "users who had it": middle([100 * trial["exposed"] / trial["users"] for trial in whole], "{:.1f} %"),
-            "users who got a failed, late or differing answer": middle([100 * trial["met"] / trial["users"] for trial in whole], "{:.1f} %"),
-        })  # fmt: skip
-    return Table(rows)
-
-
-def goals(found: Sequence[Trial]) -> dict[str, bool]:
-    """Return whether what this is for was reached."""
-    told = {}
-    for kind, (status, stage) in RIGHT.items():
-        these = [trial["right"] for trial in found if trial["kind"] == kind]
-        told[f"{kind}: {status} at {SHARES[stage]} in ≥ {GOAL:.0%} of {len(these)} trials"] = bool(these) and sum(
-            these
-        ) >= GOAL * len(these)
-    return told
-
-
-def others(found: Sequence[Trial]) -> list[str]:
-    """Return a line for each trial that did not end as is right."""
-    lines = []
-    for trial in found:
-        if not trial["right"]:
-            why = f", {trial['why']}" if trial["why"] else ""
-            lines.append(
-                f"- {trial['kind']}, trial {trial['number']}: {trial['status']} at {SHARES[trial['stage']]}{why}"
-            )
-    return lines
-
-
-def report(found: Sequence[Trial], command: str, beside: str) -> str:
-    """Return the page."""
-    reasons: dict[str, dict[str, int]] = {}
-    for trial in found:
-        kind = reasons.setdefault(trial["kind"], {})
-        kind[trial["why"] or trial["status"]] = kind.get(trial["why"] or trial["status"], 0) + 1
-    loads = middle([trial["load"] for trial in found])
-    watched = " and ".join(sorted({trial.get("watched_by", "nobody") for trial in found}))
-    total, blind = sum(trial["all_seconds"] for trial in found), sum(trial.get("problems", 0) for trial in found)
-    told = [f"- {'met' if met else 'MISSED'}: {goal}" for goal, met in goals(found).items()]
-    why = [
-        f"- {kind}: {', '.join(f'{name} {n}' for name, n in sorted(reasons[kind].items()))}"
-        for kind in RIGHT
-        if kind in reasons
+def page(found: Sequence[Record]) -> list[str]:
+    """Return the table, the reasons of all decisions, and the trials that did not end as is right."""
+    watched = " and ".join(sorted({record.get("watched_by", "nobody") for record in found}))
+    total, blind = (sum(record.get(name, 0) for record in found) for name in ("all_seconds", "problems"))
+    reasons = {
+        kind: Counter(record["why"] or record["status"] for record in records)
+        for (kind,), records in grouped(found, "kind").items()
+    }
+    wrong = [
+        f"{record['kind']}, trial {record['round']}: {record['status']} at {SHARES[record['stage']]}"
+        + (f", {record['why']}" if record["why"] else "")
+        for record in found
+        if not record["right"]
     ]
-    wrong = others(found)
-    return "\n".join([
-        "# Rollouts: the right stage, and who met the fault", "",
-        f"`{command}`, {on_this_machine(ONNX_RUNTIME)}. What is right, and how it was measured, stands at the head of [rollout.py](../rollout.py).", "",
-        f"Beside it {beside}: load average at the start of a trial {loads}. Servers were read by {watched}; {blind} looks of all "
-        f"rollouts had no new reading. {len(found)} trials took {total / 60:.0f} minutes, servers' start and end among them. "
-        "Median, and range; shares of right ones with their 95 % interval.", "",
-        table(found).markdown(), "", *told, "",
-        "What ended them:", "", *why, "",
-        *(["Those that did not end as is right:", "", *wrong, ""] if wrong else []),
-    ])  # fmt: skip
+    return [
+        f"Load average at the start of a trial {ranged([record['load'] for record in found])}. Servers were read by "
+        f"{watched}; {blind} looks of all rollouts had no new reading. {len(found)} trials took {total / 60:.0f} minutes, "
+        "servers' start and end among them. Median, and range; shares of right ones with their 95 % interval.",
+        table(row(kind, records) for (kind,), records in grouped(found, "kind").items()),
+        "What ended them:",
+        bullets(f"{kind}: {', '.join(f'{why} {n}' for why, n in sorted(of.items()))}" for kind, of in reasons.items()),
+        "Those that did not end as is right:" if wrong else "",
+        bullets(wrong),
+    ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = command_line("rollout", __doc__)
-    parser.add_argument("--trials", type=int, default=TRIALS)
-    parser.add_argument("--first", type=int, default=0, help="number of the first trial; two runs share the work by it")
-    parser.add_argument("--short", action="store_true", help="one trial of each")
-    parser.add_argument("--keep", type=Path, default=Path("bench") / "rollout.jsonl", help="where trials are kept")
-    parser.add_argument("--beside", default="ran nothing else that is known", help="what else ran on the machine")
-    parser.add_argument("--publish", action="store_true", help="write results/rollout.md")
-    options = parser.parse_args(arguments)
-    given = sys.argv[1:] if arguments is None else arguments
-    numbers = range(options.first, options.first + (1 if options.short else options.trials))
-    found = measure(options.keep, numbers)
-    page = report(found, shlex.join(["python", "-m", "tests.benchmarks.rollout", *given]), options.beside)
-    print(page)
-    if options.publish:
-        (RESULTS / "rollout.md").write_text(page, encoding="utf-8")
-    return int(not all(goals(found).values()))
+def cases(options: Namespace) -> list[tuple[str]]:
+    """Return one case for each kind of version, or those that are asked for."""
+    return [(kind,) for kind in options.kinds]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+BENCHMARK = Benchmark(
+    "Rollouts: the right stage, and who met the fault",
+    {"rollouts": Part("", measured, page, goals, cases)},
+    algebra=ONNX_RUNTIME,
+    rounds=40,
+    options={
+        "--kinds": {"nargs": "+", "choices": list(FAULTS), "default": list(FAULTS), "help": "of new versions (all)"},
+        "--reader": {
+            "choices": ["either", "prometheus", "own"],
+            "default": "either",
+            "help": "what reads the servers: Prometheus where it is installed, or the own reader (%(default)s)",
+        },
+    },
+)

@@ -10,18 +10,19 @@ same draws as ours, but fitted within the law's bounds.
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.formats import grouped, lines, table
+from tests.benchmarks.harness import Case, Part, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.scaling.fits import free_usl, middle_seconds, serial_share, with_interval
-from tinybench.table import Table
 from tinybench.wording import finite
 
 DRIFT = 0.1
@@ -34,6 +35,7 @@ WHAT = ("contention", "crosstalk", "best number")
 HOLDS = 0.93  # what issue 15 asks
 DRAWS = 400
 
+Records = list[dict[str, Any]]
 Way = Callable[[dict[int, list[float]], int], Sequence[tuple[float, float]]]
 
 
@@ -120,36 +122,36 @@ def covered_share(law: str, share: float, workers: Sequence[int], rounds: int, n
     return hits / trials
 
 
-def measured(short: bool = False) -> dict[str, Any]:
-    """Return all coverages."""
-    trials, rounds_of = (20, (6,)) if short else (150, ROUNDS)
-    numbers = ["1, 2, 4, 8"] if short else list(NUMBERS)
-    with ProcessPoolExecutor() as pool:
-        cells = [
-            (way, n, rounds, noise, law)
-            for way, n, rounds, noise, law in product(WAYS, numbers, rounds_of, NOISES, USL)
-            if way == "ours" or (n == "1, 2, 4, 8" and rounds == 6)
-        ]
-        jobs = [pool.submit(covered_usl, law, NUMBERS[n], r, s, trials, way) for way, n, r, s, law in cells]
-        shares = list(product(LAWS, SHARES, ["1, 2, 4, 8"], rounds_of[::2], NOISES))
-        others = [pool.submit(covered_share, law, x, NUMBERS[n], r, s, trials) for law, x, n, r, s in shares]
-        usl_cells = [
-            {"way": way, "numbers": n, "rounds": r, "noise": s, "law": law, "held": job.result()}
-            for (way, n, r, s, law), job in zip(cells, jobs, strict=True)
-        ]
-        share_cells = [
-            {"law": law, "share": x, "numbers": n, "rounds": r, "noise": s, "held": job.result()}
-            for (law, x, n, r, s), job in zip(shares, others, strict=True)
-        ]
-    found = [{"law": law, "found": recovered(law, trials)} for law in USL]
-    return {"trials": trials, "usl": usl_cells, "shares": share_cells, "recovered": found}
+def cases(options: Namespace) -> list[Case]:
+    """Return the cells of all tables: what is asked, by which law, and how."""
+    rounds_of, numbers = ((6,), ["1, 2, 4, 8"]) if options.short else (ROUNDS, list(NUMBERS))
+    usl_cells = [
+        ("usl", law, way, n, rounds, noise)
+        for way, n, rounds, noise, law in product(WAYS, numbers, rounds_of, NOISES, USL)
+        if way == "ours" or (n == "1, 2, 4, 8" and rounds == 6)
+    ]
+    share_cells = product(["share"], LAWS, SHARES, ["1, 2, 4, 8"], rounds_of[::2], NOISES)
+    return [*usl_cells, *share_cells, *(("recovered", law) for law in USL)]
 
 
-def goals(found: dict[str, Any]) -> dict[str, bool]:
+def measured(trial: Trial) -> dict[str, Any]:
+    """Return a cell with its coverages, or with what is found of a law."""
+    kind, law, *how = trial.case
+    trials = 20 if trial.short else 150
+    about = {"kind": kind, "law": law, "trials": trials}
+    if kind == "recovered":
+        return {**about, "found": recovered(law, trials)}
+    which, n, rounds, noise = how
+    about |= {"n": n, "rounds": rounds, "noise": noise}
+    if kind == "usl":
+        return {**about, "way": which, "held": covered_usl(law, NUMBERS[n], rounds, noise, trials, which)}
+    return {**about, "held": [covered_share(law, which, NUMBERS[n], rounds, noise, trials)]}
+
+
+def goals(found: Records) -> dict[str, bool]:
     """Return whether the intervals hold: no case is below what was asked by more than chance explains."""
-    trials = found["trials"]
-    cases = [(held, trials) for cell in found["usl"] if cell["way"] == "ours" for held in cell["held"]]
-    cases += [(cell["held"], trials) for cell in found["shares"]]
+    cells = [cell for cell in found if cell["kind"] == "share" or cell.get("way") == "ours"]
+    cases = [(held, cell["trials"]) for cell in cells for held in cell["held"]]
     level = 1 - 0.05 / len(cases)  # so many are looked at
     sound = all(wilson_interval(round(held * n), n, level)[1] >= HOLDS for held, n in cases)
     mean = sum(held * n for held, n in cases) / sum(n for _, n in cases)
@@ -159,44 +161,49 @@ def goals(found: dict[str, Any]) -> dict[str, bool]:
     }
 
 
-def page(found: dict[str, Any]) -> list[str]:
+def page(found: Records) -> list[str]:
     """Return the tables as Markdown."""
-    rows, trials = [], found["trials"]
-    groups = dict.fromkeys((cell["way"], cell["numbers"], cell["rounds"]) for cell in found["usl"])
-    for way, numbers, rounds in groups:
-        for noise in NOISES:
-            key = (way, numbers, rounds, noise)
-            cells = [c for c in found["usl"] if (c["way"], c["numbers"], c["rounds"], c["noise"]) == key]
-            row = {"intervals": way, "n": numbers, "rounds": f"{rounds}", "noise": noise}
-            for place, what in enumerate(WHAT):
-                held = [cell["held"][place] for cell in cells]
-                row[what] = f"{np.mean(held):.1%} (lowest {min(held):.1%})"
-            rows.append(row)
-    shares = []
-    for law, rounds in dict.fromkeys((cell["law"], cell["rounds"]) for cell in found["shares"]):
-        for noise in NOISES:
-            held = [c["held"] for c in found["shares"] if (c["law"], c["rounds"], c["noise"]) == (law, rounds, noise)]
-            told = f"{np.mean(held):.1%} (lowest {min(held):.1%})"
-            shares.append({"law": law, "rounds": f"{rounds}", "noise": noise, "serial share": told})
+    kinds, trials = grouped(found, "kind"), found[0]["trials"]
+    usl_rows = [
+        {"way": way, "n": n, "rounds": rounds, "noise": noise}
+        | {what: _lowest([cell["held"][place] for cell in cells]) for place, what in enumerate(WHAT)}
+        for (way, n, rounds, noise), cells in grouped(kinds["usl",], "way", "n", "rounds", "noise").items()
+    ]
+    share_rows = [
+        {"law": law, "rounds": rounds, "noise": noise, "held": _lowest([cell["held"][0] for cell in cells])}
+        for (law, rounds, noise), cells in grouped(kinds["share",], "law", "rounds", "noise").items()
+    ]
     back = []
-    for cell in found["recovered"]:
-        true = [*cell["law"], best_workers(*cell["law"])]
-        row = {"law": f"{true[0]:g} and {true[1]:g}: best {_number(true[2])}"}
-        for what, (low, middle, high) in zip(WHAT, cell["found"], strict=True):
-            row[what] = f"{_number(middle)} ({_number(low)} to {_number(high)})"
-        back.append(row)
+    for cell in kinds["recovered",]:
+        contention, crosstalk = cell["law"]
+        best = _number(best_workers(contention, crosstalk))
+        ends = {what: [_number(end) for end in found] for what, found in zip(WHAT, cell["found"], strict=True)}
+        told = {what: f"{middle} ({low} to {high})" for what, (low, middle, high) in ends.items()}
+        back.append({"law": f"{contention:g} and {crosstalk:g}: best {best}", **told})
     laws = ", ".join(f"{a:g} and {b:g}" for a, b in USL)
+    columns = " | ".join(WHAT)
     return [
         f"What is found of contention and crosstalk with n = 1 … 8 in 10 rounds with noise of 5 %: the median of {trials} "
         "trials, and where nine in ten lie.",
-        Table(back).markdown(),
+        table(back),
         f"Universal Scalability Law with contention and crosstalk of {laws}; {trials} trials of each. A best number "
         'without end is held where the interval says "at least".',
-        Table(rows).markdown(),
+        lines(
+            usl_rows,
+            f"intervals | n | rounds | noise | {columns}",
+            "{way} | {n} | {rounds} | {noise} | {contention} | {crosstalk} | {best number}",
+        ),
         f"Serial shares of {', '.join(f'{share:g}' for share in SHARES)} with n = 1, 2, 4, 8; {trials} trials of each.",
-        Table(shares).markdown(),
+        lines(share_rows, "law | rounds | noise | serial share", "{law} | {rounds} | {noise} | {held}"),
     ]
+
+
+def _lowest(held: list[float]) -> str:
+    return f"{np.mean(held):.1%} (lowest {min(held):.1%})"
 
 
 def _number(value: float | None) -> str:
     return "no end" if value is None or math.isinf(value) else f"{value:.2g}"
+
+
+PART = Part("Known laws", measured, page, goals, cases, parallel="processes")

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.formats import table
+from tests.benchmarks.harness import Part, Trial
 from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel
 from tinybench.scaling.fits import fit_laws
 from tinybench.scaling.measured import measure_scaling
 from tinybench.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads
-from tinybench.table import Table
 
 LAWS = {
     "amdahl": "serial share (Amdahl)",
@@ -43,7 +44,7 @@ def counting(steps: int) -> Callable[[], int]:
     return call
 
 
-def measured(short: bool = False) -> dict[str, Any]:
+def measured(trial: Trial) -> dict[str, Any]:
     """Return what each way does by number of workers, and the laws fitted to it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows deletes no open file
         rng = np.random.default_rng(0)
@@ -59,12 +60,12 @@ def measured(short: bool = False) -> dict[str, Any]:
             "inter-op": inter_op(branches, rows),
             "BLAS": blas(lambda: A @ A),
         }
-        if short:
+        if trial.short:
             ways = {way: ways[way] for way in ("threads, model", "intra-op")}
-        pin = [] if short else ["threads, model", "processes, Python", "intra-op"]
-        how: dict[str, Any] = {"workers": [1, 2, 3], "rounds": 6, "window": 0.01} if short else {"rounds": 16}
+        pin = [] if trial.short else ["threads, model", "processes, Python", "intra-op"]
+        how: dict[str, Any] = {"workers": [1, 2, 3], "rounds": 6, "window": 0.01} if trial.short else {"rounds": 16}
         found = measure_scaling(ways, pin=pin, seed=0, **how)
-    laws = {way: fit_laws(found.seconds(way), draws=100 if short else 1000).to_dict() for way in found.results}
+    laws = {way: fit_laws(found.seconds(way), draws=100 if trial.short else 1000).to_dict() for way in found.results}
     about = next(iter(found.results["intra-op"].values())).metadata
     kept = {name: about.get(name) for name in ("usable_cores", "granted", "machine", "window")}
     return {"rows": found.rows(), "notes": found.notes, "laws": laws, "about": kept}
@@ -104,8 +105,11 @@ def page(found: dict[str, Any]) -> list[str]:
     return [
         f"{about['usable_cores']} usable cores, of which the control group grants {granted}; state of the machine: {state}.",
         "Speed-up over one worker, with 95 % intervals:",
-        Table(by_way.values()).markdown(),
+        table(by_way.values()),
         "Laws fitted to it:",
-        Table(laws).markdown(),
+        table(laws),
         "\n".join([*(f"- {note}" for note in found["notes"]), *notes]),
     ]
+
+
+PART = Part("This machine", measured, page, goals)

@@ -1,4 +1,7 @@
-"""What every tool measures: callables whose true ratios are known. As a script, pyperf's benchmark of them."""
+"""What every tool measures: callables whose true ratios are known.
+
+The file is also asv's benchmark of them (`time_subject`), pytest-benchmark's (`test_subject`) and, as a script, pyperf's.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,23 @@ def calls_of(length: str | None) -> dict[str, Callable[..., Any]]:
 
 
 CALLS = calls_of(os.environ.get(CHOICE))
+
+
+def time_subject(name: str) -> None:
+    CALLS[name]()
+
+
+time_subject.params = list(CALLS)  # type: ignore[attr-defined]
+
+
+def pytest_generate_tests(metafunc: Any) -> None:
+    """Parametrise without pytest, which a command that only works would have to import."""
+    metafunc.parametrize("name", CALLS)
+
+
+def test_subject(benchmark: Any, name: str) -> None:
+    benchmark(CALLS[name])
+
 
 if __name__ == "__main__":
     import pyperf

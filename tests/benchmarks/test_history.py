@@ -1,4 +1,4 @@
-"""The benchmarks of steps and of A/B tests: what they draw, how they count, their pages, their short forms."""
+"""The benchmark of steps: what it draws, how they count, their pages, their short forms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.benchmarks import ab_trials, history, history_alarms, history_data, history_found
+from tests.benchmarks import history, history_alarms, history_data, history_found
 from tests.benchmarks.report import run_parts
-from tinybench.production import share_e_value
 
 
 def test_histories_are_drawn_by_their_seed_with_steps_where_they_are_told() -> None:
@@ -65,23 +64,3 @@ def test_the_short_form_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyP
     told = capsys.readouterr().out
     assert "| t, 2 df | 0 of 2 |" in told
     assert "| 2% | normal | StepDetector |" in told
-
-
-def test_a_table_of_stops_is_that_of_the_evidence() -> None:
-    table = ab_trials.stops(30)
-    for new, both in ((0, 1), (9, 9), (0, 9), (12, 14), (14, 30), (3, 20)):
-        assert table[new, both] == (share_e_value(new, both) >= 20)
-
-
-def test_peeking_and_counting_by_request_alarm_too_often() -> None:
-    rng = np.random.default_rng(0)
-    equal = ab_trials.rules(0.0, 100, 1000, rng)
-    assert equal["peeking"]["alarms"] > equal["fixed horizon"]["alarms"]
-    assert equal["anytime-valid"]["alarms"] <= equal["anytime-valid, twice"]["alarms"] < 20
-    counted = ab_trials.counted(100, 1000, rng)
-    assert counted["by request"] > counted["by user"]
-    found = {"trials": 100, "users": 1000, "equal": equal, "worse": equal, "counted": counted}
-    assert all(ab_trials.goals(found).values())
-    assert "peeking" in ab_trials.page(found)[1]
-    found["counted"] = {"by request": 30, "by user": 30}
-    assert not all(ab_trials.goals(found).values())

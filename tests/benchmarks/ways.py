@@ -1,11 +1,9 @@
-"""The ways to a verdict that tinybench offers, as `verdicts` tries them; as a script, one portion of its trials."""
+"""The ways to a verdict that tinybench offers, as `verdicts` tries them."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import os
 import sys
 import tempfile
 import time
@@ -13,8 +11,8 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
 
-from tests.benchmarks.peers import PEERS, Effort, run_peer
-from tests.benchmarks.subjects import LENGTHS, calls_of
+from tests.benchmarks.peers import PEERS, run_peer
+from tests.benchmarks.subjects import calls_of
 
 AGAIN, MORE = "A again", "A + more"
 
@@ -75,8 +73,7 @@ WAYS: dict[str, Callable[[dict[str, Any], str, float], str]] = {
 def run_portion(way: str, length: str, other: str, trials: int, seconds: float) -> list[dict[str, Any]]:
     """Return one record for each trial; of a peer, which measures all at once, one for each callable."""
     if way in PEERS:
-        effort = Effort(timeit_calls=max(1, round(0.06 / LENGTHS[length][0])))
-        return [{"subject": row["subject"], "flagged": row["flagged"]} for row in run_peer(way, effort)]
+        return [{"subject": row["subject"], "flagged": row["flagged"]} for row in run_peer(way)]
     calls, records = calls_of(length), []
     for _ in range(trials):
         began = time.perf_counter()
@@ -86,9 +83,3 @@ def run_portion(way: str, length: str, other: str, trials: int, seconds: float) 
         took = time.perf_counter() - began
         records.append({"subject": other, "flagged": flagged, "verdict": verdict, "seconds": seconds, "took": took})
     return records
-
-
-if __name__ == "__main__":
-    core, *portion = json.loads(sys.argv[1])
-    os.sched_setaffinity(0, {core})
-    print(json.dumps(run_portion(*portion)))

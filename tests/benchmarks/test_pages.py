@@ -1,0 +1,267 @@
+"""What single benchmarks count and judge, on records that are known."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import (
+    ab,
+    comparison,
+    coverage,
+    distillation,
+    gate_subjects,
+    gates,
+    precision,
+    referee,
+    rollout,
+    roofline,
+    scaling_laws,
+    timing,
+    verdicts,
+)
+from tests.benchmarks.harness import Trial
+from tests.benchmarks.processes import in_child
+from tests.benchmarks.subjects import CALLS, ITERATIONS, LENGTHS, calls_of, work
+from tests.benchmarks.ways import AGAIN, MORE
+from tinybench.onnx import integer_products
+from tinybench.production import share_e_value
+from tinybench.roofline.batches import Gain
+
+
+def test_ab_stops_where_the_evidence_does() -> None:
+    table = ab.stops(30)
+    for new, both in ((0, 1), (9, 9), (0, 9), (12, 14), (14, 30), (3, 20)):
+        assert table[new, both] == (share_e_value(new, both) >= 20)
+
+
+def test_ab_peeking_and_counting_by_request_alarm_too_often() -> None:
+    rng = np.random.default_rng(0)
+    equal, counted = ab.rules(0.0, 100, 1000, rng), ab.counted(100, 1000, rng)
+    assert equal["peeking"]["alarms"] > equal["fixed horizon"]["alarms"]
+    assert equal["anytime-valid"]["alarms"] <= equal["anytime-valid, twice"]["alarms"] < 20
+    assert counted["by request"] > counted["by user"]
+    found = {"trials": 100, "users": 1000, "equal": equal, "worse": equal, "counted": counted}
+    assert all(ab.goals(found).values())
+    assert not all(ab.goals(found | {"counted": {"by request": 30, "by user": 30}}).values())
+
+
+def test_comparison_counts_and_errors() -> None:
+    assert comparison.RATIOS == {"A again": 1.0, "A + 2 %": 1.02, "A + 5 %": 1.05}
+    assert all(call() == work(ITERATIONS[name]) for name, call in CALLS.items())
+    shared = {"condition": "quiet", "tool": "tinybench, 1 s", "wall": 1.0, "interval": [0.99, 1.03]}
+    found = [
+        {**shared, "subject": subject, "ratio": comparison.RATIOS[subject] * np.exp(error), "flagged": flag}
+        for subject, error, flag in (("A again", 0.03, True), ("A + 2 %", -0.03, True), ("A + 5 %", 0.03, False))
+    ]
+    told = "\n".join(comparison.page(found))
+    assert "| tinybench, 1 s | 1.0 s | 3.00 % | 100 % (21–100) | 100 % (21–100) | 0 % (0–79) |" in told
+    assert "- tinybench, 1 s: 67 % (21–94) of 3 intervals hold the true ratio." in told
+
+
+def test_coverage_what_misses_without_a_word_decides() -> None:
+    """An interval that covers 80 % says so if it is silent on at most 7 % of all results that miss."""
+    judged = [(0.931, 0.069), (0.80, 0.06), (0.80, 0.08), (0.80, None)]
+    cells = [coverage.cell(held, 10**6, silent=silent) for held, silent in judged]
+    assert [coverage.verdict(cell) for cell in cells] == ["holds", "says so", "FAILS", "FAILS"]
+    assert coverage.verdict(cells[0] | {"agree": False}) == "FAILS"
+    assert coverage.goals(cells) == {"2 of 4 cells fail": False}
+    assert coverage.text(cells[1], 0.2) == "20.0 ± 0.0, says 0%: says so"
+
+
+@pytest.mark.parametrize("kind", coverage.KINDS)
+def test_coverage_the_truth_of_each_kind(kind: str) -> None:
+    noise = coverage.KINDS[kind]
+    values = noise.draw(np.random.default_rng(2), 2000, 100)
+    assert np.median(values) == pytest.approx(0, abs=0.02)
+    assert np.percentile(values, 90) == pytest.approx(noise.truths["p90"], rel=0.02)
+    assert values.mean() == pytest.approx(noise.truths["mean"], abs=0.1)
+    if noise.phi:
+        assert np.mean(values[:, 1:] * values[:, :-1]) == pytest.approx(noise.phi, abs=0.02)
+        assert np.var(values) == pytest.approx(1, abs=0.03)
+
+
+def test_distillation_gains_are_differences_of_the_same_seed() -> None:
+    case, found = list(distillation.CASES)[1], []
+    for seed, (teacher, alone, taught) in enumerate([(0.97, 0.80, 0.83), (0.96, 0.90, 0.93)]):
+        students = [{"units": 64, "taught": how, "accuracy": a} for how, a in (("labels", alone), ("T = 1", taught))]
+        found.append({"labels": case, "round": seed, "steps": 9, "teacher": teacher, "students": students})
+    told = distillation.page(found)[1]
+    assert f"| {case} | 64 | labels | 85.0 | – | 96.5 |" in told
+    assert f"| {case} | 64 | T = 1 | 88.0 | +3.0 (+3.0 to +3.0) | 96.5 |" in told
+
+
+def test_gates_count_verdicts_and_wrong_ones() -> None:
+    case = {"case": (gates.RUN, "short", 10), "gate": gates.RUN, "wall": 9.0}
+    verdicts = ["fails"] * 18 + ["passes", "cannot tell"]
+    found = [{**case, "verdict": verdict, "wrong": verdict == "passes"} for verdict in verdicts]
+    _, told, wrong = gates.page(found)
+    assert "| --run | function, 0.2 ms | 10 % | 20 | 5 % (1–24) | 90 % (70–97) | 5 % (1–24) | 1 | 9 s (9 s) |" in told
+    assert wrong == "`--run`: 1 of 20 verdicts wrong, 5 % (1–24)."
+
+
+def test_gates_judge_work_in_exact_proportion() -> None:
+    assert gate_subjects.long_10.args[0] == 71_500  # type: ignore[attr-defined]
+    assert gate_subjects.model_short_6()(None) is not None
+    with pytest.raises(AttributeError):
+        _ = gate_subjects.middling_3
+
+
+def test_precision_needs_a_row_of_every_form() -> None:
+    row = {"form": "FP32", "reason": None, "types": {"float": 1.0}, "ratio": 1.0, "size": 1, "agreement": 1.0}
+    rows = [{**row, "form": form} for form in precision.FORMS]
+    assert all(precision.goals({"studies": [{"rows": rows}]}).values())
+    assert not all(precision.goals({"studies": [{"rows": rows[1:]}]}).values())
+    rows[2]["agreement"] = 0.9
+    assert not all(precision.goals({"studies": [{"rows": rows}]}).values())
+
+
+def ended(kind: str, number: int, right: bool = True) -> dict[str, Any]:
+    """Return the record of a rollout."""
+    status, stage = rollout.RIGHT[kind] if right else ("rolled back", 3)
+    record = {
+        "kind": kind,
+        "round": number,
+        "load": 1.0,
+        "status": status,
+        "stage": stage,
+        "why": "slow",
+        "problems": 1,
+    }
+    record |= {"users": 1000, "exposed": 50, "met": 40, "seconds": 2.0, "watched_by": "Prometheus", "all_seconds": 6.0}
+    return record | {"right": right}
+
+
+def test_rollout_counts_what_was_right_and_names_the_rest() -> None:
+    found = [ended("equal", number, right=number > 1) for number in range(40)]
+    found += [ended(kind, number) for kind in list(rollout.FAULTS)[1:] for number in range(40)]
+    assert all(rollout.goals(found).values()), "38 of 40 are 95 %"
+    found[2] = ended("equal", 2, right=False) | {"status": "failed", "why": "OSError: none"}
+    assert [met for met in rollout.goals(found).values() if not met] == [False]
+    page = "\n".join(rollout.page(found))
+    assert "| equal | promoted at 100 % | 37 of 40 (80 to 98 %) | 2.0 (2.0 to 2.0) |" in page
+    assert "- equal, trial 2: failed at 100 %, OSError: none" in page
+    assert "4.0 % (4.0 % to 4.0 %)" in page
+
+
+def test_referee_pairs_are_counted_in_both_directions() -> None:
+    wide, narrow, far = (1.0, 0.5, 2.0), (1.1, 1.05, 1.15), (3.0, 2.9, 3.1)
+    assert referee.agreement([wide, narrow]) == (1, 2)  # the wide interval holds 1.1, the narrow one does not hold 1.0
+    assert referee.agreement([wide, wide, wide]) == (6, 6)
+    assert referee.agreement([wide, narrow, far]) == (1, 6)
+    found = [{"entry": "x", "measure": "latency", "ratio": ratio} for ratio in ((1.0, 0.5, 2.0), (1.1, 0.5, 2.0))]
+    [row] = referee.rows(found)
+    assert [row[key] for key in ("smallest", "largest", "width", "agree", "pairs")] == [1.0, 1.1, 4.0, 2, 2]
+
+
+def test_referee_intervals_that_say_what_they_mean_agree_as_often() -> None:
+    values = np.random.default_rng(0).normal(0, 1, 400)
+    for factor, low, high in ((1.96 * 2**0.5, 0.93, 0.97), (1.0, 0.4, 0.6)):  # two draws differ by √2 deviations
+        agree, pairs = referee.agreement([np.exp([v, v - factor, v + factor]) for v in values])
+        assert low < agree / pairs < high
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(rollout.FAULTS))
+def test_rollout_each_version_meets_its_fate(kind: str, tmp_path: Path) -> None:
+    """Forty seconds, all five. Prometheus, where it is installed, watches one: it takes 5 s to look at its list."""
+    options = Namespace(reader="either" if kind == "equal" else "own")
+    records = []
+    for number in range(3):  # a trial is right in 19 of 20, at least: all three are wrong in 1 of 8,000
+        records.append(rollout.measured(Trial("rollouts", "quiet", number, (kind,), 0, options, tmp_path)))
+        if records[-1]["right"]:
+            return
+    pytest.fail(f"none ended as is right: {records}")
+
+
+def test_roofline_explains_known_gains() -> None:
+    def found(hidden: str, *gains: tuple[int, float, float, float]) -> dict[str, Any]:
+        made = [Gain(b, by_roofs, got, (got - 0.1, got + 0.1), (0.9, share)) for b, by_roofs, got, share in gains]
+        return {"hidden": hidden, "peaks": [100.0, 200.0], "products": "exact", "gains": [*map(asdict, made)]}
+
+    fine = [found("nothing", (1, 4, 3, 0.6), (256, 8, 5, 0.5)), found("AMX", (1, 4, 3, 0.6), (256, 2, 1.9, 0.8))]
+    assert [*roofline.kernel_goals(fine).values()] == [True, True]
+    rows, told = roofline.kernel_page(fine)
+    assert "| AMX | exact | 100 | 200 | 2.00 | 256 | 2.00 |" in rows
+    assert "where the roofs say 8.00: FP32 reaches 90% of its roofs, INT8 50%" in told
+    assert "nothing could be hidden here" in told
+    goals = roofline.kernel_goals([found("nothing", (1, 4, 5, 1.2), (256, 8, 1.5, 0.1)), fine[1]])
+    assert [*goals.values()] == [False, False]
+    assert next(iter(goals)).endswith("; nothing hidden, batch 1")
+    assert len(roofline.kernel_goals(fine[:1])) == 1
+
+
+def test_roofline_hidden_instructions_are_not_found(tmp_path: Path) -> None:
+    """Counted, not timed: products of the largest numbers saturate as on processors without VNNI."""
+    if (library := roofline.hiding_library(tmp_path)) is None:
+        pytest.skip("needs Linux on x86-64, cpuid_fault among the flags, and cc")
+    hide = {"LD_PRELOAD": str(library), "HIDE": roofline.HIDDEN["AMX, VNNI, AVX-512"]}
+    kinds = in_child(integer_products, **hide)
+    assert (kinds["uint8 × int8"], kinds["uint8 × uint8"]) == ("saturating", "exact")
+
+
+def test_scaling_intervals_that_are_too_narrow_miss_the_goal() -> None:
+    about = {
+        "kind": "usl",
+        "way": "ours",
+        "n": "1, 2, 3",
+        "rounds": 6,
+        "noise": "1 %",
+        "law": (0.1, 0.0),
+        "trials": 250,
+    }
+    found = [{**about, "held": [0.95] * 3}]
+    assert all(scaling_laws.goals(found).values())
+    found[0]["held"] = [0.95, 0.95, 0.85]
+    assert not any(scaling_laws.goals(found).values())
+
+
+def test_scaling_a_bootstrap_of_few_rounds_is_narrower_than_ours() -> None:
+    made = scaling_laws.seconds_of(
+        lambda n: scaling_laws.usl(n, 0.1, 0.02), (1, 2, 4, 8), 6, scaling_laws.NOISES[1], np.random.default_rng(1)
+    )
+    wide, narrow = scaling_laws.ours(made, 0), scaling_laws.of_resampled_rounds(made, 0)
+    assert narrow[1][1] - narrow[1][0] < wide[1][1] - wide[1][0]
+    low, middle, high = scaling_laws.recovered((0.1, 0.02), 50)[1]
+    assert low is not None
+    assert high is not None
+    assert low < middle < high  # type: ignore[operator]
+    assert middle == pytest.approx(0.02, rel=0.2)
+
+
+def test_timing_the_rest_of_a_call_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that ticks 0.1 µs a reading, a call takes one reading's tick more than it logs."""
+    ticks = count()
+    monkeypatch.setitem(timing.KINDS, "ticks", lambda: next(ticks) * 1e-7)
+    call, log = timing.known_call("1 µs", "ticks")
+    call(None)
+    assert log == [pytest.approx(1e-7)]
+    assert timing.beyond_the_log(timing.REST, "ticks", "1 µs", 1000) == pytest.approx(1e-7, rel=0.02)
+
+
+def test_timing_a_call_takes_about_as_long_as_its_name_says() -> None:
+    call, log = timing.known_call("1 ms", "cost")
+    for _ in range(20):
+        call(None)
+    assert 0.5e-3 < min(log) < 2e-3
+
+
+def test_verdicts_the_same_object_stands_beside_a_longer_one() -> None:
+    for length, (_, _, sizes) in LENGTHS.items():
+        calls = calls_of(length)
+        assert calls["A"] is calls[AGAIN]
+        assert (MORE in calls) == (len(sizes) > 1)
+        assert calls["A"](1) == calls["A"](1)
+
+
+def test_verdicts_are_counted_by_way() -> None:
+    about = {"condition": "quiet", "length": "1 µs", "way": "compare", "seconds": 0.5}
+    flags = [(AGAIN, True, 0.5), (AGAIN, False, 0.6), (MORE, True, 0.4)]
+    found = [{**about, "subject": subject, "flagged": flag, "took": took} for subject, flag, took in flags]
+    assert "| 1 µs | compare | 50 % (9–91) | 2 | 100 % (21–100) | 1.00 (1.20) |" in verdicts.page(found)[2]

@@ -1,0 +1,52 @@
+"""The short form of each benchmark runs, keeps its records, and prints a page with its rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import records
+from tests.benchmarks.__main__ import BENCHMARKS, main
+
+# name → more options, and texts of the page that no page without the measurement has
+SHORT: dict[str, tuple[str, list[str]]] = {
+    "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
+    "comparison": ("--busy 0", ["| tinybench, 0.2 s |", "| asv |", "| tinybench live | until decided | – |"]),
+    "coverage": ("", ["| t | 10 | 95.0% |", "| median | 5 | – | takes 6 |", "| apart | 1000 |", "19 times as long"]),
+    "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
+    "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
+    "load": ("", ["| tinybench load --closed | closed |", "| mlcommons_loadgen | open |", "the true p99"]),
+    "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
+    "profiler": ("", ["| small | moving |", "| numpy | sorting |", "| small | 10 ms |", "told by cProfile, %"]),
+    "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
+    "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
+    "roofline": ("", ["## Bytes moved, 1 thread", "## INT8 static, batch 64", "| 64 |", "| nothing | exact |"]),
+    "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
+    "timing": ("", ["| tinybench timed_calls |", "| ONNX Runtime, 1 image | 20 |", "K = 20, holds"]),
+    "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
+}
+PY_SPY = bool(shutil.which("py-spy")) and getattr(os, "geteuid", lambda: 1)() == 0  # only root may look at others
+NEEDS = {
+    "load": [pytest.mark.needs("load")],
+    "profiler": [pytest.mark.skipif(not PY_SPY, reason="py-spy is missing, or may not look at others here")],
+    "referee": [pytest.mark.needs("sandbox")],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, [])) for name in SHORT])
+def test_the_short_form_makes_a_page(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more, texts = SHORT[name]
+    assert main([name, "--short", *more.split(), "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert [text for text in texts if text not in told] == []
+    [run] = records.read(tmp_path / f"{name}-short.jsonl")
+    assert run.ended
+    assert run.records
+
+
+def test_every_benchmark_has_a_short_form() -> None:
+    assert set(SHORT) == set(BENCHMARKS)
