@@ -12,6 +12,7 @@ import pytest
 from tests.benchmarks import load
 from tests.benchmarks.harness import Trial
 from tests.benchmarks.load_peers import CLOSED, OURS
+from tests.undisturbed import once_undisturbed
 from tinybench.load import LoadResult
 
 
@@ -61,17 +62,13 @@ def test_what_is_off_or_hidden_or_refused_is_said() -> None:
     assert "- tinybench load at 2000/s: started late" in told
 
 
+@once_undisturbed
 def test_an_open_loop_tells_what_a_closed_one_hides(tmp_path: Path) -> None:
-    """Where other programs got in the way of the generator it runs again."""
-
     def run(tool: str) -> dict[str, Any]:
         return load.measured(Trial("tools", "quiet", 0, (tool, 200.0, (0.3, 3.0)), 0, Namespace(), tmp_path))
 
-    closed = run(CLOSED)
-    assert closed["truth"] > 0.2
-    assert closed["reported"] < closed["truth"] / 3, closed["why"]
-    found = [run(OURS)]
-    while not any(met := [all(load.goals([each]).values()) for each in found]) and len(met) < 3:
-        found.append(run(OURS))
-    assert any(met), found
-    assert found[-1]["truth"] > 0.2
+    closed, ours = run(CLOSED), run(OURS)
+    assert min(closed["truth"], ours["truth"]) > 0.2
+    assert closed["reported"], closed["why"]
+    assert closed["reported"] < closed["truth"] / 3
+    assert all(load.goals([ours]).values()), ours
