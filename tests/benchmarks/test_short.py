@@ -12,6 +12,7 @@ from tests.benchmarks.__main__ import BENCHMARKS, main
 # name → more options, and texts of the page that no page without the measurement has
 SHORT: dict[str, tuple[str, list[str]]] = {
     "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
+    "capacity": ("", ["### Work: all alike", "| M/M/1, runs of 10 s | 1103/s |", "| 16 | 5 |", "| 40/s |", "| 2 |"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
@@ -20,7 +21,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
 }
-NEEDS = {"referee": [pytest.mark.needs("sandbox")]}
+NEEDS = {"capacity": [pytest.mark.needs("load")], "referee": [pytest.mark.needs("sandbox")]}
 
 
 @pytest.mark.slow
