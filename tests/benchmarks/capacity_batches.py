@@ -60,7 +60,7 @@ def times_of(folder: Path, short: bool) -> tuple[np.ndarray, dict[str, Times]]:
     data, served = rng.random((64, 32)).round(4), {}
     for size in sizes:
         due = arrivals(min(MOST, 1.3 * size / median(alone[size])), seconds, seed=size)
-        batch, kept = measure(model, data, due, *options_of(size, 0.1)).occupied()
+        batch, kept = measure(model, data, due, *options_of(size, 0.1))[0].occupied()
         served[size] = rng.choice(kept[batch == size], runs).tolist()
     return data, {"server": served, "model": alone}
 
@@ -93,9 +93,9 @@ def measured(trial: Trial) -> Any:
     load, max_batch, max_wait, repeat = trial.case
     rate = load / float(np.mean(times["server"][1]))
     due = arrivals(rate, LENGTH, seed=repeat)
-    run = measure(layered(trial.folder), data, due, *options_of(max_batch, max_wait))
+    run, users = measure(layered(trial.folder), data, due, *options_of(max_batch, max_wait))
     batch = len(run.came) / float(np.sum(1 / run.batch))
-    found = {"load": load, "rate": rate, "max_batch": max_batch, "max_wait": max_wait, "felt": p99(run.result)}
+    found = {"load": load, "rate": rate, "max_batch": max_batch, "max_wait": max_wait, "felt": p99(users)}
     found |= figures("real", run.came, run.finished - run.received[0], batch)
     for who, known in times.items():
         latencies, sizes = simulate_batches(run.came, drawn(known), max_batch, max_wait)

@@ -53,7 +53,8 @@ def beforehand(model: Path, rows: np.ndarray, seconds: float) -> np.ndarray:
     """Return how long each row of the cycle occupies the server, by two users of whom one always waits: medians."""
     with traced(model, *ALONE) as (server, trace):
         warm(server, rows[0])
-        run = ended(server, trace, two_users(server, rows, seconds))
+        two_users(server, rows, seconds)
+        run = ended(server, trace)
     (_, found), which = run.occupied(), run.number % len(rows)
     seen = np.unique(which)
     if len(seen) < len(rows):
@@ -72,11 +73,11 @@ def measured(trial: Trial) -> dict[str, Any]:
     kind, rho = trial.case
     seconds, cycle, idle = (2.0, 50, 50) if trial.short else (20.0, CYCLE, 300)
     model = stepping(trial.folder)
-    front = measure(model, steps_for(model, [SERVICE]), np.arange(idle) * 4 * SERVICE, *ALONE).waits.mean()
-    rows = steps_for(model, work(kind, cycle))
+    idlers, _ = measure(model, steps_for(model, [SERVICE]), np.arange(idle) * 4 * SERVICE, *ALONE)
+    front, rows = idlers.waits.mean(), steps_for(model, work(kind, cycle))
     before = beforehand(model, rows, 1.5 * cycle * SERVICE + 0.5)
     due = arrivals(rho / before.mean(), seconds, seed=round(1000 * rho))
-    run = measure(model, rows, due, *ALONE)
+    run, _ = measure(model, rows, due, *ALONE)
     own, rate, replayed = run.occupied()[1], len(due) / due[-1], before[run.number % len(rows)]
     waits = run.waits[len(due) // 10 :]
     means = [part.mean() for part in np.array_split(waits, BATCHES)]

@@ -10,9 +10,7 @@ could not be checked here.
 
 from __future__ import annotations
 
-import socket
 import subprocess
-import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,6 +27,7 @@ from tests.benchmarks.capacity_lindley import beforehand
 from tests.benchmarks.capacity_servers import ALONE, ended, p99, send, stepping, steps_for, traced, warm
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import Case, Part, Trial
+from tests.leaderboard.boards import answers, free_port, wait_until
 from tests.needs import HAPROXY
 from tinybench.load import LoadResult, arrivals, cost_per_million, instances_needed, rule_of_thumb, simulate_queue
 
@@ -39,12 +38,6 @@ SECONDS, REPEATS = 6.0, 5  # of a run, and how many runs
 WAYS = {"one queue": "maxconn 1", "a queue each": ""}
 
 Records = list[dict[str, Any]]
-
-
-def free_port() -> int:
-    """Return a port that is free now; haproxy takes a fixed one."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextmanager
@@ -60,22 +53,10 @@ def balanced(folder: Path, ports: Sequence[int], more: str) -> Iterator[str]:
     config.write_text(text, encoding="utf-8")
     with subprocess.Popen([str(HAPROXY), "-db", "-f", str(config)], stderr=subprocess.DEVNULL) as process:
         try:
-            _wait_for(port, process)
+            wait_until(lambda: answers(f"http://127.0.0.1:{port}/health"))
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(200):
-        if process.poll() is not None:
-            raise RuntimeError(f"haproxy ended with {process.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError("haproxy does not listen")
 
 
 def peak(
@@ -89,7 +70,7 @@ def peak(
         ports = [urlsplit(server.url).port or 80 for server, _ in servers]
         url = stack.enter_context(balanced(folder, ports, WAYS[way]))
         results = [send(url, rows, arrivals(rate, seconds, seed=number)) for number in range(repeats)]
-        runs = [ended(*each, results[0]) for each in servers]
+        runs = [ended(*each) for each in servers]
     starts = np.concatenate([run.started for run in runs])
     services = np.concatenate([run.occupied()[1] for run in runs])[np.argsort(starts)]
     ends, replayed = np.cumsum([len(result.ok) for result in results]), []

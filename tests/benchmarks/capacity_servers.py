@@ -72,9 +72,8 @@ def steps_for(model: Path, seconds: Sequence[float] | np.ndarray) -> np.ndarray:
 
 @dataclass
 class Run:
-    """An open loop, and what the server wrote of each request: its own times in seconds, in the order of arrival."""
+    """What a server wrote of each request: its own times in seconds, in the order of arrival."""
 
-    result: LoadResult
     received: np.ndarray
     started: np.ndarray
     finished: np.ndarray
@@ -144,19 +143,20 @@ def traced(model: Path, *options: str) -> Iterator[tuple[Served, Path]]:
             yield server, trace
 
 
-def ended(server: Served, trace: Path, result: LoadResult) -> Run:
-    """End a server, and return a run with what its trace says of the requests."""
+def ended(server: Served, trace: Path) -> Run:
+    """End a server, and return what its trace says of the requests."""
     server.process.terminate()
     server.process.wait()
     with trace.open() as file:
         rows = [row for row in csv.DictReader(file) if row["request_id"] != "warm" and row["code"] == "200"]
     rows.sort(key=lambda row: float(row["received"]))
     columns = (np.array([float(row[name]) for row in rows]) for name in ("received", "started", "finished", "batch"))
-    return Run(result, *columns, np.array([int(row["request_id"]) for row in rows]))
+    return Run(*columns, np.array([int(row["request_id"]) for row in rows]))
 
 
-def measure(model: Path, rows: np.ndarray, due: np.ndarray, *options: str) -> Run:
+def measure(model: Path, rows: np.ndarray, due: np.ndarray, *options: str) -> tuple[Run, LoadResult]:
     """Serve a model, send rows in turn at the times due, and return both sides of it."""
     with traced(model, *options) as (server, trace):
         warm(server, rows[0])
-        return ended(server, trace, send(server.url, rows, due))
+        result = send(server.url, rows, due)
+        return ended(server, trace), result

@@ -9,7 +9,6 @@ import pytest
 
 from tests.benchmarks import capacity_batches, capacity_lindley, capacity_plan, capacity_rate
 from tests.benchmarks.capacity_servers import Run
-from tinybench.load import LoadResult
 
 
 def test_the_true_rate_is_that_of_a_long_simulation() -> None:
@@ -29,8 +28,7 @@ def test_a_search_holds_the_truth_or_what_the_others_found() -> None:
 
 def test_a_batch_occupies_the_server_until_the_next_can_start() -> None:
     received, started, finished = np.array([[0.0, 1, 2, 3], [0, 2, 2, 9], [2.5, 6, 7, 9.5]])
-    none = LoadResult(received, received, finished, np.ones(4, bool), 4.0)
-    batch, seconds = Run(none, received, started, finished, np.array([1, 2, 2, 1]), np.arange(4)).occupied()
+    batch, seconds = Run(received, started, finished, np.array([1, 2, 2, 1]), np.arange(4)).occupied()
     assert (batch.tolist(), seconds.tolist()) == ([1, 2, 1], [2, 5, 0.5])
 
 

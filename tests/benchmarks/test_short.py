@@ -14,6 +14,10 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
     "capacity": ("", ["### Work: all alike", "| M/M/1, runs of 10 s | 1103/s |", "| 16 | 5 |", "| 40/s |", "| 2 |"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
+    "drift": (
+        "",
+        ["| PSI > 0.2 |", "| n = 50 | PSI, nothing added |", "| river PageHinkley, tuned", "in 1 of 1 runs", "| p95 |"],
+    ),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
