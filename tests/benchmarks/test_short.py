@@ -24,6 +24,10 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "rollout": ("--kinds slow --reader own", ["| slow (slow:20ms) | rolled back at 5 % | 1 of 1 (3 to 100 %) |"]),
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
+    "what_if": (
+        "--seconds=0.1",
+        ["Trials ran beside a process that never rests.", "| a lock | 3 |", "| sequential | 3 |"],
+    ),
 }
 NEEDS = {"capacity": [pytest.mark.needs("load")], "referee": [pytest.mark.needs("sandbox")]}
 
