@@ -17,11 +17,7 @@ has who starts. frouros runs in a process of its own, by the settings of its aut
 from __future__ import annotations
 
 import copy
-import json
 import math
-import subprocess
-import sys
-import tempfile
 import zlib
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +31,7 @@ import numpy as np
 from tests.benchmarks.drift_alarms import LEVEL
 from tests.benchmarks.formats import grouped, share, table
 from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.processes import in_environment
 from tinybench.drifting import DriftWatch, RateAlarm, Reference
 from tinybench.production import DriftAlarm
 
@@ -134,30 +131,16 @@ def settings() -> dict[str, tuple[str, dict[str, Detector]]]:
 
 
 OF_FROUROS = {"numbers": ("ADWIN", "PageHinkley", "CUSUM"), "errors": ("DDM", "HDDMA", "STEPD")}
-ALONE = ("run", "--no-project", "--isolated", "--with", "frouros==0.9.0", "python")
 
 
 def frouros(kind: str) -> Records:
-    """Return by detector and change after how many values each stream rang; nothing where frouros cannot be had."""
-    found: Records = []
+    """Return by detector and change after how many values each stream rang."""
+    found, script, names = list[dict[str, Any]](), Path(__file__).with_name("drift_frouros.py"), OF_FROUROS[kind]
     for change in CHANGES[kind]:
-        with tempfile.TemporaryDirectory() as folder:
-            streams = Path(folder, "streams.npy")
-            np.save(streams, streams_of(change, OTHERS))
-            script = (Path(__file__).with_name("drift_frouros.py"), streams, WARM, *OF_FROUROS[kind])
-            run = [sys.executable, "-m", "uv", *ALONE, *map(str, script)]
-            done = subprocess.run(run, capture_output=True, text=True)
-        if done.returncode:
-            print(f"frouros does not run here: {done.stderr[-300:]}", file=sys.stderr)
-            return []
-        found += [
-            {
-                "detector": f"frouros {name}",
-                "change": change,
-                "first": [math.inf if at is None else at for at in firsts],
-            }
-            for name, firsts in json.loads(done.stdout).items()
-        ]
+        streams = streams_of(change, OTHERS).tolist()
+        for name, firsts in in_environment("frouros==0.9.0", script, streams, str(WARM), *names).items():
+            after = [math.inf if at is None else at for at in firsts]
+            found.append({"detector": f"frouros {name}", "change": change, "first": after})
     return found
 
 
