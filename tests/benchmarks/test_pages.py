@@ -14,6 +14,7 @@ from tests.benchmarks import (
     distillation,
     gate_subjects,
     gates,
+    grading,
     precision,
     referee,
     rollout,
@@ -69,6 +70,13 @@ def test_gates_judge_work_in_exact_proportion() -> None:
     assert gate_subjects.model_short_6()(None) is not None
     with pytest.raises(AttributeError):
         _ = gate_subjects.middling_3
+
+
+def test_grading_is_simulated_as_counted_by_hand() -> None:
+    assert grading.simulate([1.0], 0.0, 10, 1) == pytest.approx(10)
+    assert grading.simulate([1.0], 0.0, 10, 4) == pytest.approx(3)
+    assert grading.simulate([1.0], 0.5, 10, 10) == pytest.approx(1 + 10 * 0.5), "the writer is the bottleneck"
+    assert grading.simulate([1.0], 0.25, 2, 1) == pytest.approx(2.25)
 
 
 def test_precision_needs_a_row_of_every_form() -> None:

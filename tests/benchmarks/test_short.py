@@ -19,6 +19,7 @@ SHORT: dict[str, tuple[str, list[str]]] = {
         ["| PSI > 0.2 |", "| n = 50 | PSI, nothing added |", "| river PageHinkley, tuned", "in 1 of 1 runs", "| p95 |"],
     ),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
+    "grading": ("", ["| 04_accuracy | 10,000 |", "2 submissions a module"]),
     "history": ("", ["| t, 2 df | 0 of 2 | 2 of 2 |", "| 2% | normal | PELT, ms |", "| 2% | normal | 4 |"]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
@@ -30,7 +31,11 @@ SHORT: dict[str, tuple[str, list[str]]] = {
         ["Trials ran beside a process that never rests.", "| a lock | 3 |", "| sequential | 3 |"],
     ),
 }
-NEEDS = {"capacity": [pytest.mark.needs("load")], "referee": [pytest.mark.needs("sandbox")]}
+NEEDS = {
+    "capacity": [pytest.mark.needs("load")],
+    "grading": [pytest.mark.needs("sandbox")],
+    "referee": [pytest.mark.needs("sandbox")],
+}
 
 
 @pytest.mark.slow
