@@ -142,7 +142,6 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables as Markdown."""
     sizes, rows = [record for record in found if "size" in record], rows_of(found)
     heads, cells = (
         ["load | max-batch | max-wait (ms)"],

@@ -128,7 +128,6 @@ def told(at: dict[str, Any], way: str) -> str:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables as Markdown."""
     head = (
         "ρ asked | really busy | requests | mean wait, real (ms) | own, until written | own, until the next can start | "
         "measured beforehand | Pollaczek–Khinchine | service in the run | its autocorrelation"

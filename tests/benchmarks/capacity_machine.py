@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tests.benchmarks.capacity_servers import (
-    ALONE,
-    PATIENT,
-    WARM,
-    layered,
-    send,
-    settled,
-    stepping,
-    steps_for,
-    two_users,
-    warm,
-)
+from tests.benchmarks import capacity_servers as servers
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import Case, Part, Trial
 from tests.tinybench.servers import Served, served
@@ -36,10 +25,10 @@ Records = list[dict[str, Any]]
 
 def memory(folder: Path, workers: int) -> dict[str, float]:
     """Return what so many workers with one model hold, in bytes."""
-    model = layered(folder)
+    model = servers.layered(folder)
     with served(model, "--workers", str(workers), "--max-batch", "1") as server:
         for _ in range(workers):
-            warm(server, np.full(32, 0.5))
+            servers.warm(server, np.full(32, 0.5))
         own = [process.memory_full_info() for process in server.workers()]
         front = psutil.Process(server.process.pid).memory_full_info()
     mean = {name: sum(getattr(m, name) for m in own) / workers for name in ("rss", "pss", "uss")}
@@ -49,24 +38,27 @@ def memory(folder: Path, workers: int) -> dict[str, float]:
 
 def load(server: Served, row: np.ndarray, rate: float, seconds: float) -> dict[str, float]:
     """Return the percentiles at a rate."""
-    result = settled(send(server.url, row, arrivals(rate, seconds, seed=1)))
+    result = servers.settled(servers.send(server.url, row, arrivals(rate, seconds, seed=1)))
     return {f"p{q}": float(np.percentile(result.latencies, q)) for q in (50, 99)}
 
 
 def neighbours(folder: Path, names: tuple[str, str], seconds: float) -> Records:
     """Return of two models what each can do alone and beside the other, and its percentiles at half of that."""
-    steps = stepping(folder)
-    subjects = {CACHE: (steps, steps_for(steps, [0.005])), WEIGHTS: (layered(folder), np.full((1, 32), 0.5))}
+    steps = servers.stepping(folder)
+    subjects = {
+        CACHE: (steps, servers.steps_for(steps, [0.005])),
+        WEIGHTS: (servers.layered(folder), np.full((1, 32), 0.5)),
+    }
     with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
 
         def start(name: str) -> tuple[Served, np.ndarray]:
             model, row = subjects[name]
-            server = stack.enter_context(served(model, *ALONE, *PATIENT))
-            warm(server, row[0])
+            server = stack.enter_context(served(model, *servers.ALONE, *servers.PATIENT))
+            servers.warm(server, row[0])
             return server, row
 
         def rate(one: tuple[Served, np.ndarray]) -> float:
-            return two_users(*one, seconds / 4).throughput
+            return servers.two_users(*one, seconds / 4).throughput
 
         both = [start(name) for name in names]
         most = [rate(one) for one in both]
@@ -106,10 +98,9 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables as Markdown."""
     held = [{**row, "shared": row["rss"] - row["uss"]} for row in found if "workers" in row]
     return [
-        f"Memory of workers with one model of {held[0]['file'] / 1e6:.0f} MB, after {WARM} requests each:",
+        f"Memory of workers with one model of {held[0]['file'] / 1e6:.0f} MB, after {servers.WARM} requests each:",
         lines(
             held,
             "workers | RSS a worker (MB) | PSS a worker (MB) | USS a worker (MB) | shared of it (MB) | "

@@ -168,7 +168,6 @@ def row_of(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the table as Markdown."""
     service, cv2 = found[0]["service"], found[0]["cv2"]
     return [
         f"Service {1e3 * service:.1f} ms, squared coefficient of variation {cv2:.2f}; runs of {SECONDS:g} s of "

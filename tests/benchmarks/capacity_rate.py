@@ -36,12 +36,8 @@ KEPT = 0.90  # what issue 16 asks
 NEIGHBOUR, SLOWER = 1.0, 0.15  # s that it stays and stays away, on average; by how much service is longer meanwhile
 
 
-def exponential(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
-    return rng.exponential(SERVICE, len(times))
-
-
-def constant(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
-    return np.full(len(times), SERVICE)
+Records = list[dict[str, Any]]
+Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
 def disturbed(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
@@ -49,9 +45,11 @@ def disturbed(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
     return SERVICE * (1 + SLOWER * ((np.searchsorted(changes, times) + rng.integers(2)) % 2))
 
 
-Records = list[dict[str, Any]]
-Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
-QUEUES: dict[str, Draw] = {"M/M/1": exponential, "M/D/1": constant, "M/D/1 with a neighbour": disturbed}
+QUEUES: dict[str, Draw] = {
+    "M/M/1": lambda rng, times: rng.exponential(SERVICE, len(times)),
+    "M/D/1": lambda rng, times: np.full(len(times), SERVICE),
+    "M/D/1 with a neighbour": disturbed,
+}
 
 
 def simulated(draw: Draw, seconds: float, rng: np.random.Generator, rate: float) -> LoadResult:
@@ -180,7 +178,6 @@ def row_of(name: str, searches: Records) -> dict[str, Any]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables as Markdown."""
     rows = [row_of(name, searches) for (name,), searches in grouped(found, "of").items()]
     spread = "rate found, median (5 % to 95 %) | width of the interval | found nothing | runs"
     cells = "{rate} | {width:.0%} | {none} | {runs:.1f}"

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.formats import grouped, lines, share, table
+from tests.benchmarks.formats import grouped, lines, pooled, share, table
 from tests.benchmarks.harness import Case, Part, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.drifting import DriftWatch, Parity, Reference, judge
@@ -93,12 +93,6 @@ def measured(trial: Trial) -> Records:
     return [{"kind": kind, "way": way, "n": n, "rang": rang[way, n], "of": of} for (way, n), of in total.items()]
 
 
-def pooled(found: Records, *keys: str) -> dict[tuple[Any, ...], tuple[int, int]]:
-    """Return how many of how many rang."""
-    groups = grouped(found, *keys).items()
-    return {key: (sum(row["rang"] for row in rows), sum(row["of"] for row in rows)) for key, rows in groups}
-
-
 def goals(found: Records) -> dict[str, bool]:
     """Return whether every way keeps its level: no interval lies above it, all together being right in 95 %."""
     cells = {key: cell for key, cell in pooled(found, "way", "n", "kind").items() if key[0] not in WAYS[-len(THUMBS) :]}
@@ -112,7 +106,6 @@ def goals(found: Records) -> dict[str, bool]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables."""
     sizes, cells = sorted({row["n"] for row in found}), pooled(found, "way", "n")
     rows = [{"way": way, **{f"n = {n:,}": share(*cells[way, n], 1) for n in sizes}} for way in WAYS]
     worst = []

@@ -229,7 +229,6 @@ def cell(firsts: list[float]) -> str:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables."""
     parts = []
     for kind, (calm, *_) in CHANGES.items():
         rows = []

@@ -248,7 +248,6 @@ def cost_goals(found: Records) -> dict[str, bool]:
 
 
 def cost_page(found: Records) -> list[str]:
-    """Return a table."""
     rows = [
         {"of": what, "ratio": interval(*ratio(found, what), "{:.3f}")}
         | {way: median(pair[f"{what} {way}"] for pair in found) for way in ("without", "with")}

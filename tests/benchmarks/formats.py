@@ -44,6 +44,12 @@ def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any,
     return groups
 
 
+def pooled(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """Return how many `rang` of how many, by the values of some keys."""
+    groups = grouped(records, *keys).items()
+    return {key: (sum(each["rang"] for each in these), sum(each["of"] for each in these)) for key, these in groups}
+
+
 def table(rows: Iterable[Mapping[str, str]]) -> str:
     """Return rows as a Markdown table."""
     return Table(rows).markdown()

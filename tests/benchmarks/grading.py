@@ -160,7 +160,6 @@ def minutes(row: dict[str, Any], crowd: int) -> dict[str, Any]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables."""
     speeds = [
         {**row, "theirs": 60 / row["stock"], "rate": 60 / row["ours"], "ratio": row["stock"] / row["ours"]}
         | {"each": median(row["seconds"]), "gain": row["dask 1"] / row["dask 2"]}

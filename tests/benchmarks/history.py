@@ -14,19 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, binomtest
 
-from tests.benchmarks.formats import grouped, lines, table
+from tests.benchmarks import history_data as data
+from tests.benchmarks.formats import grouped, lines, pooled, table
 from tests.benchmarks.harness import Benchmark, Case, Part, Trial
-from tests.benchmarks.history_data import (
-    CORRELATED,
-    INDEPENDENT,
-    PLACED,
-    UNITS,
-    drawn,
-    e_divisive,
-    neighbours,
-    pelt,
-    pelt_online,
-)
+from tests.benchmarks.history_data import CORRELATED, INDEPENDENT, PLACED, UNITS
 from tinybench.history.steps import StepDetector, find_steps
 
 LEVEL = 0.01
@@ -87,39 +78,28 @@ def measured(trial: Trial) -> Records:
     """Return, by unit and way, in how many of how many histories there was an alarm."""
     kind, first = trial.case
     number, peers = (2, 1) if trial.short else (BLOCK, PEERS)
-    histories = [drawn(kind, 0.0, seed) for seed in range(first, first + number)]
+    histories = [data.drawn(kind, 0.0, seed) for seed in range(first, first + number)]
     found: dict[tuple[str, str], Iterable[Any]] = {("ratios", "StepDetector"): [alarms(h.ratios) for h in histories]}
     for unit in UNITS if first == 0 else ():
         series = [getattr(history, unit) for history in histories]
         found |= {
-            (unit, "neighbours"): map(neighbours, series),
-            (unit, "PELT, once"): map(pelt, series),
-            (unit, "E-divisive"): [] if trial.short else e_divisive(series[:peers]),  # it is downloaded
+            (unit, "neighbours"): map(data.neighbours, series),
+            (unit, "PELT, once"): map(data.pelt, series),
+            (unit, "E-divisive"): [] if trial.short else data.e_divisive(series[:peers]),  # it is downloaded
         }
     if first == 0:
-        found["ratios", "PELT"] = [pelt_online(history.ratios) for history in histories[:peers]]
+        found["ratios", "PELT"] = [data.pelt_online(history.ratios) for history in histories[:peers]]
         found["milliseconds", "StepDetector"] = [alarms(history.milliseconds) for history in histories[:peers]]
-    answers = {key: list(map(bool, each)) for key, each in found.items()}
-    return [
-        {"scatter": kind, "unit": unit, "way": way, "alarms": sum(each), "of": len(each)}
-        for (unit, way), each in answers.items()
-    ]
-
-
-def counts(records: Records) -> tuple[int, int]:
-    """Return how many of how many histories had an alarm."""
-    return sum(record["alarms"] for record in records), sum(record["of"] for record in records)
-
-
-def ours(found: Records) -> dict[str, Records]:
-    """Return the records of the detector on ratios with independent scatter, by its kind."""
-    groups = grouped(found, "scatter", "unit", "way").items()
-    return {kind: these for (kind, *how), these in groups if how == ["ratios", "StepDetector"] and kind in INDEPENDENT}
+    rows = []
+    for (unit, way), answers in found.items():
+        rang = list(map(bool, answers))
+        rows.append({"scatter": kind, "unit": unit, "way": way, "rang": sum(rang), "of": len(rang)})
+    return rows
 
 
 def goals(found: Records) -> dict[str, bool]:
     """Return whether the alarms could be those of a rate of 1 %: in each scatter, and taken together below it."""
-    kinds = [counts(records) for records in ours(found).values()]
+    kinds = list(pooled(detector(found), "scatter").values())
     seen, n = np.sum(kinds, axis=0)
     return {
         "independent scatter: at most 1 % of the histories of all kinds together have an alarm": seen <= LEVEL * n,
@@ -129,18 +109,23 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
+def detector(found: Records) -> Records:
+    """Return the records of the detector on ratios with independent scatter."""
+    return [
+        each for each in found if each["unit"] == "ratios" and each["way"] == WAYS[0] and each["scatter"] in INDEPENDENT
+    ]
+
+
 def page(found: Records) -> list[str]:
-    """Return the tables."""
-    seen, n = counts([record for records in ours(found).values() for record in records])
+    [(seen, n)] = pooled(detector(found), "way").values()
     ci = binomtest(seen, n).proportion_ci(method="exact")
-    tables = []
+    cells, tables = pooled(found, "unit", "scatter", "way"), []
     for unit in UNITS:
-        rows = []
-        for (kind,), records in grouped((record for record in found if record["unit"] == unit), "scatter").items():
-            ways = grouped(records, "way")
-            told = {way: "{} of {}".format(*counts(ways[way,])) for way in WAYS if (way,) in ways}
-            rows.append({"scatter": kind, **told})
-        tables += [f"Histories with any alarm, of {unit}:", table(rows)]
+        rows: dict[str, dict[str, str]] = {}
+        for at, kind, way in sorted(cells, key=lambda key: WAYS.index(key[2])):
+            if at == unit:
+                rows.setdefault(kind, {"scatter": kind})[way] = "{} of {}".format(*cells[at, kind, way])
+        tables += [f"Histories with any alarm, of {unit}:", table(rows.values())]
     return [
         f"`StepDetector` is asked for a level of 1 % for each history. Independent scatter, all kinds: {seen} of {n} histories "
         f"({seen / n:.1%}; 95 % interval {ci.low:.1%} to {ci.high:.1%}). How much evidence an alarm needs was set by "
@@ -170,7 +155,7 @@ def step_cases(options: Namespace) -> list[Case]:
 def step_measured(trial: Trial) -> Records:
     """Return, for each history, what the detector told, and of the first ones what peers did."""
     step, kind, first = trial.case
-    histories = [drawn(kind, step, seed) for seed in range(first, first + (1 if trial.short else 25))]
+    histories = [data.drawn(kind, step, seed) for seed in range(first, first + (1 if trial.short else 25))]
     about, rows = {"step": step, "scatter": kind}, []
     for history in histories:
         steps, hold = find_steps(history.ratios), []
@@ -186,9 +171,11 @@ def step_measured(trial: Trial) -> Records:
     for unit, ending in UNITS.items() if few else ():
         series = [getattr(history, unit) for history in few]
         ways = {
-            "neighbours": [[(at, at) for at in neighbours(values)] for values in series],
-            "PELT": [[(at, at) for at in pelt(values)] for values in series] if ending else map(pelt_online, series),
-            "E-divisive": [[(at, at) for at in each] for each in ([] if trial.short else e_divisive(series))],
+            "neighbours": [[(at, at) for at in data.neighbours(values)] for values in series],
+            "PELT": [[(at, at) for at in data.pelt(values)] for values in series]
+            if ending
+            else map(data.pelt_online, series),
+            "E-divisive": [[(at, at) for at in each] for each in ([] if trial.short else data.e_divisive(series))],
         }
         for way, answers in ways.items():
             pairs = zip(few, answers, strict=False)
@@ -212,7 +199,6 @@ def step_goals(found: Records) -> dict[str, bool]:
 
 
 def step_page(found: Records) -> list[str]:
-    """Return the tables."""
     rows = []
     for (step, kind, way), records in grouped(found, "step", "scatter", "way").items():
         hold = [each for record in records for each in record.get("hold", ())]

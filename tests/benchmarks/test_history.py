@@ -40,9 +40,9 @@ def test_what_is_told_is_matched_with_the_truth() -> None:
 
 def test_too_many_alarms_and_late_ones_miss_the_goals() -> None:
     detector: dict[str, Any] = {"unit": "ratios", "way": "StepDetector"}
-    found = [{**detector, "scatter": kind, "alarms": 1, "of": 140} for kind in history_data.INDEPENDENT]
+    found = [{**detector, "scatter": kind, "rang": 1, "of": 140} for kind in history_data.INDEPENDENT]
     assert all(history.goals(found).values())
-    found[0]["alarms"] = 9
+    found[0]["rang"] = 9
     assert not any(history.goals(found).values())
     about = {"step": 0.02, "scatter": "normal", "way": "StepDetector"}
     for late, met in ((5, True), (6, False)):

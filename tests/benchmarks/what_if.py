@@ -103,7 +103,6 @@ def row_of(family: str, trials: Records) -> dict[str, Any]:
 
 
 def page(found: Records) -> list[str]:
-    """Return the tables."""
     unsure = sum(trial["unsure"] > SURE for trial in found)
     families = {family: trials for (family,), trials in grouped(found, "family").items()}
     worst = [trial for family in sorted(families) for trial in families[family] if not right(trial)]
