@@ -23,7 +23,7 @@ import numpy as np
 
 from tests.benchmarks.capacity_servers import layered, measure, p99, settled
 from tests.benchmarks.formats import grouped, lines
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.latency import as_callable
 from tinybench.load import LoadResult, arrivals, batch_sweep, simulate_batches
 from tinybench.shell.files import load_model
@@ -36,7 +36,6 @@ NEAR = 0.25
 WHO = {"real": "real", "server": "by the server's batches", "model": "by the model's"}
 HARNESS = ("condition", "round", "case")
 
-Records = list[dict[str, Any]]
 Seconds = Callable[[int], float]
 Times = dict[int, list[float]]  # how long batches of each size took
 
@@ -69,7 +68,7 @@ def options_of(max_batch: int, max_wait: float) -> list[str]:
     return ["--max-batch", str(max_batch), "--max-wait", f"{1e3 * max_wait:g}ms"]
 
 
-def figures(who: str, came: np.ndarray, ends: np.ndarray, batch: float) -> dict[str, Any]:
+def figures(who: str, came: np.ndarray, ends: np.ndarray, batch: float) -> Record:
     """Return throughput and p99 of a run, without its beginning; without a steady state the p99 grows with its length."""
     result = LoadResult(came, came, ends, np.ones(len(came), bool), float(came[-1]), {"loop": "open"})
     run = settled(result)
@@ -110,7 +109,7 @@ def rows_of(found: Records) -> Records:
     return [{**row, **{f"{who} late": "" if steady(row, who) else ", growing" for who in WHO}} for row in rows]
 
 
-def steady(row: dict[str, Any], who: str) -> bool:
+def steady(row: Record, who: str) -> bool:
     """Return whether a setting kept up with the load."""
     return bool(row[f"{who} throughput"] > 0.97 * row[f"{who} sent"])
 

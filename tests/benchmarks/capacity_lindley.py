@@ -15,7 +15,6 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
@@ -23,7 +22,7 @@ from scipy.special import ndtr
 
 from tests.benchmarks.capacity_servers import ALONE, ended, measure, stepping, steps_for, traced, two_users, warm
 from tests.benchmarks.formats import grouped, lines
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.load import arrivals, mg1, simulate_queue
 
 SERVICE, CYCLE, SEED = 0.005, 500, 14
@@ -35,8 +34,6 @@ KINDS = {
 FOLLOWED, UP_TO = 0.10, 0.8  # what issue 16 asks
 SAME = 0.01  # at ρ = 0.8 the wait is then longer by 5 % already
 BATCHES = 20  # of waits, for the interval of their mean
-
-Records = list[dict[str, Any]]
 
 
 def work(kind: str, number: int) -> np.ndarray:
@@ -68,7 +65,7 @@ def cases(options: Namespace) -> list[Case]:
     return [(kind, rho) for kind, rhos in kinds.items() for rho in rhos]
 
 
-def measured(trial: Trial) -> dict[str, Any]:
+def measured(trial: Trial) -> Record:
     """Return real and predicted mean waits of a kind of work at one utilisation, in seconds."""
     kind, rho = trial.case
     seconds, cycle, idle = (2.0, 50, 50) if trial.short else (20.0, CYCLE, 300)
@@ -120,7 +117,7 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def told(at: dict[str, Any], way: str) -> str:
+def told(at: Record, way: str) -> str:
     """Return a prediction with how far it is off."""
     if at[way] is None:
         return "none: overloaded"

@@ -13,14 +13,12 @@ import psutil
 
 from tests.benchmarks import capacity_servers as servers
 from tests.benchmarks.formats import lines
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Records, Trial
 from tests.tinybench.servers import Served, served
 from tinybench.load import arrivals
 
 CACHE, WEIGHTS = "computes in its cache", "reads 50 MB of weights"
 PAIRS = [(CACHE, CACHE), (WEIGHTS, WEIGHTS), (CACHE, WEIGHTS)]
-
-Records = list[dict[str, Any]]
 
 
 def memory(folder: Path, workers: int) -> dict[str, float]:

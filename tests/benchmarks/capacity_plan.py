@@ -26,7 +26,7 @@ import numpy as np
 from tests.benchmarks.capacity_lindley import beforehand
 from tests.benchmarks.capacity_servers import ALONE, ended, p99, send, stepping, steps_for, traced, warm
 from tests.benchmarks.formats import lines
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.leaderboard.boards import answers, free_port, wait_until
 from tests.needs import HAPROXY
 from tinybench.load import LoadResult, arrivals, cost_per_million, instances_needed, rule_of_thumb, simulate_queue
@@ -36,8 +36,6 @@ PEAKS = ((25.0, 0.04), (40.0, 0.08), (50.0, 0.05))  # requests a second, and the
 FOLLOWED = 0.15
 SECONDS, REPEATS = 6.0, 5  # of a run, and how many runs
 WAYS = {"one queue": "maxconn 1", "a queue each": ""}
-
-Records = list[dict[str, Any]]
 
 
 @contextmanager
@@ -59,9 +57,7 @@ def balanced(folder: Path, ports: Sequence[int], more: str) -> Iterator[str]:
             process.terminate()
 
 
-def peak(
-    folder: Path, rows: np.ndarray, instances: int, way: str, rate: float, seconds: float, repeats: int
-) -> dict[str, Any]:
+def peak(folder: Path, rows: np.ndarray, instances: int, way: str, rate: float, seconds: float, repeats: int) -> Record:
     """Return the p99 of open loops at the peak before so many instances; and what it is by the service times they had."""
     with ExitStack() as stack:
         servers = [stack.enter_context(traced(stepping(folder), *ALONE)) for _ in range(instances)]
@@ -119,19 +115,9 @@ def measured(trial: Trial) -> Any:
         return []
     seconds, repeats = (2.0, 1) if trial.short else (SECONDS, REPEATS)
     run = peak(trial.folder, rows, instances, way, rate, seconds, repeats)
-    return {
-        "rate": rate,
-        "bound": bound,
-        "instances": instances,
-        "way": way,
-        "service": mean,
-        "cv2": float(services.var() / mean**2),
-        "needed": needed,
-        "thumb": rule_of_thumb(rate, mean),
-        "foretold": foretold(services, instances, rate),
-        **run,
-        "slower": run["slower"] / mean - 1,
-    }
+    about = {"rate": rate, "bound": bound, "instances": instances, "way": way, "needed": needed, "service": mean}
+    about |= {"thumb": rule_of_thumb(rate, mean), "foretold": foretold(services, instances, rate)}
+    return {**about, **run, "cv2": float(services.var() / mean**2), "slower": run["slower"] / mean - 1}
 
 
 def goals(found: Records) -> dict[str, bool]:
@@ -151,7 +137,7 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def row_of(run: dict[str, Any]) -> dict[str, Any]:
+def row_of(run: Record) -> Record:
     """Return a run as it stands in the table; plans are for one queue."""
     planned, n = run["way"] == "one queue", run["instances"]
     return {

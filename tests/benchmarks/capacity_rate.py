@@ -21,7 +21,7 @@ from scipy.special import gammaln
 
 from tests.benchmarks.capacity_servers import PATIENT, send, stepping, steps_for, warm
 from tests.benchmarks.formats import grouped, lines, ranged, share
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.benchmarks.processes import busy_cores
 from tests.tinybench.servers import served
 from tinybench.accuracy import wilson_interval
@@ -36,7 +36,6 @@ KEPT = 0.90  # what issue 16 asks
 NEIGHBOUR, SLOWER = 1.0, 0.15  # s that it stays and stays away, on average; by how much service is longer meanwhile
 
 
-Records = list[dict[str, Any]]
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
@@ -86,7 +85,7 @@ def true_rate(name: str) -> float:
 CONDITIONS = {"quiet": 0, "busy: 1 process that only computes": 1}
 
 
-def one_search(run: Callable[[float], LoadResult], bound: float = BOUND) -> dict[str, Any]:
+def one_search(run: Callable[[float], LoadResult], bound: float = BOUND) -> Record:
     """Return what a search finds, and how many runs it takes; or why it finds nothing."""
     runs = []
 
@@ -159,7 +158,7 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def row_of(name: str, searches: Records) -> dict[str, Any]:
+def row_of(name: str, searches: Records) -> Record:
     """Return what searches have in common."""
     found, held = [search for search in searches if "best" in search], hits(searches)
     rates = [search["best"] for search in found]

@@ -20,12 +20,11 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import product
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from tests.benchmarks.formats import grouped, lines, pooled, share, table
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Records, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.drifting import DriftWatch, Parity, Reference, judge
 from tinybench.production import DriftAlarm, psi
@@ -45,8 +44,6 @@ KINDS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 }
 ONCE, EVER = {"PSI": "psi", "KS": "ks", "χ²": "chi2"}, ("DriftAlarm", "DriftWatch", "Parity")
 WAYS = (*ONCE, *EVER, *(f"PSI > {bound}" for bound in THUMBS.values()))
-
-Records = list[dict[str, Any]]
 
 
 def counts_of(reference: np.ndarray, window: np.ndarray) -> list[np.ndarray]:

@@ -30,7 +30,7 @@ import numpy as np
 
 from tests.benchmarks.drift_alarms import LEVEL
 from tests.benchmarks.formats import grouped, share, table
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Records, Trial
 from tests.benchmarks.processes import in_environment
 from tinybench.drifting import DriftWatch, RateAlarm, Reference
 from tinybench.production import DriftAlarm
@@ -45,7 +45,6 @@ CHANGES = {
 STILL = ("none", "no more errors")
 
 Detector = Callable[[np.ndarray], float]
-Records = list[dict[str, Any]]
 
 
 def stream_of(change: str, rng: np.random.Generator) -> np.ndarray:
@@ -114,19 +113,19 @@ def settings() -> dict[str, tuple[str, dict[str, Detector]]]:
     from river import drift
     from river.drift import binary
 
-    def of(make: Any, scaled: bool, own: str, name: str, values: Iterable[Any], **more: Any) -> dict[str, Detector]:
+    def of(make: Any, scaled: bool, name: str, values: Iterable[Any], **more: Any) -> dict[str, Detector]:
         tried = {f"{name} {value:g}": by(lambda v=value: make(**{name: v}, **more), scaled) for value in values}
-        return {own: by(make, scaled), **tried}
+        return {"": by(make, scaled), **tried}
 
     small = [10.0**-power for power in range(1, 9)]
     return {
-        "ADWIN": ("numbers", of(drift.ADWIN, True, "", "delta", [0.9, 0.5, 0.2, *small])),
-        "PageHinkley": ("numbers", of(drift.PageHinkley, False, "", "threshold", [10, 20, 30, 50, 80, 120, 200], delta=0.25)),
-        "KSWIN": ("numbers", of(drift.KSWIN, False, "", "alpha", [1e-5, 1e-7], seed=0)),
-        "DDM": ("errors", of(binary.DDM, False, "", "drift_threshold", [2.5, 3, 3.5, 4, 4.5, 5])),
-        "EDDM": ("errors", of(binary.EDDM, False, "", "beta", [0.8, 0.7, 0.6, 0.5])),
-        "HDDMA": ("errors", of(binary.HDDMA, False, "", "drift_confidence", small)),
-        "HDDMW": ("errors", of(binary.HDDMW, False, "", "drift_confidence", small)),
+        "ADWIN": ("numbers", of(drift.ADWIN, True, "delta", [0.9, 0.5, 0.2, *small])),
+        "PageHinkley": ("numbers", of(drift.PageHinkley, False, "threshold", [10, 20, 30, 50, 80, 120, 200], delta=0.25)),
+        "KSWIN": ("numbers", of(drift.KSWIN, False, "alpha", [1e-5, 1e-7], seed=0)),
+        "DDM": ("errors", of(binary.DDM, False, "drift_threshold", [2.5, 3, 3.5, 4, 4.5, 5])),
+        "EDDM": ("errors", of(binary.EDDM, False, "beta", [0.8, 0.7, 0.6, 0.5])),
+        "HDDMA": ("errors", of(binary.HDDMA, False, "drift_confidence", small)),
+        "HDDMW": ("errors", of(binary.HDDMW, False, "drift_confidence", small)),
     }  # fmt: skip
 
 
@@ -135,7 +134,7 @@ OF_FROUROS = {"numbers": ("ADWIN", "PageHinkley", "CUSUM"), "errors": ("DDM", "H
 
 def frouros(kind: str) -> Records:
     """Return by detector and change after how many values each stream rang."""
-    found, script, names = list[dict[str, Any]](), Path(__file__).with_name("drift_frouros.py"), OF_FROUROS[kind]
+    found, script, names = Records(), Path(__file__).with_name("drift_frouros.py"), OF_FROUROS[kind]
     for change in CHANGES[kind]:
         streams = streams_of(change, OTHERS).tolist()
         for name, firsts in in_environment("frouros==0.9.0", script, streams, str(WARM), *names).items():

@@ -31,14 +31,13 @@ from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 from scipy import stats
 
 from tests.benchmarks.formats import grouped, interval, lines, ranged, share
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.tinybench.servers import Served, served
 from tinybench.drifting import Labels
 
@@ -49,8 +48,6 @@ KINDS = ("shifted", "as they were")
 RUNS = 20  # of each kind; pairs of servers
 REQUESTS, TURNS, MOST = 2000, 3, 0.03  # that a reference may add to the median
 AT_ONCE = ("--max-wait", "0ms")
-
-Records = list[dict[str, Any]]
 
 
 @cache
@@ -110,7 +107,7 @@ def cases(options: Namespace) -> list[Case]:
     return [("shifted", 0)] if options.short else [(kind, seed) for kind in KINDS for seed in range(RUNS)]
 
 
-def measured(trial: Trial) -> dict[str, Any]:
+def measured(trial: Trial) -> Record:
     """Serve, ask, and return what was seen when."""
     kind, seed = trial.case
     before, after, late = (40, 60, 50) if trial.short else (BEFORE, SHIFTED, LATE)
@@ -174,7 +171,7 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def row_of(kind: str, runs: Records) -> dict[str, Any]:
+def row_of(kind: str, runs: Records) -> Record:
     """Return what stands on each panel."""
     alarms, labels = ([run[name] for run in runs if run[name] is not None] for name in ("alarm", "labels"))
     return {
@@ -207,7 +204,7 @@ def pairs(options: Namespace) -> list[Case]:
     return [(pair,) for pair in range(2 if options.short else RUNS)]
 
 
-def cost_measured(trial: Trial) -> dict[str, Any]:
+def cost_measured(trial: Trial) -> Record:
     """Return the quantiles of requests without and with a reference, of two servers started for it."""
     turns, requests, order = (1, 50, random.Random(0)) if trial.short else (TURNS, REQUESTS, random.Random(*trial.case))
     model, reference, rows, _ = split(0, trial.folder)

@@ -31,7 +31,7 @@ from autograder.grading.grade import Outcome, grade_assignment
 from autograder.grading.grader import Grader
 from tests.attacks.notebooks.stock import nbgrader
 from tests.benchmarks.formats import lines
-from tests.benchmarks.harness import ROOT, Benchmark, Part, Trial
+from tests.benchmarks.harness import ROOT, Benchmark, Part, Record, Records, Trial
 from tests.mutants import mutants
 
 WORKERS = (1, 2, 8, 64)
@@ -43,7 +43,6 @@ configure(c, Path(__file__).parent)
 del c.Autograde.autograde_preprocessors
 c.Execute.timeout = 300
 """
-Records = list[dict[str, Any]]
 
 
 def make_course(root: Path, module: str, students: int) -> None:
@@ -127,7 +126,7 @@ def simulate(seconds: Sequence[float], write: float, submissions: int, workers: 
     return writer
 
 
-def measured(trial: Trial) -> dict[str, Any]:
+def measured(trial: Trial) -> Record:
     """Measure one module, stock and ours in turn."""
     [module], students, stock = trial.case, trial.options.students, trial.options.stock
     root = trial.folder / module
@@ -154,7 +153,7 @@ def measured(trial: Trial) -> dict[str, Any]:
     }
 
 
-def minutes(row: dict[str, Any], crowd: int) -> dict[str, Any]:
+def minutes(row: Record, crowd: int) -> Record:
     """Return how many minutes a crowd takes, by workers."""
     return {f"on {n}": simulate(row["seconds"], row["write"], crowd, n) / 60 for n in WORKERS}
 

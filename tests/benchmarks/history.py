@@ -16,30 +16,20 @@ from scipy.stats import binom, binomtest
 
 from tests.benchmarks import history_data as data
 from tests.benchmarks.formats import grouped, lines, pooled, table
-from tests.benchmarks.harness import Benchmark, Case, Part, Trial
-from tests.benchmarks.history_data import CORRELATED, INDEPENDENT, PLACED, UNITS
+from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
+from tests.benchmarks.history_data import CORRELATED, INDEPENDENT, OUTLIERS, PLACED, UNITS
 from tinybench.history.steps import StepDetector, find_steps
 
 LEVEL = 0.01
 HISTORIES, BLOCK = 1000, 40  # of each independent scatter; of a case, and of correlated scatter and some peers
 PEERS = 3  # histories for peers that take long
 WAYS = ("StepDetector", "neighbours", "PELT, once", "PELT", "E-divisive")
-STEPS = [
-    (0.02, "normal"),
-    (0.02, "outliers, 1 in 50, both sides"),
-    (0.02, "outliers, 1 in 20, both sides"),
-    (0.02, "outliers, 1 in 20, slow"),
-    (0.02, "t, 3 df"),
-    (0.02, "t, 2 df"),
-    (0.02, "autocorrelation 0.3"),
-    (0.01, "normal"),
-    (0.01, "t, 3 df"),
-]
-ASKED = 4  # goals are set for so many of these, which get 100 histories, and the others 25
+ASKED = ("normal", *OUTLIERS)  # with 100 histories each, and a goal; others have 25
+STEPS = [(0.02, kind) for kind in (*ASKED, "t, 3 df", "t, 2 df", "autocorrelation 0.3")]
+STEPS += [(0.01, "normal"), (0.01, "t, 3 df")]
 NEAR = 10  # a step told up to so many commits off is this one; others are false
 SOON = (3, 4, 5, 6, 8, 15, 20)
 
-Records = list[dict[str, Any]]
 INTRO = (
     "Simulated: each history is of 300 commits whose ratio to a baseline, measured in the same rounds, scatters by 0.5 % "
     "(Student's t: has the scale 0.5 %). Outliers lie 5 to 20 % off. The same histories in ms are those of a machine that "
@@ -134,7 +124,7 @@ def page(found: Records) -> list[str]:
     ]
 
 
-def matched(steps: list[int], told: Iterable[tuple[int, int]]) -> dict[str, Any]:
+def matched(steps: list[int], told: Iterable[tuple[int, int]]) -> Record:
     """Return, for steps and what is told as (index, found): delays (1: at the first value), distances, how many are false."""
     delays, off, told = [], [], list(told)
     for at in steps:
@@ -149,7 +139,7 @@ def step_cases(options: Namespace) -> list[Case]:
     """Return sizes and scatters of steps with the first seed of a block of 25."""
     if options.short:
         return [(*STEPS[0], 0)]
-    return [(*each, 25 * block) for place, each in enumerate(STEPS) for block in range(4 if place < ASKED else 1)]
+    return [(*each, first) for each in STEPS for first in range(0, 100 if each in STEPS[: len(ASKED)] else 25, 25)]
 
 
 def step_measured(trial: Trial) -> Records:
@@ -191,8 +181,8 @@ def within(records: Records, what: str, most: int) -> float:
 def step_goals(found: Records) -> dict[str, bool]:
     """Return whether steps of 2 % are found and placed as asked for, where the scatter of most values is 0.5 %."""
     met = {}
-    for step, kind in STEPS[:ASKED]:
-        if records := grouped(found, "step", "scatter", "way").get((step, kind, "StepDetector")):
+    for kind in ASKED:
+        if records := grouped(found, "step", "scatter", "way").get((0.02, kind, "StepDetector")):
             met[f"{kind}: 95 % of the steps of 2 % are found within 5 commits"] = within(records, "delays", 5) >= 0.95
             met[f"{kind}: 80 % of the steps of 2 % are placed within 1 commit"] = within(records, "off", 1) >= 0.8
     return met

@@ -11,12 +11,8 @@ import numpy as np
 from tests.benchmarks.processes import in_environment
 
 COMMITS, SCATTER = 300, 0.005
-INDEPENDENT = (
-    "normal",
-    "t, 3 df",
-    "t, 2 df",
-    *(f"outliers, 1 in {n}" for n in ("50, both sides", "20, both sides", "20, slow")),
-)
+OUTLIERS = tuple(f"outliers, 1 in {n}" for n in ("50, both sides", "20, both sides", "20, slow"))
+INDEPENDENT = ("normal", "t, 3 df", "t, 2 df", *OUTLIERS)
 CORRELATED = {f"autocorrelation {rho}": rho for rho in (0.1, 0.2, 0.3, 0.5)}
 UNITS = {"ratios": "", "milliseconds": ", ms"}  # and how their ways are called
 PLACED = tuple(range(60, 300, 60))  # where steps are, up to 15 commits earlier or later

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from tests.benchmarks.formats import grouped, lines
-from tests.benchmarks.harness import NO_BLAS, Benchmark, Part, Trial
+from tests.benchmarks.harness import NO_BLAS, Benchmark, Part, Record, Records, Trial
 from tests.benchmarks.what_if_pipelines import FAMILIES, draw
 from tinybench.bottleneck import what_if
 from tinybench.causal.arms import Stage, WhatIf, in_rounds
@@ -27,8 +27,6 @@ SPEEDUPS = (1.25, 2.0, 5.0)
 TOLERANCE, SURE = 0.03, 0.01
 GOAL = 0.9
 ASKED = ("sequential", "threads", "two processes and a queue", "a lock")  # the families that must reach the goal
-
-Records = list[dict[str, Any]]
 
 
 def half_width(found: WhatIf, arm: str) -> float:
@@ -84,22 +82,14 @@ def goals(found: Records) -> dict[str, bool]:
     }
 
 
-def row_of(family: str, trials: Records) -> dict[str, Any]:
+def row_of(family: str, trials: Records) -> Record:
     """Return what the trials of a family have in common."""
     off = [abs(trial["foreseen"] - trial["truth"]) for trial in trials if trial["foreseen"] is not None]
     promised = [abs(trial["promised"] - trial["truth"]) for trial in trials]
     hits = sum(map(right, trials))
-    return {
-        "family": family,
-        "trials": len(trials),
-        "answered": len(off),
-        "right": hits,
-        "share": hits / len(trials),
-        "median": median(off) if off else None,
-        "worst": max(off, default=None),
-        "kept": sum(each <= TOLERANCE for each in promised),
-        "broken": max(promised),
-    }
+    row = {"family": family, "trials": len(trials), "answered": len(off), "right": hits, "share": hits / len(trials)}
+    row |= {"median": median(off) if off else None, "worst": max(off, default=None)}
+    return row | {"kept": sum(each <= TOLERANCE for each in promised), "broken": max(promised)}
 
 
 def page(found: Records) -> list[str]:
