@@ -68,7 +68,7 @@ bench: $(READY)  ## compare the timed loop, comparisons, the load generator and 
 
 bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autograder grade
 	$(say)
-	python -m tests.benchmarks.grading
+	python -m tests.benchmarks grading
 
 minutes: $(READY)  ## where the seconds of grading and testing go
 	$(say)

@@ -11,9 +11,9 @@ while requests come.
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable
+from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -21,18 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.capacity_servers import Run, layered, measure, settled
+from tests.benchmarks.capacity_servers import layered, measure, p99, settled
+from tests.benchmarks.formats import grouped, lines
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.latency import as_callable
 from tinybench.load import LoadResult, arrivals, batch_sweep, simulate_batches
 from tinybench.shell.files import load_model
-from tinybench.table import Table
 
 SIZES = (1, 2, 4, 8, 16, 32)
 BATCHES, WAITS, LOADS = (1, 4, 32), (0.0, 0.005, 0.02), (0.7, 1.5, 3.0)
+REPEATS, LENGTH = 2, 3.0  # of each setting at each load; s
 MOST = 1200  # requests a second that front and generator surely carry on two cores
-BOUND, NEAR = 0.05, 0.25
+NEAR = 0.25
+WHO = {"real": "real", "server": "by the server's batches", "model": "by the model's"}
+HARNESS = ("condition", "round", "case")
 
-Record = dict[str, Any]
 Seconds = Callable[[int], float]
 Times = dict[int, list[float]]  # how long batches of each size took
 
@@ -44,119 +47,86 @@ def drawn(times: Times, seed: int = 0) -> Seconds:
     return lambda size: float(np.interp(size, sizes, quantiles[rng.integers(201)]))
 
 
-def of_model(model: Path, runs: int) -> Times:
-    """Return how long the model alone takes for batches of each size."""
-    rows = np.random.default_rng(0).random((1, 32), dtype=np.float32)
-    sweep = batch_sweep(as_callable(load_model(str(model), 1)), rows, SIZES, measurement_runs=runs)
-    return {size: [float(x) for x in found.values] for size, found in sweep.items()}
-
-
-def occupied(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return the size of each batch, and for how long it kept the server from the next."""
-    starts, first = np.unique(run.started, return_index=True)
-    written = np.maximum.reduceat(
-        run.finished[np.argsort(run.started, kind="stable")], np.searchsorted(np.sort(run.started), starts)
+@cache
+def times_of(folder: Path, short: bool) -> tuple[np.ndarray, dict[str, Times]]:
+    """Return rows, and how long batches of each size take the model alone, and an overloaded server; as many of each."""
+    model, rng = layered(folder), np.random.default_rng(0)
+    sizes, runs, seconds = ((1, 16), 20, 1.0) if short else (SIZES, 200, 4.0)
+    sweep = batch_sweep(
+        as_callable(load_model(str(model), 1)), rng.random((1, 32), dtype=np.float32), sizes, measurement_runs=runs
     )
-    return run.batch[first], np.minimum(written, np.append(starts[1:], np.inf)) - starts
-
-
-def of_server(model: Path, data: np.ndarray, alone: Times, seconds: float, samples: int) -> Times:
-    """Return how long batches of each size occupy an overloaded server; so many of each."""
-    found, rng = {}, np.random.default_rng(0)
-    for size in SIZES:
+    alone = {size: [float(x) for x in found.values] for size, found in sweep.items()}
+    data, served = rng.random((64, 32)).round(4), {}
+    for size in sizes:
         due = arrivals(min(MOST, 1.3 * size / median(alone[size])), seconds, seed=size)
-        batch, kept = occupied(measure(model, data[np.arange(len(due)) % len(data)], due, *options(size, 0.1)))
-        found[size] = rng.choice(kept[batch == size], samples).tolist()
-    return found
+        batch, kept = measure(model, data, due, *options_of(size, 0.1))[0].occupied()
+        served[size] = rng.choice(kept[batch == size], runs).tolist()
+    return data, {"server": served, "model": alone}
 
 
-def options(max_batch: int, max_wait: float) -> list[str]:
+def options_of(max_batch: int, max_wait: float) -> list[str]:
     return ["--max-batch", str(max_batch), "--max-wait", f"{1e3 * max_wait:g}ms"]
 
 
-def figures(came: np.ndarray, ends: np.ndarray) -> dict[str, float]:
+def figures(who: str, came: np.ndarray, ends: np.ndarray, batch: float) -> Record:
     """Return throughput and p99 of a run, without its beginning; without a steady state the p99 grows with its length."""
-    last = float(came[-1])
-    run = settled(LoadResult(came, came, ends, np.ones(len(came), bool), last, {"loop": "open"}))
-    return {
-        "sent": len(run.ok) / run.seconds,
-        "throughput": run.throughput,
-        "p99": float(np.quantile(run.latencies, 0.99)),
-    }
+    result = LoadResult(came, came, ends, np.ones(len(came), bool), float(came[-1]), {"loop": "open"})
+    run = settled(result)
+    found = {"sent": len(run.ok) / run.seconds, "throughput": run.throughput, "p99": p99(result), "batch": batch}
+    return {f"{who} {name}": value for name, value in found.items()}
 
 
-def foretold(came: np.ndarray, seconds: Seconds, max_batch: int, max_wait: float) -> dict[str, float]:
-    """Return the simulated figures of a setting."""
-    latencies, sizes = simulate_batches(came, seconds, max_batch, max_wait)
-    return {**figures(came, came + latencies), "batch": float(np.mean(sizes))}
+def cases(options: Namespace) -> list[Case]:
+    """Return the sizes of batches, and every setting at every load; without batches there is nothing to wait for."""
+    if options.short:
+        return [("sizes",), (1.5, 1, 0.0, 0), (1.5, 16, 0.005, 0)]
+    grid = product(LOADS, BATCHES, WAITS, range(REPEATS))
+    return [("sizes",), *(each for each in grid if each[1] > 1 or each[2] == WAITS[0])]
 
 
-def one_run(
-    model: Path, data: np.ndarray, due: np.ndarray, setting: tuple[int, float], times: dict[str, Times]
-) -> Record:
-    """Return the figures of a real run by the server's trace, what its users felt, and what is foretold of it."""
-    run = measure(model, data[np.arange(len(due)) % len(data)], due, *options(*setting))
-    came, felt = run.received - run.received[0], settled(run.result).latencies
-    real = figures(came, run.finished - run.received[0]) | {"batch": len(came) / float(np.sum(1 / run.batch))}
-    foretelling = {name: foretold(came, drawn(found), *setting) for name, found in times.items()}
-    return {"real": real | {"felt": float(np.quantile(felt, 0.99))}, **foretelling}
+def measured(trial: Trial) -> Any:
+    """Return the medians of batches, or what a real run gave by the server's trace, felt, and is foretold to give."""
+    data, times = times_of(trial.folder, trial.short)
+    if len(trial.case) == 1:
+        return [{"size": size, **{who: median(each[size]) for who, each in times.items()}} for size in times["model"]]
+    load, max_batch, max_wait, repeat = trial.case
+    rate = load / float(np.mean(times["server"][1]))
+    due = arrivals(rate, LENGTH, seed=repeat)
+    run, users = measure(layered(trial.folder), data, due, *options_of(max_batch, max_wait))
+    batch = len(run.came) / float(np.sum(1 / run.batch))
+    found = {"load": load, "rate": rate, "max_batch": max_batch, "max_wait": max_wait, "felt": p99(users)}
+    found |= figures("real", run.came, run.finished - run.received[0], batch)
+    for who, known in times.items():
+        latencies, sizes = simulate_batches(run.came, drawn(known), max_batch, max_wait)
+        found |= figures(who, run.came, run.came + latencies, float(np.mean(sizes)))
+    return found
 
 
-def middle(runs: Sequence[Record]) -> Record:
-    """Return the median of each figure over some runs."""
-    return {who: {key: median(run[who][key] for run in runs) for key in runs[0][who]} for who in runs[0]}
-
-
-def settings(batches: Sequence[int] = BATCHES, waits: Sequence[float] = WAITS) -> list[tuple[int, float]]:
-    """Return all settings; without batches there is nothing to wait for."""
-    return [(size, wait) for size, wait in product(batches, waits) if size > 1 or wait == waits[0]]
-
-
-def measured(short: bool = False) -> Record:
-    """Measure the batches, then every setting at every load, simulated and real."""
-    grid, loads = ([(1, 0.0), (16, 0.005)], (1.5,)) if short else (settings(), LOADS)
-    length, repeats = (3.0, 1) if short else (3.0, 2)
-    data, runs = (
-        np.random.default_rng(0).random((64, 32)).round(4),
-        dict[tuple[float, tuple[int, float]], list[Record]](),
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        model = layered(Path(folder, "layers.onnx"))
-        alone = of_model(model, 20 if short else 200)
-        served = of_server(model, data, alone, 1.0 if short else 4.0, len(alone[1]))
-        unbatched = 1 / float(np.mean(served[1]))
-        for number, load, setting in product(range(repeats), loads, grid):
-            due = arrivals(load * unbatched, length, seed=number)
-            run = one_run(model, data, due, setting, {"server": served, "model": alone})
-            runs.setdefault((load, setting), []).append(run)
-            print(load, setting, run, file=sys.stderr, flush=True)
-    rows = [
-        {"load": load, "rate": load * unbatched, "max_batch": max_batch, "max_wait": max_wait, **middle(found)}
-        for (load, (max_batch, max_wait)), found in runs.items()
-    ]
-    return {"alone": medians(alone), "served": medians(served), "rows": rows, "length": length, "repeats": repeats}
-
-
-def medians(times: Times) -> list[tuple[int, float]]:
-    return [(size, median(found)) for size, found in times.items()]
+def rows_of(found: Records) -> Records:
+    """Return the median of each figure over the repeats of a load and setting, and what did not keep up."""
+    groups = grouped((record for record in found if "load" in record), "load", "max_batch", "max_wait").values()
+    rows = [{key: median(run[key] for run in runs) for key in runs[0] if key not in HARNESS} for runs in groups]
+    return [{**row, **{f"{who} late": "" if steady(row, who) else ", growing" for who in WHO}} for row in rows]
 
 
 def steady(row: Record, who: str) -> bool:
     """Return whether a setting kept up with the load."""
-    return bool(row[who]["throughput"] > 0.97 * row[who]["sent"])
+    return bool(row[f"{who} throughput"] > 0.97 * row[f"{who} sent"])
 
 
-def best(found: Record, who: str) -> list[str]:
+def best(rows: Records, who: str) -> str:
     """Return the setting of the shortest p99 at each load, as simulated or as it really was."""
-    loads = dict.fromkeys(row["load"] for row in found["rows"])
-    at = (min((r for r in found["rows"] if r["load"] == load), key=lambda r: r[who]["p99"]) for load in loads)
-    return [f"{row['max_batch']} within {1e3 * row['max_wait']:g} ms" for row in at]
+    at = (min(these, key=lambda row: row[f"{who} p99"]) for these in grouped(rows, "load").values())
+    return ", ".join(f"{row['max_batch']:g} within {1e3 * row['max_wait']:g} ms" for row in at)
 
 
-def goals(found: Record) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether batches carry more than is possible without, and whether the simulation says the same."""
-    beyond = [row for row in found["rows"] if row["load"] > 1]
-    kept = [row for row in found["rows"] if steady(row, "real") and steady(row, "server")]
+    rows = rows_of(found)
+    beyond = [row for row in rows if row["load"] > 1]
+    off = [
+        abs(row["server p99"] / row["real p99"] - 1) for row in rows if steady(row, "real") and steady(row, "server")
+    ]
     return {
         "beyond the unbatched capacity, no batches do not keep up and the largest do": all(
             steady(row, "real") == (row["max_batch"] > 1)
@@ -164,54 +134,34 @@ def goals(found: Record) -> dict[str, bool]:
             if row["max_batch"] in (1, max(r["max_batch"] for r in beyond))
         ),
         "the simulation by the server's own batches says in each setting whether it keeps up": all(
-            steady(row, "real") == steady(row, "server") for row in found["rows"]
+            steady(row, "real") == steady(row, "server") for row in rows
         ),
-        f"and where it does, p99 within {NEAR:.0%} (median over the settings)": bool(
-            np.median([abs(row["server"]["p99"] / row["real"]["p99"] - 1) for row in kept]) <= NEAR
-        ),
+        f"and where it does, p99 within {NEAR:.0%} (median over the settings)": bool(off) and median(off) <= NEAR,
     }
 
 
-def cells(row: Record, who: str) -> dict[str, str]:
-    """Return what a run or a simulation gave, as cells."""
-    at, name = row[who], {"real": "real", "server": "by the server's batches", "model": "by the model's"}[who]
-    late = "" if steady(row, who) else ", growing"
-    return {
-        f"{name}: answers/s": f"{at['throughput']:.0f}",
-        f"{name}: p99 (ms)": f"{1e3 * at['p99']:.1f}{late}",
-        f"{name}: rows a batch": f"{at['batch']:.1f}",
-        **({"p99 felt by users (ms)": f"{1e3 * at['felt']:.1f}"} if who == "real" else {}),
-    }
-
-
-def page(found: Record) -> list[str]:
-    """Return the tables as Markdown."""
-    served = dict(found["served"])
-    sweep = [
-        {
-            "rows a batch": f"{size}",
-            "model alone (ms)": f"{1e3 * seconds:.2f}",
-            "rows/s": f"{size / seconds:.0f}",
-            "occupies the server (ms)": f"{1e3 * served[size]:.2f}",
-            "requests/s": f"{size / served[size]:.0f}",
-        }
-        for size, seconds in found["alone"]
-    ]
-    rows = [
-        {
-            "load": f"{row['load']:g} × unbatched, {row['rate']:.0f}/s",
-            "max-batch": f"{row['max_batch']}",
-            "max-wait (ms)": f"{1e3 * row['max_wait']:g}",
-            **cells(row, "real"),
-            **cells(row, "server"),
-            **cells(row, "model"),
-        }
-        for row in found["rows"]
-    ]
-    told = "Shortest p99 at each load, of these settings: really {}; simulated by the server's batches {}."
+def page(found: Records) -> list[str]:
+    sizes, rows = [record for record in found if "size" in record], rows_of(found)
+    heads, cells = (
+        ["load | max-batch | max-wait (ms)"],
+        ["{load:g} × unbatched, {rate:.0f}/s | {max_batch:g} | {max_wait:1e3×g}"],
+    )
+    for who, name in WHO.items():
+        heads.append(f"{name}: answers/s | {name}: p99 (ms) | {name}: rows a batch")
+        cells.append(f"{{{who} throughput:.0f}} | {{{who} p99:1e3×.1f}}{{{who} late}} | {{{who} batch:.1f}}")
+    heads.insert(2, "p99 felt by users (ms)")
+    cells.insert(2, "{felt:1e3×.1f}")
     return [
-        Table(sweep).markdown(),
-        f"Medians over {found['repeats']} runs of {found['length']:g} s each:",
-        Table(rows).markdown(),
-        told.format(*(", ".join(best(found, who)) for who in ("real", "server"))),
+        lines(
+            ({**row, "rows": row["size"] / row["model"], "requests": row["size"] / row["server"]} for row in sizes),
+            "rows a batch | model alone (ms) | rows/s | occupies the server (ms) | requests/s",
+            "{size} | {model:1e3×.2f} | {rows:.0f} | {server:1e3×.2f} | {requests:.0f}",
+        ),
+        f"Medians over {REPEATS} runs of {LENGTH:g} s each:",
+        lines(rows, " | ".join(heads), " | ".join(cells)),
+        f"Shortest p99 at each load, of these settings: really {best(rows, 'real')}; simulated by the server's batches "
+        f"{best(rows, 'server')}.",
     ]
+
+
+PART = Part("Batches", measured, page, goals, cases)

@@ -12,22 +12,20 @@ requests does not count.
 
 from __future__ import annotations
 
-import sys
-import tempfile
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from statistics import fmean, median
 
 import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from tests.benchmarks.capacity_servers import Run, bodies, measure, read_trace, stepping, steps_for, traced, warm
-from tinybench.load import arrivals, closed_loop, mg1, simulate_queue
-from tinybench.serving.client import Users, address_of
-from tinybench.table import Table
+from tests.benchmarks.capacity_servers import ALONE, ended, measure, stepping, steps_for, traced, two_users, warm
+from tests.benchmarks.formats import grouped, lines
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
+from tinybench.load import arrivals, mg1, simulate_queue
 
 SERVICE, CYCLE, SEED = 0.005, 500, 14
-ALONE = ("--max-batch", "1", "--workers", "1")
 KINDS = {
     "all alike": (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     "varied": (0.4, 0.6, 0.8),
@@ -35,6 +33,7 @@ KINDS = {
 }
 FOLLOWED, UP_TO = 0.10, 0.8  # what issue 16 asks
 SAME = 0.01  # at ρ = 0.8 the wait is then longer by 5 % already
+BATCHES = 20  # of waits, for the interval of their mean
 
 
 def work(kind: str, number: int) -> np.ndarray:
@@ -47,97 +46,67 @@ def work(kind: str, number: int) -> np.ndarray:
     return np.asarray(SERVICE * np.clip(-np.log1p(-place), 0.1, 5))
 
 
-def occupied(run: Run) -> np.ndarray:
-    """Return for how long each request keeps the server from the next, in seconds."""
-    return np.minimum(run.finished, np.append(run.started[1:], np.inf)) - run.started
-
-
 def beforehand(model: Path, rows: np.ndarray, seconds: float) -> np.ndarray:
     """Return how long each row of the cycle occupies the server, by two users of whom one always waits: medians."""
     with traced(model, *ALONE) as (server, trace):
-        warm(server, rows[0].tolist())
-        users = Users(address_of(server.url), bodies(rows), 60.0)
-        result = closed_loop(users.send, 2, 0.0, seconds)
-        users.close()
-        server.process.terminate()
-        server.process.wait()
-        run = read_trace(trace, result)
-    found, which = occupied(run), run.number % len(rows)
+        warm(server, rows[0])
+        two_users(server, rows, seconds)
+        run = ended(server, trace)
+    (_, found), which = run.occupied(), run.number % len(rows)
     seen = np.unique(which)
     if len(seen) < len(rows):
         raise ValueError(f"two users went through {len(seen)} of {len(rows)} rows in {seconds:g} s")
     return np.array([np.median(found[which == row]) for row in range(len(rows))])
 
 
-def front_wait(model: Path, row: np.ndarray, number: int) -> float:
-    """Return the mean wait of requests that find the server idle."""
-    run = measure(model, np.repeat(row[None], number, 0), np.arange(number) * 4 * SERVICE, *ALONE)
-    return float(np.mean(run.waits))
+def cases(options: Namespace) -> list[Case]:
+    """Return each kind of work at each utilisation."""
+    kinds = {"all alike": (0.5,)} if options.short else KINDS
+    return [(kind, rho) for kind, rhos in kinds.items() for rho in rhos]
 
 
-def half_width(values: np.ndarray, batches: int = 20) -> float:
-    """Return half the 95 % interval of the mean, by the means of batches."""
-    means = [part.mean() for part in np.array_split(values, batches)]
-    return float(2.09 * np.std(means, ddof=1) / np.sqrt(batches))
-
-
-def point(
-    model: Path, rows: np.ndarray, before: np.ndarray, front: float, rho: float, seconds: float
-) -> dict[str, Any]:
-    """Return real and predicted mean waits at one utilisation, in seconds."""
+def measured(trial: Trial) -> Record:
+    """Return real and predicted mean waits of a kind of work at one utilisation, in seconds."""
+    kind, rho = trial.case
+    seconds, cycle, idle = (2.0, 50, 50) if trial.short else (20.0, CYCLE, 300)
+    model = stepping(trial.folder)
+    idlers, _ = measure(model, steps_for(model, [SERVICE]), np.arange(idle) * 4 * SERVICE, *ALONE)
+    front, rows = idlers.waits.mean(), steps_for(model, work(kind, cycle))
+    before = beforehand(model, rows, 1.5 * cycle * SERVICE + 0.5)
     due = arrivals(rho / before.mean(), seconds, seed=round(1000 * rho))
-    run = measure(model, rows[np.arange(len(due)) % len(rows)], due, *ALONE)
-    came, kept = run.received - run.received[0], slice(len(due) // 10, None)
-    own, rate = occupied(run), len(due) / due[-1]
-    replayed = before[run.number % len(rows)]
+    run, _ = measure(model, rows, due, *ALONE)
+    own, rate, replayed = run.occupied()[1], len(due) / due[-1], before[run.number % len(rows)]
+    waits = run.waits[len(due) // 10 :]
+    means = [part.mean() for part in np.array_split(waits, BATCHES)]
+    services = {"written": run.finished - run.started, "own": own, "before": replayed}
     try:
         formula = float(front + mg1(rate, own.mean(), own.var() / own.mean() ** 2))
     except ValueError:  # more came than it can serve: the formula has no mean
-        formula = float("nan")
+        formula = None
+    predicted = {
+        way: float(front + simulate_queue(run.came, service)[len(due) // 10 :].mean())
+        for way, service in services.items()
+    }
     return {
+        "kind": kind,
         "rho": rho,
+        "front": float(front),
+        "service": float(before.mean()),
+        "squared": float(np.mean(before**2)),
         "requests": len(due),
-        "busy": float(own.sum() / (run.finished[-1] - came[0] - run.received[0])),
-        "real": float(run.waits[kept].mean()),
-        "error": half_width(run.waits[kept]),
-        "written": float(front + simulate_queue(came, run.finished - run.started)[kept].mean()),
-        "own": float(front + simulate_queue(came, own)[kept].mean()),
-        "before": float(front + simulate_queue(came, replayed)[kept].mean()),
+        "busy": float(own.sum() / (run.finished[-1] - run.received[0])),
+        "real": float(waits.mean()),
+        "error": float(2.09 * np.std(means, ddof=1) / np.sqrt(BATCHES)),  # Student's t with 19 degrees of freedom
+        **predicted,
         "formula": formula,
         "slower": float(own.mean() / replayed.mean() - 1),
         "correlation": float(np.corrcoef(own[1:], own[:-1])[0, 1]),
-        "late": float(np.quantile(run.result.lateness, 0.99)),
     }
 
 
-def measured(short: bool = False) -> dict[str, Any]:
-    """Measure all kinds of work at all utilisations."""
-    kinds = {"all alike": (0.5, 0.8)} if short else KINDS
-    seconds, cycle = (4.0, 50) if short else (20.0, CYCLE)
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        model = stepping(Path(folder, "steps.onnx"))
-        for kind, rhos in kinds.items():
-            rows = steps_for(model, work(kind, cycle))
-            front = front_wait(model, steps_for(model, [SERVICE])[0], 50 if short else 300)
-            points, services = [], []
-            for rho in rhos:
-                before = beforehand(model, rows, 1.5 * cycle * SERVICE + 0.5)
-                services.append(before)
-                points.append(point(model, rows, before, front, rho, seconds))
-                print(kind, points[-1], file=sys.stderr, flush=True)
-            found[kind] = {
-                "front": front,
-                "service": float(np.mean(services)),
-                "cv2": float(np.var(services) / np.mean(services) ** 2),
-                "points": points,
-            }
-    return found
-
-
-def goals(found: dict[str, Any]) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether what the issue asks is met."""
-    points = [at for kind in found.values() for at in kind["points"] if at["rho"] <= UP_TO]
+    points = [at for at in found if at["rho"] <= UP_TO]
     return {
         f"Lindley on the run's own service times within {FOLLOWED:.0%} of the real mean wait, up to ρ = {UP_TO:g}": all(
             abs(at["own"] / at["real"] - 1) <= FOLLOWED for at in points
@@ -148,40 +117,32 @@ def goals(found: dict[str, Any]) -> dict[str, bool]:
     }
 
 
-def page(found: dict[str, Any]) -> list[str]:
-    """Return the tables as Markdown."""
+def told(at: Record, way: str) -> str:
+    """Return a prediction with how far it is off."""
+    if at[way] is None:
+        return "none: overloaded"
+    return f"{1e3 * at[way]:.2f} ({at[way] / at['real'] - 1:+.0%})"
+
+
+def page(found: Records) -> list[str]:
+    head = (
+        "ρ asked | really busy | requests | mean wait, real (ms) | own, until written | own, until the next can start | "
+        "measured beforehand | Pollaczek–Khinchine | service in the run | its autocorrelation"
+    )
+    row = (
+        "{rho:g} | {busy:.0%} | {requests} | {real:1e3×.2f} ± {error:1e3×.2f} | {written} | {own} | {before} | {formula} | "
+        "{slower:+.1%} | {correlation:.2f}"
+    )
     parts = []
-    for kind, about in found.items():
-        rows = []
-        for at in about["points"]:
-            columns = {
-                "own, until written": "written",
-                "own, until the next can start": "own",
-                "measured beforehand": "before",
-                "Pollaczek–Khinchine": "formula",
-            }
-            predicted = {
-                name: "none: overloaded"
-                if at[key] != at[key]
-                else f"{1e3 * at[key]:.2f} ({at[key] / at['real'] - 1:+.0%})"
-                for name, key in columns.items()
-            }
-            rows.append(
-                {
-                    "ρ asked": f"{at['rho']:g}",
-                    "really busy": f"{at['busy']:.0%}",
-                    "requests": f"{at['requests']}",
-                    "mean wait, real (ms)": f"{1e3 * at['real']:.2f} ± {1e3 * at['error']:.2f}",
-                    **predicted,
-                    "service in the run": f"{at['slower']:+.1%}",
-                    "its autocorrelation": f"{at['correlation']:.2f}",
-                }
-            )
+    for (kind,), points in grouped(found, "kind").items():
+        service, front = fmean(at["service"] for at in points), median(at["front"] for at in points)
+        cv2 = fmean(at["squared"] for at in points) / service**2 - 1
+        ways = ("written", "own", "before", "formula")
         parts += [
             f"### Work: {kind}",
-            f"Service beforehand {1e3 * about['service']:.2f} ms, squared coefficient of variation {about['cv2']:.2f}; "
-            f"front {1e3 * about['front']:.2f} ms.",
-            Table(rows).markdown(),
+            f"Service beforehand {1e3 * service:.2f} ms, squared coefficient of variation {cv2:.2f}; "
+            f"front {1e3 * front:.2f} ms.",
+            lines(({**at, **{way: told(at, way) for way in ways}} for at in points), head, row),
         ]
     return [
         *parts,
@@ -190,3 +151,6 @@ def page(found: dict[str, Any]) -> list[str]:
         "(see how much longer the service was); a service longer by 1 % makes the wait longer by about 1/(1 − ρ) % more. "
         "The formula knows the mean and the variance, and takes service times as independent.",
     ]
+
+
+PART = Part("Waits at one server", measured, page, goals, cases)

@@ -2,33 +2,33 @@
 
 Simulated, the truth is known: for M/M/1 in closed form, for M/D/1 by Erlang's distribution of the wait. A neighbour that
 comes and goes makes service longer at random times; there the truth is that of a run of a million requests.
-Really, the truth is the median of what the other repeats under the same condition found: quiet, or with a busy process
-on as many cores as told; the conditions take turns. A long run at that rate shows its p99 beside the bound.
+Really, the truth is the median of what the other repeats under the same condition found: quiet, or beside a process that
+only computes; the conditions come in shuffled order. A longer run at the rate found shows its p99 beside the bound.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-import tempfile
+from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from tests.benchmarks.capacity_servers import PATIENT, bodies, send, stepping, steps_for, warm
-from tests.benchmarks.comparison import busy_cores
+from tests.benchmarks.capacity_servers import PATIENT, send, stepping, steps_for, warm
+from tests.benchmarks.formats import grouped, lines, ranged, share
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
+from tests.benchmarks.processes import busy_cores
 from tests.tinybench.servers import served
 from tinybench.accuracy import wilson_interval
 from tinybench.load import LoadResult, arrivals, server, simulate_queue
-from tinybench.table import Table
 
 SERVICE, BOUND, Q, TOLERANCE = 0.00075, 0.02, 99.0, 0.1
+SHORT, LONG = 2.5, 10.0  # s of a run
 REAL_BOUND = 0.1  # s; on a machine that others use, a few tens of milliseconds are theirs
 REQUESTS = 2000  # at least, in a real run: with a few hundred no p99 is sure
 LOW, HIGH = 0.1 / SERVICE, 1.2 / SERVICE  # where to search, in requests a second
@@ -36,12 +36,7 @@ KEPT = 0.90  # what issue 16 asks
 NEIGHBOUR, SLOWER = 1.0, 0.15  # s that it stays and stays away, on average; by how much service is longer meanwhile
 
 
-def exponential(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
-    return rng.exponential(SERVICE, len(times))
-
-
-def constant(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
-    return np.full(len(times), SERVICE)
+Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
 def disturbed(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
@@ -49,9 +44,11 @@ def disturbed(rng: np.random.Generator, times: np.ndarray) -> np.ndarray:
     return SERVICE * (1 + SLOWER * ((np.searchsorted(changes, times) + rng.integers(2)) % 2))
 
 
-Record = dict[str, Any]
-Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
-QUEUES: dict[str, Draw] = {"M/M/1": exponential, "M/D/1": constant, "M/D/1 with a neighbour": disturbed}
+QUEUES: dict[str, Draw] = {
+    "M/M/1": lambda rng, times: rng.exponential(SERVICE, len(times)),
+    "M/D/1": lambda rng, times: np.full(len(times), SERVICE),
+    "M/D/1 with a neighbour": disturbed,
+}
 
 
 def simulated(draw: Draw, seconds: float, rng: np.random.Generator, rate: float) -> LoadResult:
@@ -85,7 +82,7 @@ def true_rate(name: str) -> float:
     return low
 
 
-CONDITIONS = "quiet", "busy"
+CONDITIONS = {"quiet": 0, "busy: 1 process that only computes": 1}
 
 
 def one_search(run: Callable[[float], LoadResult], bound: float = BOUND) -> Record:
@@ -103,132 +100,103 @@ def one_search(run: Callable[[float], LoadResult], bound: float = BOUND) -> Reco
     return {"best": float(best), "kept": float(kept), "broken": float(broken), "runs": len(runs)}
 
 
-def in_simulation(repeats: int, lengths: tuple[float, ...]) -> list[Record]:
-    """Return one row for each queue and length of a run, with all searches."""
-    rows = []
-    for (name, draw), seconds in product(QUEUES.items(), lengths):
-        found = []
-        for seed in range(repeats):
-            rng = np.random.default_rng(seed)
-            found.append(one_search(partial(simulated, draw, seconds, rng)))
-        rows.append({"queue": name, "seconds": seconds, "truth": true_rate(name), "found": found})
-        print(name, seconds, share(held(rows[-1])), file=sys.stderr, flush=True)
-    return rows
+def cases(options: Namespace) -> list[Case]:
+    """Return each queue and length of a run to simulate, and each search on a real server."""
+    if options.short:
+        return [("M/M/1", LONG), (list(CONDITIONS)[1], 0)]
+    return [*product(QUEUES, (SHORT, LONG)), *product(CONDITIONS, range(8))]
 
 
-def for_real(repeats: int, seconds: float, busy: int, long: float) -> Record:
-    """Return what searches on one real server find, every other beside busy processes; and a long run at the median."""
-    found: dict[str, list[Record]] = {name: [] for name in CONDITIONS}
-    check: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        model = stepping(Path(folder, "steps.onnx"))
-        row = steps_for(model, [SERVICE])
-        with served(model, "--max-batch", "1", *PATIENT) as one:
-            warm(one, row[0].tolist())
-            data, rng = bodies(row), np.random.default_rng()
+def measured(trial: Trial) -> Any:
+    """Simulate searches on a queue, or search once on a real server."""
+    name, which = trial.case
+    if name in QUEUES:
+        about, searches = (
+            {"of": f"{name}, runs of {which:g} s", "truth": true_rate(name)},
+            range(5 if trial.short else 100),
+        )
+        runs = (partial(simulated, QUEUES[name], which, np.random.default_rng(seed)) for seed in searches)
+        return [{**about, **one_search(run)} for run in runs]
+    model, rng = stepping(trial.folder), np.random.default_rng()
+    row, (least, length) = steps_for(model, [SERVICE]), (200, 0.5) if trial.short else (REQUESTS, SHORT)
 
-            def run(rate: float, seconds: float = seconds) -> LoadResult:
-                due = arrivals(rate, max(seconds, REQUESTS / rate), seed=int(rng.integers(2**32)))
-                return send(one.url, data, due, timeout=60.0)
+    def load(rate: float, seconds: float = length) -> LoadResult:
+        return send(one.url, row, arrivals(rate, max(seconds, least / rate), seed=int(rng.integers(2**32))))
 
-            for _, condition in product(range(repeats), CONDITIONS):
-                with busy_cores(busy if condition == "busy" else 0):
-                    found[condition].append(one_search(run, REAL_BOUND))
-                print(condition, found[condition][-1], file=sys.stderr, flush=True)
-            for condition in CONDITIONS:
-                if rates := [search["best"] for search in found[condition] if "best" in search]:
-                    with busy_cores(busy if condition == "busy" else 0):
-                        check[condition] = float(np.quantile(run(median(rates), long).latencies, Q / 100))
-    return {"seconds": seconds, "busy": busy, "searches": found, "long": long, "p99": check}
+    with served(model, "--max-batch", "1", *PATIENT) as one:
+        warm(one, row[0])
+        with busy_cores(CONDITIONS[name]):
+            found = one_search(load, REAL_BOUND)
+            tail = float(np.quantile(load(found["best"], LONG).latencies, Q / 100)) if "best" in found else None
+    return {"of": name, "p99": tail, **found}
 
 
-def measured(short: bool = False) -> Record:
-    """Simulate, and measure."""
-    if short:
-        return {"simulated": in_simulation(15, (10.0,)), "real": for_real(1, 1.5, 1, 3.0)}
-    return {"simulated": in_simulation(100, (2.5, 10.0)), "real": for_real(8, 2.5, 1, 10.0)}
-
-
-def held(row: Record) -> list[bool]:
-    """Return for each search whether its interval holds the truth; none does that finds nothing."""
-    return ["best" in search and search["kept"] <= row["truth"] <= search["broken"] for search in row["found"]]
-
-
-def again(searches: list[Record]) -> list[bool]:
-    """Return for each search whether its interval holds the median of what the others found."""
-    hits = []
+def hits(searches: Records) -> list[bool]:
+    """Return for each search whether its interval holds the truth, or else the median of what the others found."""
+    found = []
     for one in searches:
         others = [other["best"] for other in searches if other is not one and "best" in other]
-        hits.append("best" in one and bool(others) and one["kept"] <= median(others) <= one["broken"])
-    return hits
+        truth = one.get("truth", median(others) if others else math.nan)
+        found.append("best" in one and one["kept"] <= truth <= one["broken"])
+    return found
 
 
-def goals(found: Record) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether what the issue asks is met, up to the error of so many searches."""
-    ours = [held(row) for row in found["simulated"]]
-    really = [hit for searches in found["real"]["searches"].values() for hit in again(searches)]
+    simulations, really = [], []
+    for searches in grouped(found, "of").values():
+        if "truth" in searches[0]:
+            simulations.append(hits(searches))
+        else:
+            really += hits(searches)
     return {
         f"simulated, the interval holds the true rate in ≥ {KEPT:.0%} of the searches, for each queue and length": all(
-            wilson_interval(sum(hits), len(hits))[1] >= KEPT for hits in ours
+            wilson_interval(sum(each), len(each))[1] >= KEPT for each in simulations
         ),
-        f"really, the rate is found again within the interval in ≥ {KEPT:.0%} of the repeats": bool(
-            np.mean(really) >= KEPT
-        ),
+        f"really, the rate is found again within the interval in ≥ {KEPT:.0%} of the repeats": sum(really)
+        >= KEPT * len(really),
     }
 
 
-def share(hits: list[bool]) -> str:
-    """Return a share with its interval."""
-    low, high = wilson_interval(sum(hits), len(hits))
-    return f"{np.mean(hits):.0%} ({low:.0%} to {high:.0%})"
-
-
-def spread(searches: list[Record]) -> dict[str, str]:
-    """Return what searches have in common, as cells."""
-    found, none = [search for search in searches if "best" in search], len(searches)
-    if not found:
-        names = "rate found, median (5 % to 95 %)", "width of the interval"
-        return dict.fromkeys(names, "–") | {"found nothing": f"{none}", "runs": f"{searches[0]['runs']}"}
+def row_of(name: str, searches: Records) -> Record:
+    """Return what searches have in common."""
+    found, held = [search for search in searches if "best" in search], hits(searches)
     rates = [search["best"] for search in found]
-    ends = np.quantile(rates, [0.05, 0.95])
+    low, high = np.quantile(rates, [0.05, 0.95]) if rates else (0, 0)
     return {
-        "rate found, median (5 % to 95 %)": f"{median(rates):.0f}/s ({ends[0]:.0f} to {ends[1]:.0f})",
-        "width of the interval": f"{median(search['broken'] / search['kept'] - 1 for search in found):.0%}",
-        "found nothing": f"{sum('best' not in search for search in searches)}",
-        "runs": f"{np.mean([search['runs'] for search in searches]):.1f}",
+        **searches[0],
+        "of": name,
+        "searches": len(searches),
+        "held": share(sum(held), len(held)),
+        "rate": f"{median(rates):.0f}/s ({low:.0f} to {high:.0f})" if rates else None,
+        "width": median(search["broken"] / search["kept"] - 1 for search in found) if found else None,
+        "none": len(searches) - len(found),
+        "runs": fmean(search["runs"] for search in searches),
+        "tail": ranged([1e3 * search["p99"] for search in found if search.get("p99")]),
     }
 
 
-def page(found: Record) -> list[str]:
-    """Return the tables as Markdown."""
-    simulations = [
-        {
-            "queue": f"{row['queue']}, runs of {row['seconds']:g} s",
-            "true rate": f"{row['truth']:.0f}/s",
-            "searches": f"{len(row['found'])}",
-            "interval holds it": share(held(row)),
-            **spread(row["found"]),
-        }
-        for row in found["simulated"]
-    ]
-    real = found["real"]
-    reals = [
-        {
-            "condition": name if name == "quiet" else f"{name}: {real['busy']} process that only computes",
-            "searches": f"{len(searches)}",
-            "found again": share(again(searches)),
-            **spread(searches),
-            f"p99 of {real['long']:g} s at the median rate": f"{1e3 * p99:.1f} ms"
-            if (p99 := real["p99"].get(name))
-            else "–",
-        }
-        for name, searches in real["searches"].items()
-    ]
+def page(found: Records) -> list[str]:
+    rows = [row_of(name, searches) for (name,), searches in grouped(found, "of").items()]
+    spread = "rate found, median (5 % to 95 %) | width of the interval | found nothing | runs"
+    cells = "{rate} | {width:.0%} | {none} | {runs:.1f}"
     return [
         f"p99 ≤ {1e3 * BOUND:g} ms with a service of {1e3 * SERVICE:g} ms; the ends of a search are brought together to "
         f"{TOLERANCE:.0%}. Simulated, against the true rate:",
-        Table(simulations).markdown(),
-        f"Really, p99 ≤ {1e3 * REAL_BOUND:g} ms, by runs of {real['seconds']:g} s, or {REQUESTS:,} requests, against `tinybench serve --max-batch 1`; found again is a rate if the "
-        "interval of a search holds the median of what the others found:",
-        Table(reals).markdown(),
+        lines(
+            (row for row in rows if "truth" in row),
+            f"queue | true rate | searches | interval holds it | {spread}",
+            f"{{of}} | {{truth:.0f}}/s | {{searches}} | {{held}} | {cells}",
+        ),
+        f"Really, p99 ≤ {1e3 * REAL_BOUND:g} ms, by runs of {SHORT:g} s, or {REQUESTS:,} requests, against `tinybench "
+        "serve --max-batch 1`; found again is a rate if the interval of a search holds the median of what the others "
+        "found:",
+        lines(
+            (row for row in rows if "truth" not in row),
+            f"condition | searches | found again | {spread} | p99 of {LONG:g} s at the rate found (ms)",
+            f"{{of}} | {{searches}} | {{held}} | {cells} | {{tail}}",
+        ),
     ]
+
+
+PART = Part("The highest rate that keeps a bound", measured, page, goals, cases)

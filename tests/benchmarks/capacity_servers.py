@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tests.tinybench.servers import Served, repeating, save_graph, served
 from tinybench.latency import measure_latency
-from tinybench.load import LoadResult
-from tinybench.serving.client import address_of, bodies_of
+from tinybench.load import LoadResult, closed_loop
+from tinybench.serving.client import Users, address_of, bodies_of
 from tinybench.serving.sender import Sender
 from tinybench.shell.files import load_model
 
+ALONE = ("--max-batch", "1", "--workers", "1")
 PATIENT = ("--timeout", "60s", "--max-queue", "20000")
 WARM, SKIP = 30, 0.1  # requests before a run, and the share of it that does not count: the queue begins empty
 
 
-def stepping(path: Path) -> Path:
+@cache
+def stepping(folder: Path) -> Path:
     """Write a model of rows of one number, which multiplies a 256 × 256 matrix as many times as the number says."""
     from onnx import helper
 
@@ -34,24 +35,24 @@ def stepping(path: Path) -> Path:
         helper.make_node("Tanh", ["product"], ["after"]),
     ]
     weights = np.random.default_rng(0).normal(0, 0.1, (256, 256))
-    return repeating(path, step, begin=np.full((1, 256), 0.5), weights=weights)
+    return repeating(folder / "steps.onnx", step, begin=np.full((1, 256), 0.5), weights=weights)
 
 
-def layered(path: Path, width: int = 2048, layers: int = 4) -> Path:
+@cache
+def layered(folder: Path) -> Path:
     """Write a dense network of rows of 32 numbers: a single row waits for its weights, many rows share them."""
-    from onnx import TensorProto, helper
+    from onnx import helper, numpy_helper
 
-    rng, sizes = np.random.default_rng(0), [32, *[width] * layers, 10]
-    nodes, constants, name = [], [], "x"
-    for i, (rows, columns) in enumerate(pairwise(sizes)):
+    rng, nodes, constants, name = np.random.default_rng(0), [], [], "x"
+    for i, (rows, columns) in enumerate(pairwise([32, 2048, 2048, 2048, 2048, 10])):
         weights = rng.normal(0, rows**-0.5, (rows, columns)).astype(np.float32)
-        constants.append(helper.make_tensor(f"w{i}", TensorProto.FLOAT, weights.shape, weights.tobytes(), raw=True))
-        last = i == len(sizes) - 2
+        constants.append(numpy_helper.from_array(weights, f"w{i}"))
+        last = columns == 10
         nodes.append(helper.make_node("MatMul", [name, f"w{i}"], ["y" if last else f"m{i}"]))
         if not last:
             nodes.append(helper.make_node("Relu", [f"m{i}"], [f"r{i}"]))
         name = f"r{i}"
-    return save_graph(path, nodes, [32], constants=constants)
+    return save_graph(folder / "layers.onnx", nodes, [32], constants=constants)
 
 
 @cache
@@ -71,9 +72,8 @@ def steps_for(model: Path, seconds: Sequence[float] | np.ndarray) -> np.ndarray:
 
 @dataclass
 class Run:
-    """An open loop, and what the server wrote of each request: its own times in seconds, in the order of arrival."""
+    """What a server wrote of each request: its own times in seconds, in the order of arrival."""
 
-    result: LoadResult
     received: np.ndarray
     started: np.ndarray
     finished: np.ndarray
@@ -84,16 +84,35 @@ class Run:
     def waits(self) -> np.ndarray:
         return self.started - self.received
 
+    @property
+    def came(self) -> np.ndarray:
+        return self.received - self.received[0]
+
+    def occupied(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the size of each batch, and for how long it kept the server from the next, in seconds."""
+        starts, first = np.unique(self.started, return_index=True)
+        order = np.argsort(self.started, kind="stable")
+        written = np.maximum.reduceat(self.finished[order], np.searchsorted(self.started[order], starts))
+        return self.batch[first], np.minimum(written, np.append(starts[1:], np.inf)) - starts
+
 
 def bodies(rows: np.ndarray) -> list[bytes]:
     """Return one body a row, however many there are."""
     return [bodies_of(row[None])[0] for row in rows]
 
 
-def send(url: str, rows: Sequence[bytes], due: np.ndarray, **how: Any) -> LoadResult:
-    """Load a server by an open loop, and return all of its requests."""
-    with Sender(address_of(url), rows, due, **how) as sender:
+def send(url: str, rows: np.ndarray, due: np.ndarray) -> LoadResult:
+    """Load a server by an open loop that sends rows in turn, and return all of its requests."""
+    with Sender(address_of(url), bodies(rows), due, timeout=60.0) as sender:
         return sender.run()
+
+
+def two_users(server: Served, rows: np.ndarray, seconds: float) -> LoadResult:
+    """Load a server by two users, of whom one always waits."""
+    users = Users(address_of(server.url), bodies(rows), 60.0)
+    result = closed_loop(users.send, 2, 0.0, seconds)
+    users.close()
+    return result
 
 
 def settled(result: LoadResult) -> LoadResult:
@@ -103,10 +122,15 @@ def settled(result: LoadResult) -> LoadResult:
     return LoadResult(*times, result.ok[kept], (1 - SKIP) * result.seconds, result.metadata)
 
 
-def warm(server: Served, row: Any) -> None:
+def p99(result: LoadResult) -> float:
+    """Return the 99th percentile of a run without its first tenth."""
+    return float(np.quantile(settled(result).latencies, 0.99))
+
+
+def warm(server: Served, row: np.ndarray) -> None:
     """Ask some times; the trace names these requests."""
     for _ in range(WARM):
-        status, answer = server.predict([row], X_Request_Id="warm")
+        status, answer = server.predict([row.tolist()], X_Request_Id="warm")
         assert status == 200, answer
 
 
@@ -119,25 +143,20 @@ def traced(model: Path, *options: str) -> Iterator[tuple[Served, Path]]:
             yield server, trace
 
 
-def read_trace(trace: Path, result: LoadResult) -> Run:
-    """Return a run with what the server's trace says of its requests; read it when the server has ended."""
+def ended(server: Served, trace: Path) -> Run:
+    """End a server, and return what its trace says of the requests."""
+    server.process.terminate()
+    server.process.wait()
     with trace.open() as file:
         rows = [row for row in csv.DictReader(file) if row["request_id"] != "warm" and row["code"] == "200"]
-    number, received, started, finished, batch = (
-        np.array([float(row[name]) for row in rows])
-        for name in ("request_id", "received", "started", "finished", "batch")
-    )
-    order = np.argsort(received, kind="stable")
-    columns = [x[order] for x in (received, started, finished, batch, number.astype(int))]
-    return Run(result, *columns)
+    rows.sort(key=lambda row: float(row["received"]))
+    columns = (np.array([float(row[name]) for row in rows]) for name in ("received", "started", "finished", "batch"))
+    return Run(*columns, np.array([int(row["request_id"]) for row in rows]))
 
 
-def measure(model: Path, rows: np.ndarray, due: np.ndarray, *options: str) -> Run:
-    """Serve a model, send a row at each of the times due, and return both sides of it."""
-    data = bodies(rows)
+def measure(model: Path, rows: np.ndarray, due: np.ndarray, *options: str) -> tuple[Run, LoadResult]:
+    """Serve a model, send rows in turn at the times due, and return both sides of it."""
     with traced(model, *options) as (server, trace):
-        warm(server, rows[0].tolist())
-        result = send(server.url, data, due, timeout=60.0)
-        server.process.terminate()
-        server.process.wait()
-        return read_trace(trace, result)
+        warm(server, rows[0])
+        result = send(server.url, rows, due)
+        return ended(server, trace), result

@@ -17,29 +17,33 @@ has who starts. frouros runs in a process of its own, by the settings of its aut
 from __future__ import annotations
 
 import copy
-import json
 import math
-import subprocess
-import sys
-import tempfile
 import zlib
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.drift_alarms import LEVEL, said
+from tests.benchmarks.drift_alarms import LEVEL
+from tests.benchmarks.formats import grouped, share, table
+from tests.benchmarks.harness import Case, Part, Records, Trial
+from tests.benchmarks.processes import in_environment
 from tinybench.drifting import DriftWatch, RateAlarm, Reference
 from tinybench.production import DriftAlarm
-from tinybench.table import Table
 
 WARM, BEFORE, AFTER = 1000, 1000, 3000
-STREAMS, CALM = 100, 2000  # without a change, for ours
-SLOW = 10  # streams for who takes seconds for one
-CHANGES = ("none", "shift 0.5", "shift 1", "spread 2", "slow shift", "no more errors", "more errors")
+STREAMS, CALM = 100, 2000  # of each change; without one, for ours
+OTHERS, SLOW = 40, 10  # streams for frouros, and to tune by; for who takes seconds for one
+CHANGES = {
+    "numbers": ("none", "shift 0.5", "shift 1", "spread 2", "slow shift"),
+    "errors": ("no more errors", "more errors"),
+}
 STILL = ("none", "no more errors")
+
 Detector = Callable[[np.ndarray], float]
 
 
@@ -100,64 +104,55 @@ def rated(stream: np.ndarray) -> float:
     return math.inf
 
 
-def settings() -> dict[str, tuple[bool, dict[str, Detector]]]:
-    """Return river's detectors: whether for errors alone, and settings from the most sensitive; "" is its own."""
+OURS: dict[str, Detector] = {"DriftWatch": watched, "DriftAlarm": students, "RateAlarm": rated}
+
+
+@cache
+def settings() -> dict[str, tuple[str, dict[str, Detector]]]:
+    """Return river's detectors: what for, and settings from the most sensitive; "" is its own."""
     from river import drift
     from river.drift import binary
 
-    def of(make: Any, scaled: bool, own: str, name: str, values: Iterable[Any], **more: Any) -> dict[str, Detector]:
+    def of(make: Any, scaled: bool, name: str, values: Iterable[Any], **more: Any) -> dict[str, Detector]:
         tried = {f"{name} {value:g}": by(lambda v=value: make(**{name: v}, **more), scaled) for value in values}
-        return {own: by(make, scaled), **tried}
+        return {"": by(make, scaled), **tried}
 
     small = [10.0**-power for power in range(1, 9)]
     return {
-        "ADWIN": (False, of(drift.ADWIN, True, "", "delta", [0.9, 0.5, 0.2, *small])),
-        "PageHinkley": (False, of(drift.PageHinkley, False, "", "threshold", [10, 20, 30, 50, 80, 120, 200], delta=0.25)),
-        "KSWIN": (False, of(drift.KSWIN, False, "", "alpha", [1e-5, 1e-7], seed=0)),
-        "DDM": (True, of(binary.DDM, False, "", "drift_threshold", [2.5, 3, 3.5, 4, 4.5, 5])),
-        "EDDM": (True, of(binary.EDDM, False, "", "beta", [0.8, 0.7, 0.6, 0.5])),
-        "HDDMA": (True, of(binary.HDDMA, False, "", "drift_confidence", small)),
-        "HDDMW": (True, of(binary.HDDMW, False, "", "drift_confidence", small)),
+        "ADWIN": ("numbers", of(drift.ADWIN, True, "delta", [0.9, 0.5, 0.2, *small])),
+        "PageHinkley": ("numbers", of(drift.PageHinkley, False, "threshold", [10, 20, 30, 50, 80, 120, 200], delta=0.25)),
+        "KSWIN": ("numbers", of(drift.KSWIN, False, "alpha", [1e-5, 1e-7], seed=0)),
+        "DDM": ("errors", of(binary.DDM, False, "drift_threshold", [2.5, 3, 3.5, 4, 4.5, 5])),
+        "EDDM": ("errors", of(binary.EDDM, False, "beta", [0.8, 0.7, 0.6, 0.5])),
+        "HDDMA": ("errors", of(binary.HDDMA, False, "drift_confidence", small)),
+        "HDDMW": ("errors", of(binary.HDDMW, False, "drift_confidence", small)),
     }  # fmt: skip
 
 
-OF_FROUROS = {"ADWIN": False, "PageHinkley": False, "CUSUM": False, "DDM": True, "HDDMA": True, "STEPD": True}
-FROUROS = "frouros==0.9.0"
+OF_FROUROS = {"numbers": ("ADWIN", "PageHinkley", "CUSUM"), "errors": ("DDM", "HDDMA", "STEPD")}
 
 
-def frouros(streams: Mapping[str, np.ndarray], most: int) -> dict[str, dict[str, list[float]]]:
-    """Return by detector and change after how many values each stream rang; nothing where frouros cannot be had."""
-    found: dict[str, dict[str, list[float]]] = {}
-    file = Path(__file__).with_name("drift_frouros.py")
-    for change, these in streams.items():
-        names = [name for name, errors in OF_FROUROS.items() if errors == ("errors" in change)]
-        with tempfile.TemporaryDirectory() as folder:
-            np.save(Path(folder, "streams.npy"), these[:most])
-            run = [
-                sys.executable,
-                "-m",
-                "uv",
-                "run",
-                "--no-project",
-                "--isolated",
-                "--with",
-                FROUROS,
-                "python",
-                str(file),
-            ]
-            done = subprocess.run([*run, f"{folder}/streams.npy", str(WARM), *names], capture_output=True, text=True)
-        if done.returncode:
-            print(f"frouros does not run here: {done.stderr[-300:]}", file=sys.stderr)
-            return {}
-        for name, firsts in json.loads(done.stdout).items():
-            found.setdefault(f"frouros {name}", {})[change] = [math.inf if at is None else at for at in firsts]
+def frouros(kind: str) -> Records:
+    """Return by detector and change after how many values each stream rang."""
+    found, script, names = Records(), Path(__file__).with_name("drift_frouros.py"), OF_FROUROS[kind]
+    for change in CHANGES[kind]:
+        streams = streams_of(change, OTHERS).tolist()
+        for name, firsts in in_environment("frouros==0.9.0", script, streams, str(WARM), *names).items():
+            after = [math.inf if at is None else at for at in firsts]
+            found.append({"detector": f"frouros {name}", "change": change, "first": after})
     return found
 
 
-def tuned(tried: Mapping[str, Detector], calm: np.ndarray) -> str:
-    """Return the first setting that rings in at most 5 % of streams without a change; the last if none does."""
+def streams_of(change: str, number: int) -> np.ndarray:
+    """Return so many streams."""
+    place = [each for changes in CHANGES.values() for each in changes].index(change)
+    return np.array([stream_of(change, np.random.default_rng([place, seed])) for seed in range(number)])
+
+
+def tuned(tried: Mapping[str, Detector], calm: Iterable[np.ndarray], allowed: int) -> str:
+    """Return the first setting that rings in few enough streams without a change; the last if none does."""
     for name, run in list(tried.items())[1:]:
-        allowed, rang = int(LEVEL * len(calm)), 0
+        rang = 0
         for stream in calm:
             rang += math.isfinite(run(stream))
             if rang > allowed:
@@ -167,99 +162,87 @@ def tuned(tried: Mapping[str, Detector], calm: np.ndarray) -> str:
     return name
 
 
-def measured(short: bool) -> dict[str, Any]:
+def cases(options: Namespace) -> list[Case]:
+    """Return detectors with what they look at."""
+    ours = [("tinybench", name, kind) for kind in CHANGES for name in OURS if (name, kind) != ("RateAlarm", "numbers")]
+    if options.short:
+        return [*ours[:2], ("river", "PageHinkley", "numbers")]
+    peers = [("river", name, kind) for name, (kind, _) in settings().items()]
+    return [*ours, *peers, *(("frouros", "", kind) for kind in CHANGES)]
+
+
+def measured(trial: Trial) -> Records:
     """Return by detector and change after how many values each stream rang."""
-    count, calmer, calm, changes = (2, 2, 3, ("none", "shift 1")) if short else (STREAMS, 40, CALM, CHANGES)
-
-    def stream(change: str, seed: int) -> np.ndarray:
-        return stream_of(change, np.random.default_rng([CHANGES.index(change), seed]))
-
-    streams = {change: np.array([stream(change, seed) for seed in range(count)]) for change in changes}
-    rows: list[dict[str, Any]] = []
-
-    def put(name: str, of: Mapping[str, list[float]]) -> None:
-        for change, firsts in of.items():
-            rows.append(
-                {"detector": name, "change": change, "first": [at if math.isfinite(at) else None for at in firsts]}
-            )
-
-    def run(name: str, detector: Detector, errors: bool, most: int = count) -> None:
-        print(name, file=sys.stderr)
-        these = {change: s for change, s in streams.items() if ("errors" in change) == errors}
-        more = range(count, calm if name.startswith("tinybench") else 0)
-        found = {change: [detector(each) for each in s[:most]] for change, s in these.items()}
-        put(name, {c: [*f, *(detector(stream(c, seed)) for seed in more if c in STILL)] for c, f in found.items()})
-
-    for errors in (False, True):
-        run("tinybench DriftWatch", watched, errors)
-        run("tinybench DriftAlarm", students, errors)
-    run("tinybench RateAlarm", rated, True)
-    for name, (errors, tried) in settings().items():
-        if short and name != "PageHinkley":
-            continue
-        most = min(count, SLOW if name == "KSWIN" else count)  # a test of SciPy at each value
-        kind = "no more errors" if errors else "none"
-        others = [stream_of(kind, np.random.default_rng([99, seed])) for seed in range(min(calmer, most))]
-        best = tuned(tried, np.array(others))
-        run(f"river {name}", tried[""], errors, most)
-        run(f"river {name}, tuned ({best})", tried[best], errors, most)
-    for name, of in ({} if short else frouros(streams, 40)).items():
-        put(name, of)
-    return {"rows": rows}
+    library, name, kind = trial.case
+    if library == "frouros":
+        return frouros(kind)
+    count, calm = (2, 3) if trial.short else (STREAMS, CALM)
+    if name == "KSWIN":  # a test of SciPy at each value
+        count = min(count, SLOW)
+    if library == "tinybench":
+        detectors = {f"tinybench {name}": OURS[name]}
+    else:
+        tried, others = settings()[name][1], min(OTHERS, count)
+        quiet = [stream_of(CHANGES[kind][0], np.random.default_rng([99, seed])) for seed in range(others)]
+        best = tuned(tried, quiet, int(LEVEL * others))
+        detectors = {f"river {name}": tried[""], f"river {name}, tuned ({best})": tried[best]}
+    found = []
+    for each, detector in detectors.items():
+        for change in CHANGES[kind][: 3 if trial.short else None]:
+            streams = streams_of(change, calm if change in STILL and library == "tinybench" else count)
+            found.append({"detector": each, "change": change, "first": [float(detector(one)) for one in streams]})
+    return found
 
 
-def delays(firsts: list[float | None]) -> tuple[int, list[float]]:
+def delays(firsts: list[float]) -> tuple[int, list[float]]:
     """Return how many rang before the change, and how late the others: infinite where they never did."""
-    late = [math.inf if at is None else at - BEFORE for at in firsts]
+    late = [at - BEFORE for at in firsts]
     return sum(at <= 0 for at in late), [at for at in late if at > 0]
 
 
-def row_of(found: Mapping[str, Any], detector: str, change: str) -> list[float | None]:
-    """Return what was measured."""
-    return next((r["first"] for r in found["rows"] if (r["detector"], r["change"]) == (detector, change)), [])
+def alarms(firsts: list[float]) -> int:
+    """Return how many streams rang."""
+    return sum(map(math.isfinite, firsts))
 
 
-def goals(found: Mapping[str, Any]) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether ours keep their level, and what they ought to find is found."""
     met = {}
-    for name in dict.fromkeys(r["detector"] for r in found["rows"] if r["detector"].startswith("tinybench")):
-        for calm in STILL:
-            if firsts := row_of(found, name, calm):
-                rang = sum(at is not None for at in firsts)
-                what = f"{name} rings in {rang} of {len(firsts)} streams without a change ({calm}): in at most 5 %"
-                met[what] = rang <= LEVEL * len(firsts)
-        if firsts := row_of(found, name, "shift 1"):
-            _, late = delays(firsts)
-            what = f"{name} finds a shift of 1 standard deviation within 100 values in the median: {median(late):g}"
-            met[what] = median(late) <= 100
+    for record in found:
+        name, change, firsts = record["detector"], record["change"], record["first"]
+        if name.startswith("tinybench") and change in STILL:
+            rang = alarms(firsts)
+            what = f"{name} rings in {rang} of {len(firsts)} streams without a change ({change}): in at most 5 %"
+            met[what] = rang <= LEVEL * len(firsts)
+        elif name.startswith("tinybench") and change == "shift 1":
+            late = median(delays(firsts)[1])
+            met[f"{name} finds a shift of 1 standard deviation within 100 values in the median: {late:g}"] = late <= 100
     return met
 
 
-def page(found: Mapping[str, Any]) -> list[str]:
-    """Return the tables."""
+def cell(firsts: list[float]) -> str:
+    """Return how late streams rang, and how many before the change or never."""
+    before, late = delays(firsts)
+    middle = f"{median(late):g}" if late and math.isfinite(median(late)) else "–"
+    return f"{middle}; {before} before, {sum(map(math.isinf, late))} missed, of {len(firsts)}"
+
+
+def page(found: Records) -> list[str]:
     parts = []
-    for calm, title in (("none", "Numbers"), ("no more errors", "Errors")):
-        names = dict.fromkeys(r["detector"] for r in found["rows"] if r["change"] == calm)
-        changes = dict.fromkeys(
-            r["change"]
-            for r in found["rows"]
-            if ("errors" in r["change"]) == ("errors" in calm) and r["change"] != calm
-        )
+    for kind, (calm, *_) in CHANGES.items():
         rows = []
-        for name in names:
-            firsts = row_of(found, name, calm)
-            row = {"detector": name, "rings without a change": said(sum(at is not None for at in firsts), len(firsts))}
-            for change in changes:
-                firsts = row_of(found, name, change)
-                before, late = delays(firsts)
-                missed = sum(math.isinf(at) for at in late)
-                middle = f"{median(late):g}" if late and math.isfinite(median(late)) else "–"
-                row[change] = f"{middle}; {before} before, {missed} missed, of {len(firsts)}"
-            rows.append(row)
+        for (name,), records in grouped((r for r in found if r["change"] in CHANGES[kind]), "detector").items():
+            firsts = {record["change"]: record["first"] for record in records}
+            quiet = firsts.pop(calm)
+            row = {"detector": name, "rings without a change": share(alarms(quiet), len(quiet), 1)}
+            rows.append(row | {change: cell(each) for change, each in firsts.items()})
         if rows:
             parts += [
-                f"{title}: streams that rang in {BEFORE + AFTER:,} values without a change, and by change the median delay of "
-                "those that had not rung before it, in values:",
-                Table(rows).markdown(),
+                f"{kind.capitalize()}: streams that rang in {BEFORE + AFTER:,} values without a change, and by change the "
+                "median delay of those that had not rung before it, in values:",
+                table(rows),
             ]
     return parts
+
+
+PART = Part("How late", measured, page, goals, cases, "processes")

@@ -10,6 +10,14 @@ are drawn anew for each run: fit, reference and traffic have none in common.
 Whether a shifted picture takes longer is asked afterwards, of the same server on the same connection, where 250 pictures
 are sent as they were and shifted, in turn, in an order that is drawn: a run gives the ratio of the two medians. Told is
 the median of these ratios, with a 95 % interval by ranks.
+
+What a reference costs a request: two servers of one model run beside each other, one of them with a reference. Both get
+2,000 requests of one row, one after the other on one connection, in turn, three times, in an order that is drawn: long
+enough that what is noted is handed over, which happens each second, and looked at while its own server is measured.
+Before the other's turn the rest is waited for. Processes of one program differ in speed by themselves, as their memory
+happens to lie, so there are 20 pairs, started anew. Each gives the ratio of the servers' medians (of three), and of their
+95th percentiles; told is the mean over pairs with a 95 % interval (Student t, of logarithms). The requests wait for no
+others (``--max-wait 0ms``), so nothing hides what is added.
 """
 
 from __future__ import annotations
@@ -17,29 +25,32 @@ from __future__ import annotations
 import json
 import math
 import random
-import tempfile
 import time
-from collections.abc import Mapping
+from argparse import Namespace
+from functools import cache
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 from scipy import stats
 
-from tests.benchmarks.drift_alarms import said
+from tests.benchmarks.formats import grouped, interval, lines, ranged, share
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.tinybench.servers import Served, served
 from tinybench.drifting import Labels
-from tinybench.table import Table
 
 BEFORE, SHIFTED, LATE, EVERY = 200, 250, 200, 10
 LEAST = 0.9
 SLOWER = 0.05  # at most, of the median
 KINDS = ("shifted", "as they were")
+RUNS = 20  # of each kind; pairs of servers
+REQUESTS, TURNS, MOST = 2000, 3, 0.03  # that a reference may add to the median
+AT_ONCE = ("--max-wait", "0ms")
 
 
+@cache
 def split(seed: int, folder: Path) -> tuple[Path, Path, np.ndarray, np.ndarray]:
     """Write a model and a reference, and return them with rows and labels that neither has seen."""
     from sklearn.datasets import load_digits
@@ -50,9 +61,9 @@ def split(seed: int, folder: Path) -> tuple[Path, Path, np.ndarray, np.ndarray]:
     rows, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(rows))
     rows, labels = rows[order].astype(np.float32) / 16, labels[order]
-    model = to_onnx(LogisticRegression(max_iter=500).fit(rows[:700], labels[:700]), rows[:1], folder / "model.onnx")
-    np.savez(folder / "reference.npz", X=rows[700:1300])
-    return Path(model), folder / "reference.npz", rows[1300:], labels[1300:]
+    model = to_onnx(LogisticRegression(max_iter=500).fit(rows[:700], labels[:700]), rows[:1], folder / f"{seed}.onnx")
+    np.savez(reference := folder / f"{seed}.npz", X=rows[700:1300])
+    return Path(model), reference, rows[1300:], labels[1300:]
 
 
 def shifted(rows: np.ndarray) -> np.ndarray:
@@ -77,62 +88,63 @@ def gauges(server: Served, asked: int) -> dict[str, float]:
         time.sleep(0.02)
 
 
-def asked(connection: HTTPConnection, row: np.ndarray) -> tuple[list[float], float]:
-    """Return the answer to a picture, and how many seconds it took."""
-    body = json.dumps({"inputs": [row.tolist()]})
+def body_of(row: np.ndarray) -> str:
+    """Return the body of a request of one row."""
+    return json.dumps({"inputs": [row.tolist()]})
+
+
+def asked(connection: HTTPConnection, body: str) -> tuple[int, float]:
+    """Return the digit that a request is answered with, and how many seconds it took."""
     started = time.perf_counter()
     connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
     answer = connection.getresponse().read()
     seconds = time.perf_counter() - started
-    return json.loads(answer)["outputs"][0], seconds
+    return int(np.argmax(json.loads(answer)["outputs"][0])), seconds
 
 
-def of_run(kind: str, seed: int, before: int = BEFORE, after: int = SHIFTED, late: int = LATE) -> dict[str, Any]:
+def cases(options: Namespace) -> list[Case]:
+    """Return runs of each kind, by their seeds."""
+    return [("shifted", 0)] if options.short else [(kind, seed) for kind in KINDS for seed in range(RUNS)]
+
+
+def measured(trial: Trial) -> Record:
     """Serve, ask, and return what was seen when."""
-    with tempfile.TemporaryDirectory() as name:
-        model, reference, rows, truth = split(seed, Path(name))
-        plain, moved = rows, shifted(rows)
-        if kind == "shifted":
-            rows = np.concatenate([plain[:before], moved[before:]])
-        taken, answers, order = [], [], random.Random(seed)
-        labels, alarm, rang = Labels(LEAST, math.inf, time.monotonic), None, None
-        with served(model, "--reference", str(reference), "--max-wait", "0ms") as server:
-            connection = HTTPConnection(*server.address)
-            for number in range(before + after):
-                answer, seconds = asked(connection, rows[number])
-                taken.append(seconds)
-                answers.append(int(np.argmax(answer)))
-                labels.predicted(number, answers[-1])
-                if number >= late and labels.came(number - late, int(truth[number - late])) and rang is None:
-                    rang = number + 1 - before
-                if (number + 1) % EVERY == 0 and alarm is None:
-                    found = gauges(server, number + 1)
-                    on = [what for what in ("inputs", "predictions") if found[f"tinybench_drift_alarm{what}"]]
-                    alarm = (number + 1 - before, on) if on else None
-            turns: list[list[float]] = [[], []]
-            for number in range(after):
-                for place in order.sample(range(2), 2):
-                    turns[place].append(asked(connection, (plain, moved)[place][number])[1])
-            connection.close()
+    kind, seed = trial.case
+    before, after, late = (40, 60, 50) if trial.short else (BEFORE, SHIFTED, LATE)
+    model, reference, rows, truth = split(seed, trial.folder)
+    plain, moved = ([body_of(row) for row in each[: before + after]] for each in (rows, shifted(rows)))
+    bodies = [*plain[:before], *(moved if kind == "shifted" else plain)[before:]]
+    taken, answers, order = [], [], random.Random(seed)
+    labels, alarm, rang = Labels(LEAST, math.inf, time.monotonic), None, None
+    with served(model, "--reference", str(reference), *AT_ONCE) as server:
+        connection = HTTPConnection(*server.address)
+        for number, body in enumerate(bodies):
+            answer, seconds = asked(connection, body)
+            taken.append(seconds)
+            answers.append(answer)
+            labels.predicted(number, answer)
+            if number >= late and labels.came(number - late, int(truth[number - late])) and rang is None:
+                rang = number + 1 - before
+            if (number + 1) % EVERY == 0 and alarm is None:
+                found = gauges(server, number + 1)
+                if any(found[f"tinybench_drift_alarm{what}"] for what in ("inputs", "predictions")):
+                    alarm = number + 1 - before
+        turns: list[list[float]] = [[], []]
+        for number in range(after):
+            for place in order.sample(range(2), 2):
+                turns[place].append(asked(connection, (plain, moved)[place][number])[1])
+        connection.close()
     right = np.array(answers) == truth[: len(answers)]
-    parts = {"before": slice(0, before), "after": slice(before, before + after)}
+    times = [("before", slice(0, before)), ("after", slice(before, None))]
     return {
         "kind": kind,
-        "p50": {part: float(np.quantile(taken[which], 0.5)) for part, which in parts.items()},
-        "p99": {part: float(np.quantile(taken[which], 0.99)) for part, which in parts.items()},
-        "accuracy": {part: float(right[which].mean()) for part, which in parts.items()},
+        **{f"p{q} {when}": float(np.percentile(taken[part], q)) for q in (50, 99) for when, part in times},
+        **{f"accuracy {when}": float(right[part].mean()) for when, part in times},
         "shifted / plain": median(turns[1]) / median(turns[0]),
         "alarm": alarm,
         "labels": rang,
         "first label": late + 1,
     }
-
-
-def measured(short: bool) -> dict[str, Any]:
-    """Return what was seen in each run."""
-    kinds, runs = (KINDS[:1], 1) if short else (KINDS, 20)
-    sizes = (40, 60, 50) if short else (BEFORE, SHIFTED, LATE)
-    return {"runs": [of_run(kind, seed, *sizes) for seed in range(runs) for kind in kinds]}
 
 
 def middle_of(ratios: list[float]) -> tuple[float, float, float]:
@@ -142,50 +154,105 @@ def middle_of(ratios: list[float]) -> tuple[float, float, float]:
     return median(ordered), ordered[rank], ordered[n - 1 - rank]
 
 
-def of_kind(found: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [run for run in found["runs"] if run["kind"] == kind]
-
-
-def goals(found: Mapping[str, Any]) -> dict[str, bool]:
+def goals(found: Records) -> dict[str, bool]:
     """Return whether the alarm comes before the labels, and latency says nothing."""
-    moved, still = (of_kind(found, kind) for kind in KINDS)
-    early = sum(run["alarm"] is not None and 0 < run["alarm"][0] < run["first label"] for run in moved)
-    ruined = [run["accuracy"]["before"] - run["accuracy"]["after"] for run in moved]
+    moved, still = ([run for run in found if run["kind"] == kind] for kind in KINDS)
+    early = sum(run["alarm"] is not None and 0 < run["alarm"] < run["first label"] for run in moved)
+    ruined = min(run["accuracy before"] - run["accuracy after"] for run in moved)
     ratio, low, high = middle_of([run["shifted / plain"] for run in moved])
-    met = {
+    rang = sum(run["alarm"] is not None or run["labels"] is not None for run in still)
+    return {
         f"the alarm comes before the first label of a shifted digit in {early} of {len(moved)} runs": early
         == len(moved),
-        f"the accuracy falls by {min(ruined):.0%} at least": min(ruined) > 0.3,
+        f"the accuracy falls by {ruined:.0%} at least": ruined > 0.3,
         f"the median latency of shifted pictures is at most {SLOWER:.0%} above that of others, sent in turn: "
         f"{ratio - 1:+.1%} ({low - 1:+.1%} to {high - 1:+.1%})": high <= 1 + SLOWER,
+        f"nothing rings in runs without a shift, in {rang} of {len(still)}": rang <= 1,
     }
-    if still:
-        rang = sum(run["alarm"] is not None or run["labels"] is not None for run in still)
-        met[f"nothing rings in runs without a shift, in {rang} of {len(still)}"] = rang <= 1
-    return met
 
 
-def page(found: Mapping[str, Any]) -> list[str]:
+def row_of(kind: str, runs: Records) -> Record:
+    """Return what stands on each panel."""
+    alarms, labels = ([run[name] for run in runs if run[name] is not None] for name in ("alarm", "labels"))
+    return {
+        **{name: median(run[name] for run in runs) for name in runs[0] if name.startswith(("p50", "p99", "accuracy"))},
+        "kind": kind,
+        "ratio": interval(*middle_of([run["shifted / plain"] for run in runs]), "{:.3f}"),
+        "rang": share(len(alarms), len(runs), 1),
+        "alarm": ranged(alarms, "{:g}"),
+        "labels": ranged(labels, "{:g}"),
+        "first label": runs[0]["first label"],
+    }
+
+
+def page(found: Records) -> list[str]:
     """Return a table of what stands on each panel."""
-    rows = []
-    for kind in KINDS:
-        if runs := of_kind(found, kind):
-            row = {"requests": kind}
-            for name, part in (("p50, ms", "p50"), ("p99, ms", "p99")):
-                row[name] = " → ".join(
-                    f"{1e3 * median(run[part][when] for run in runs):.2f}" for when in ("before", "after")
-                )
-            middle, low, high = middle_of([run["shifted / plain"] for run in runs])
-            row["p50, shifted / plain in turn"] = f"{middle:.3f} ({low:.3f} to {high:.3f})"
-            row["accuracy"] = " → ".join(
-                f"{median(run['accuracy'][when] for run in runs):.0%}" for when in ("before", "after")
-            )
-            row["alarm rang"] = said(sum(run["alarm"] is not None for run in runs), len(runs))
-            for name, late in (
-                ("requests until the alarm", [run["alarm"][0] for run in runs if run["alarm"]]),
-                ("until the labels ring", [run["labels"] for run in runs if run["labels"]]),
-            ):
-                row[name] = f"{median(late):g} ({min(late)} to {max(late)})" if late else "–"
-            row["first label after"] = f"{runs[0]['first label']}"
-            rows.append(row)
-    return ["Medians over runs of the time before and after the change:", Table(rows).markdown()]
+    return [
+        "Medians over runs of the time before and after the change:",
+        lines(
+            (row_of(kind, runs) for (kind,), runs in grouped(found, "kind").items()),
+            "requests | p50, ms | p99, ms | p50, shifted / plain in turn | accuracy | alarm rang | "
+            "requests until the alarm | until the labels ring | first label after",
+            "{kind} | {p50 before:1e3×.2f} → {p50 after:1e3×.2f} | {p99 before:1e3×.2f} → {p99 after:1e3×.2f} | {ratio} | "
+            "{accuracy before:.0%} → {accuracy after:.0%} | {rang} | {alarm} | {labels} | {first label}",
+        ),
+    ]
+
+
+def pairs(options: Namespace) -> list[Case]:
+    """Return pairs of servers, by their seeds."""
+    return [(pair,) for pair in range(2 if options.short else RUNS)]
+
+
+def cost_measured(trial: Trial) -> Record:
+    """Return the quantiles of requests without and with a reference, of two servers started for it."""
+    turns, requests, order = (1, 50, random.Random(0)) if trial.short else (TURNS, REQUESTS, random.Random(*trial.case))
+    model, reference, rows, _ = split(0, trial.folder)
+    taken: dict[str, list[list[float]]] = {"without": [], "with": []}
+    with served(model, *AT_ONCE) as one, served(model, *AT_ONCE, "--reference", str(reference)) as other:
+        connections = {"without": HTTPConnection(*one.address), "with": HTTPConnection(*other.address)}
+
+        def round_of(way: str) -> list[float]:
+            return [asked(connections[way], body)[1] for body in [body_of(rows[0])] * requests]
+
+        for way in taken:
+            round_of(way)
+        for _ in range(turns):
+            for way in order.sample(list(taken), 2):
+                gauges(other, (1 + len(taken["with"])) * requests)
+                taken[way].append(round_of(way))
+        for connection in connections.values():
+            connection.close()
+    return {
+        f"p{q} {way}": float(np.median(np.percentile(times, q, axis=1)))
+        for q in (50, 95)
+        for way, times in taken.items()
+    }
+
+
+def ratio(found: Records, what: str) -> tuple[float, float, float]:
+    """Return the ratio with / without and its interval."""
+    logs = [np.log(pair[f"{what} with"] / pair[f"{what} without"]) for pair in found]
+    middle, half = np.mean(logs), stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs)
+    return float(np.exp(middle)), float(np.exp(middle - half)), float(np.exp(middle + half))
+
+
+def cost_goals(found: Records) -> dict[str, bool]:
+    """Return whether the median is all but the same."""
+    middle, _, high = ratio(found, "p50")
+    what = f"the median of a request grows by less than {MOST:.0%}: {middle - 1:+.1%}, at most {high - 1:+.1%}"
+    return {what: high < 1 + MOST}
+
+
+def cost_page(found: Records) -> list[str]:
+    rows = [
+        {"of": what, "ratio": interval(*ratio(found, what), "{:.3f}")}
+        | {way: median(pair[f"{what} {way}"] for pair in found) for way in ("without", "with")}
+        for what in ("p50", "p95")
+    ]
+    head = "of requests | without, ms | with, ms | with / without"
+    return [lines(rows, head, "{of} | {without:1e3×.3f} | {with:1e3×.3f} | {ratio}")]
+
+
+PART = Part("Shifted digits, through a real server", measured, page, goals, cases)
+COST = Part("What it costs a request", cost_measured, cost_page, cost_goals, pairs)

@@ -1,16 +1,13 @@
-"""frouros's detectors on streams in a file, in a process of its own, for it pins an older NumPy: prints JSON.
-
-Run by `drift_delay`: ``uv run --no-project --isolated --with frouros==0.9.0 python drift_frouros.py STREAMS.npy WARM``.
-"""
+"""Run frouros's detectors over streams in a JSON file, in an environment of its own: it pins an older NumPy."""
 
 import json
 import sys
+from pathlib import Path
 
 import frouros.detectors.concept_drift as detectors
 import numpy as np
 
 SCALED = ("ADWIN", "HDDMA")  # which take values from 0 to 1
-NAMES = sys.argv[3:]
 
 
 def first(name: str, stream: np.ndarray, warm: int) -> int | None:
@@ -30,5 +27,6 @@ def first(name: str, stream: np.ndarray, warm: int) -> int | None:
 
 
 if __name__ == "__main__":
-    streams, warm = np.load(sys.argv[1]), int(sys.argv[2])
-    print(json.dumps({name: [first(name, stream, warm) for stream in streams] for name in NAMES}))
+    file, warm, *names = sys.argv[1:]
+    streams = np.array(json.loads(Path(file).read_text(encoding="utf-8")))
+    print(json.dumps({name: [first(name, stream, int(warm)) for stream in streams] for name in names}))

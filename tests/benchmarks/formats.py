@@ -11,10 +11,10 @@ from tinybench.accuracy import wilson_interval
 from tinybench.table import Table
 
 
-def share(count: int, of: int) -> str:
+def share(count: int, of: int, digits: int = 0) -> str:
     """Return a share in percent with its 95 % Wilson interval: ``3 % (1–9)``."""
-    low, high = wilson_interval(count, of)
-    return f"{100 * count / of:.0f} % ({100 * low:.0f}–{100 * high:.0f})"
+    percent, low, high = (f"{100 * value:.{digits}f}" for value in (count / of, *wilson_interval(count, of)))
+    return f"{percent} % ({low}–{high})"
 
 
 def exact_share(count: int, of: int) -> str:
@@ -42,6 +42,12 @@ def grouped(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any,
     for record in records:
         groups.setdefault(tuple(record[key] for key in keys), []).append(record)
     return groups
+
+
+def pooled(records: Iterable[Mapping[str, Any]], *keys: str) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """Return how many `rang` of how many, by the values of some keys."""
+    groups = grouped(records, *keys).items()
+    return {key: (sum(each["rang"] for each in these), sum(each["of"] for each in these)) for key, these in groups}
 
 
 def table(rows: Iterable[Mapping[str, str]]) -> str:

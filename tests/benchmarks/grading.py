@@ -1,4 +1,4 @@
-"""How many submissions a minute? `autograder grade` beside stock nbgrader: ``python -m tests.benchmarks.grading`` (``make bench-grade``).
+"""How many submissions a minute does `autograder grade` grade, beside stock nbgrader?
 
 A class of forty on each module, every second one with one wrong solution, each with a note of its own. The same
 submissions go in turn to stock ``nbgrader autograde`` (one process for all, every cell run in one kernel a submission,
@@ -13,8 +13,6 @@ from __future__ import annotations
 import heapq
 import random
 import shutil
-import sys
-import tempfile
 import time
 import timeit
 from collections.abc import Sequence
@@ -32,11 +30,11 @@ from autograder.demo import solve
 from autograder.grading.grade import Outcome, grade_assignment
 from autograder.grading.grader import Grader
 from tests.attacks.notebooks.stock import nbgrader
-from tests.benchmarks.report import RESULTS, ROOT, command_line, on_this_machine, write_json
+from tests.benchmarks.formats import lines
+from tests.benchmarks.harness import ROOT, Benchmark, Part, Record, Records, Trial
 from tests.mutants import mutants
-from tinybench.table import Table
 
-OUT = ROOT / "bench"
+WORKERS = (1, 2, 8, 64)
 STOCK = """
 from autograder.course.config import configure
 from pathlib import Path
@@ -45,7 +43,6 @@ configure(c, Path(__file__).parent)
 del c.Autograde.autograde_preprocessors
 c.Execute.timeout = 300
 """
-Row = dict[str, Any]
 
 
 def make_course(root: Path, module: str, students: int) -> None:
@@ -129,94 +126,75 @@ def simulate(seconds: Sequence[float], write: float, submissions: int, workers: 
     return writer
 
 
-def bench(module: str, students: int, stock: int) -> Row:
+def measured(trial: Trial) -> Record:
     """Measure one module, stock and ours in turn."""
-    with tempfile.TemporaryDirectory(prefix="bench-grade-") as folder:
-        root = Path(folder)
-        make_course(root, module, students)
-        names = [f"student_{number:02}" for number in range(stock + 1)]
-        parts = [stock_seconds(root, module, names[:1])]
-        ours, outcomes = our_seconds(root, module)
-        parts.append(stock_seconds(root, module, names))
-        again, _ = our_seconds(root, module)
-        kept = time.perf_counter()
-        grade_assignment(root, module, progress=False)
-        kept = time.perf_counter() - kept
-        entered = time.perf_counter()
-        for mark in (root / "course" / "verdicts" / module).glob("*.entered"):
-            mark.unlink()
-        grade_assignment(root, module, progress=False)
-        write = (time.perf_counter() - entered - kept) / students
-        return {
-            "module": module, "students": students, "stock_students": stock,
-            "stock_start_s": parts[0], "stock_s": (parts[1] - parts[0]) / stock,
-            "ours_s": fmean([ours, again]) / students, "ours_total_s": [ours, again],
-            "seconds": [outcome.seconds for outcome in outcomes], "write_s": max(0.0, write),
-            "sandbox_s": sandbox_seconds(module), "dask_s": {n: dask_seconds(root, module, n) for n in (1, 2)},
-        }  # fmt: skip
+    [module], students, stock = trial.case, trial.options.students, trial.options.stock
+    root = trial.folder / module
+    make_course(root, module, students)
+    names = [f"student_{number:02}" for number in range(stock + 1)]
+    start = stock_seconds(root, module, names[:1])
+    ours, outcomes = our_seconds(root, module)
+    theirs = stock_seconds(root, module, names) - start
+    again, _ = our_seconds(root, module)
+    kept = timeit.timeit(lambda: grade_assignment(root, module, progress=False), number=1)
+    for mark in (root / "course" / "verdicts" / module).glob("*.entered"):
+        mark.unlink()
+    entered = timeit.timeit(lambda: grade_assignment(root, module, progress=False), number=1)
+    return {
+        "module": module,
+        "students": students,
+        "stock_students": stock,
+        "stock": theirs / stock,
+        "ours": fmean([ours, again]) / students,
+        "seconds": [outcome.seconds for outcome in outcomes],
+        "write": max(0.0, (entered - kept) / students),
+        "sandbox": sandbox_seconds(module),
+        **{f"dask {n}": dask_seconds(root, module, n) for n in (1, 2)},
+    }
 
 
-def markdown(rows: Sequence[Row], command: str) -> str:
-    """Return the tables."""
-    speed = Table(
-        {
-            "module": row["module"], "stock, a minute": f"{60 / row['stock_s']:.1f}", "ours, a minute": f"{60 / row['ours_s']:.0f}",
-            "ratio": f"{row['stock_s'] / row['ours_s']:.0f}×", "s a submission in its worker": f"{median(row['seconds']):.2f}",
-            "sandbox, ms": f"{1e3 * row['sandbox_s']:.0f}", "entering, ms": f"{1e3 * row['write_s']:.0f}",
-        }
-        for row in rows
-    )  # fmt: skip
-    scaling = Table(
-        {
-            "module": row["module"],
-            **{str(n): f"{seconds:.1f}" for n, seconds in row["dask_s"].items()},
-            "gain": f"{row['dask_s'][1] / row['dask_s'][2]:.2f}×",
-        }
-        for row in rows
-    )
-    crowds = Table(
-        {
-            "module": row["module"],
-            "submissions": f"{crowd:,}",
-            **{str(n): f"{simulate(row['seconds'], row['write_s'], crowd, n) / 60:.1f}" for n in WORKERS},
-        }
-        for row in rows
-        for crowd in (500, 10_000)
-    )
-    return "\n\n".join(
-        [
-            "# Grading speed",
-            f"`{command}`, {on_this_machine()}, {rows[0]['students']} submissions a module; stock nbgrader on "
-            f"{rows[0]['stock_students']} of them, its start-up taken off. Our rates include the start-up of the pool and of the sandboxes.",
-            speed.markdown(),
-            "Seconds for the class on a local Dask cluster, by workers:",
-            scaling.markdown(),
-            "Simulated minutes on the measured times, by workers (one writer of the gradebook):",
-            crowds.markdown(),
-        ]
-    )
+def minutes(row: Record, crowd: int) -> Record:
+    """Return how many minutes a crowd takes, by workers."""
+    return {f"on {n}": simulate(row["seconds"], row["write"], crowd, n) / 60 for n in WORKERS}
 
 
-WORKERS = (1, 2, 8, 64)
+def page(found: Records) -> list[str]:
+    speeds = [
+        {**row, "theirs": 60 / row["stock"], "rate": 60 / row["ours"], "ratio": row["stock"] / row["ours"]}
+        | {"each": median(row["seconds"]), "gain": row["dask 1"] / row["dask 2"]}
+        for row in found
+    ]
+    crowds = [{**row, "crowd": crowd, **minutes(row, crowd)} for row in found for crowd in (500, 10_000)]
+    return [
+        f"{found[0]['students']} submissions a module; stock nbgrader on {found[0]['stock_students']} of them, its start-up "
+        "taken off. Our rates include the start-up of the pool and of the sandboxes.",
+        lines(
+            speeds,
+            "module | stock, a minute | ours, a minute | ratio | s a submission in its worker | sandbox, ms | entering, ms",
+            "{module} | {theirs:.1f} | {rate:.0f} | {ratio:.0f}× | {each:.2f} | {sandbox:1e3×.0f} | {write:1e3×.0f}",
+        ),
+        "Seconds for the class on a local Dask cluster, by workers:",
+        lines(speeds, "module | 1 | 2 | gain", "{module} | {dask 1:.1f} | {dask 2:.1f} | {gain:.2f}×"),
+        "Simulated minutes on the measured times, by workers (one writer of the gradebook):",
+        lines(
+            crowds,
+            f"module | submissions | {' | '.join(map(str, WORKERS))}",
+            f"{{module}} | {{crowd:,}} | {' | '.join(f'{{on {n}:.1f}}' for n in WORKERS)}",
+        ),
+    ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark and print its tables."""
-    parser = command_line("grading", __doc__)
-    parser.add_argument("modules", nargs="*", default=["03_latency", "12_quantize"])
-    parser.add_argument("--students", type=int, default=40)
-    parser.add_argument("--stock", type=int, default=4, help="students of whom stock nbgrader gets the work (4)")
-    parser.add_argument("--publish", action="store_true", help=f"also write {RESULTS.name}/grading.md")
-    options = parser.parse_args(arguments)
-    rows = [bench(module, options.students, options.stock) for module in options.modules]
-    command = f"python -m tests.benchmarks.grading {' '.join(options.modules)} --students {options.students} --stock {options.stock}"
-    text = markdown(rows, command)
-    write_json(OUT / "grading.json", rows)
-    if options.publish:
-        (RESULTS / "grading.md").write_text(text + "\n", encoding="utf-8")
-    print(text)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+BENCHMARK = Benchmark(
+    "Grading speed",
+    {"modules": Part("", measured, page, cases=lambda options: [(module,) for module in options.modules])},
+    options={
+        "modules": {
+            "nargs": "*",
+            "default": ["03_latency", "12_quantize"],
+            "help": "which ones (03_latency 12_quantize)",
+        },
+        "--students": {"type": int, "default": 40, "help": "of a class (%(default)s)"},
+        "--stock": {"type": int, "default": 4, "help": "students of whom stock nbgrader gets the work (%(default)s)"},
+    },
+    short={"modules": ["04_accuracy"], "students": 2, "stock": 1},
+)

@@ -37,6 +37,7 @@ LOAD = "The load is that when a part began; it counts whatever else ran on these
 
 Case = tuple[Any, ...]
 Record = dict[str, Any]
+Records = list[Record]
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from tests.benchmarks.processes import in_environment
+
 COMMITS, SCATTER = 300, 0.005
-INDEPENDENT = (
-    "normal",
-    "t, 3 df",
-    "t, 2 df",
-    *(f"outliers, 1 in {n}" for n in ("50, both sides", "20, both sides", "20, slow")),
-)
+OUTLIERS = tuple(f"outliers, 1 in {n}" for n in ("50, both sides", "20, both sides", "20, slow"))
+INDEPENDENT = ("normal", "t, 3 df", "t, 2 df", *OUTLIERS)
 CORRELATED = {f"autocorrelation {rho}": rho for rho in (0.1, 0.2, 0.3, 0.5)}
+UNITS = {"ratios": "", "milliseconds": ", ms"}  # and how their ways are called
 PLACED = tuple(range(60, 300, 60))  # where steps are, up to 15 commits earlier or later
 
 
@@ -88,14 +85,8 @@ def pelt_online(values: np.ndarray) -> list[tuple[int, int]]:
     return list(first.items())
 
 
-def e_divisive(series: list[np.ndarray]) -> list[list[int]]:
+def e_divisive(series: Sequence[np.ndarray]) -> list[list[int]]:
     """Return the change points of E-divisive with t tests, as Apache Otava does by default, asked once at the end."""
     script = Path(__file__).with_name("history_edivisive.py")
-    with tempfile.TemporaryDirectory() as folder:
-        given, told = Path(folder, "given.npy"), Path(folder, "told.json")
-        np.save(given, np.array(series))
-        command = ["uv", "run", "--no-project", "--isolated", "--with", "apache-otava==0.8.0", "python", str(script)]
-        subprocess.run(
-            [*command, str(given), str(told)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        return list(json.loads(told.read_text(encoding="utf-8")))
+    found: list[list[int]] = in_environment("apache-otava==0.8.0", script, [each.tolist() for each in series])
+    return found

@@ -1,16 +1,11 @@
-"""Run E-divisive of Apache Otava over series in an .npy file, in an environment of its own: it pins other libraries."""
+"""Run E-divisive of Apache Otava over series in a JSON file, in an environment of its own: it pins other libraries."""
 
 import json
 import sys
+from pathlib import Path
 
-import numpy as np
 from otava.analysis import compute_change_points  # type: ignore[import-not-found]
 
 if __name__ == "__main__":
-    given, told = sys.argv[1:]
-    found = []
-    for series in np.load(given):
-        points, _ = compute_change_points(list(series))
-        found.append([int(point.index) for point in points])
-    with open(told, "w", encoding="utf-8") as file:
-        json.dump(found, file)
+    series = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    print(json.dumps([[int(point.index) for point in compute_change_points(each)[0]] for each in series]))

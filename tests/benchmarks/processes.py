@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,3 +44,12 @@ def in_child(function: Callable[..., Any], *arguments: Any, **environ: str) -> A
     """Return the result of a module's function, called in a process of its own. All values go as JSON."""
     script = f"import json, sys; from {function.__module__} import {function.__name__} as f; print(json.dumps(f(*json.loads(sys.argv[1]))))"
     return json.loads(child("-c", script, json.dumps(arguments), **environ).splitlines()[-1])
+
+
+def in_environment(requirement: str, script: Path, values: Any, *arguments: str) -> Any:
+    """Return what a script makes of values, in an environment of its own with a package. All values go as JSON."""
+    alone = ("-m", "uv", "run", "--no-project", "--isolated", "--with", requirement, "python", str(script))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "values.json")
+        file.write_text(json.dumps(values), encoding="utf-8")
+        return json.loads(child(*alone, str(file), *arguments).splitlines()[-1])

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.formats import grouped, lines, table
-from tests.benchmarks.harness import Case, Part, Trial
+from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.scaling.fits import free_usl, middle_seconds, serial_share, with_interval
@@ -35,7 +35,6 @@ WHAT = ("contention", "crosstalk", "best number")
 HOLDS = 0.93  # what issue 15 asks
 DRAWS = 400
 
-Records = list[dict[str, Any]]
 Way = Callable[[dict[int, list[float]], int], Sequence[tuple[float, float]]]
 
 
@@ -134,7 +133,7 @@ def cases(options: Namespace) -> list[Case]:
     return [*usl_cells, *share_cells, *(("recovered", law) for law in USL)]
 
 
-def measured(trial: Trial) -> dict[str, Any]:
+def measured(trial: Trial) -> Record:
     """Return a cell with its coverages, or with what is found of a law."""
     kind, law, *how = trial.case
     trials = 20 if trial.short else 150

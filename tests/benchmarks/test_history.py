@@ -1,15 +1,13 @@
-"""The benchmark of steps: what it draws, how they count, their pages, their short forms."""
+"""What `history` draws, and how it counts."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.benchmarks import history, history_alarms, history_data, history_found
-from tests.benchmarks.report import run_parts
+from tests.benchmarks import history, history_data
 
 
 def test_histories_are_drawn_by_their_seed_with_steps_where_they_are_told() -> None:
@@ -19,7 +17,6 @@ def test_histories_are_drawn_by_their_seed_with_steps_where_they_are_told() -> N
     for at in first.steps:
         jump = np.log(first.ratios[at : at + 20].mean() / first.ratios[at - 20 : at].mean())
         assert abs(abs(jump) - 0.02) < 0.006
-    assert np.std(np.log(first.milliseconds)) > np.std(np.log(first.ratios)) * 0.5
     assert history_data.drawn("t, 2 df", 0, 3).steps == []
 
 
@@ -37,30 +34,17 @@ def test_neighbours_and_pelt_see_a_step() -> None:
 
 
 def test_what_is_told_is_matched_with_the_truth() -> None:
-    seen = history_found.matched([50, 100], [(51, 53), (50, 70), (200, 201), (99, 98)])
+    seen = history.matched([50, 100], [(51, 53), (50, 70), (200, 201), (99, 98)])
     assert seen == {"delays": [4, 999], "off": [0, 999], "false": 1}
 
 
 def test_too_many_alarms_and_late_ones_miss_the_goals() -> None:
-    found = {kind: {"StepDetector": [1, 140]} for kind in history_data.INDEPENDENT}
-    assert all(history_alarms.goals(found).values())
-    found["normal"]["StepDetector"] = [9, 140]
-    assert not any(history_alarms.goals(found).values())
-    ways = {"StepDetector": {"delays": [3] * 95 + [6] * 5, "off": [1] * 80 + [2] * 20}}
-    assert all(history_found.goals([{"scatter": "normal", "ways": ways}]).values())
-    ways["StepDetector"] = {"delays": [3] * 94 + [6] * 6, "off": [1] * 79 + [2] * 21}
-    assert not any(history_found.goals([{"scatter": "normal", "ways": ways}]).values())
-
-
-def test_the_short_form_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    for part in (history_alarms, history_found):  # the real one is downloaded
-        monkeypatch.setattr(part, "e_divisive", lambda series: [[] for _ in series])
-    monkeypatch.setattr(history_alarms, "CORRELATED", {})
-    monkeypatch.setattr(history_alarms, "INDEPENDENT", ("t, 2 df",))
-    monkeypatch.setattr(history_alarms, "COMMITS", 30)
-    run_parts(
-        "history", "Title", history.INTRO, history.PARTS, "Doc.", ["--short", "--output", str(tmp_path / "h.json")]
-    )
-    told = capsys.readouterr().out
-    assert "| t, 2 df | 0 of 2 |" in told
-    assert "| 2% | normal | StepDetector |" in told
+    detector: dict[str, Any] = {"unit": "ratios", "way": "StepDetector"}
+    found = [{**detector, "scatter": kind, "rang": 1, "of": 140} for kind in history_data.INDEPENDENT]
+    assert all(history.goals(found).values())
+    found[0]["rang"] = 9
+    assert not any(history.goals(found).values())
+    about = {"step": 0.02, "scatter": "normal", "way": "StepDetector"}
+    for late, met in ((5, True), (6, False)):
+        steps = {"delays": [3] * (100 - late) + [6] * late, "off": [1] * (85 - late) + [2] * (15 + late)}
+        assert list(history.step_goals([{**about, **steps}]).values()) == [met, met]

@@ -18,6 +18,7 @@ from tests.benchmarks import (
     distillation,
     gate_subjects,
     gates,
+    grading,
     precision,
     referee,
     rollout,
@@ -25,6 +26,8 @@ from tests.benchmarks import (
     scaling_laws,
     timing,
     verdicts,
+    what_if,
+    what_if_pipelines,
 )
 from tests.benchmarks.harness import Trial
 from tests.benchmarks.processes import in_child
@@ -111,6 +114,13 @@ def test_gates_judge_work_in_exact_proportion() -> None:
     assert gate_subjects.model_short_6()(None) is not None
     with pytest.raises(AttributeError):
         _ = gate_subjects.middling_3
+
+
+def test_grading_is_simulated_as_counted_by_hand() -> None:
+    assert grading.simulate([1.0], 0.0, 10, 1) == pytest.approx(10)
+    assert grading.simulate([1.0], 0.0, 10, 4) == pytest.approx(3)
+    assert grading.simulate([1.0], 0.5, 10, 10) == pytest.approx(1 + 10 * 0.5), "the writer is the bottleneck"
+    assert grading.simulate([1.0], 0.25, 2, 1) == pytest.approx(2.25)
 
 
 def test_precision_needs_a_row_of_every_form() -> None:
@@ -265,3 +275,33 @@ def test_verdicts_are_counted_by_way() -> None:
     flags = [(AGAIN, True, 0.5), (AGAIN, False, 0.6), (MORE, True, 0.4)]
     found = [{**about, "subject": subject, "flagged": flag, "took": took} for subject, flag, took in flags]
     assert "| 1 µs | compare | 50 % (9–91) | 2 | 100 % (21–100) | 1.00 (1.20) |" in verdicts.page(found)[2]
+
+
+@pytest.mark.parametrize("family", what_if_pipelines.FAMILIES)
+def test_what_if_draws_pipelines_by_seed_and_makes_one_stage_faster(family: str) -> None:
+    first, again, other = (what_if_pipelines.draw(family, seed) for seed in (0, 0, 1))
+    assert (first.told, list(first.stages), first.name) == (again.told, list(again.stages), again.name)
+    assert (first.told, list(first.stages), first.name) != (other.told, list(other.stages), other.name)
+    faster = first.faster(5)
+    for name, stage in first.stages.items():
+        assert faster[name].amount == pytest.approx(stage.amount / (5 if name == first.name else 1), abs=1)  # type: ignore[attr-defined]
+        assert faster[name]("item") == "item"
+    first.run(faster)
+    holding = sum(stage.kind in what_if_pipelines.HOLDING for stage in first.stages.values())
+    assert holding <= {"threads": 1, "a lock": 0}.get(family, 4)
+    assert holding >= {"threads that share the interpreter": 2}.get(family, 0)
+
+
+def test_what_if_counts_refusals_as_not_answered() -> None:
+    about = {"condition": "alone", "stages": "a", "speedup": 2.0, "promised": 0.5, "truth": 0.28, "unsure": 0.002}
+    found = [{**about, "family": each, "foreseen": 0.3, "why": ""} for each in what_if.FAMILIES for _ in range(9)]
+    found.append({**about, "family": "a lock", "foreseen": None, "why": "runs scatter"})
+    found += [{**about, "family": each, "foreseen": 0.4, "why": ""} for each in ("threads", "sequential")]
+    [(goal, met)] = what_if.goals(found).items()
+    assert goal.endswith("36 of 39")
+    assert met
+    _, families, _, _, wrong = what_if.page(found)
+    assert "| a lock | 10 | 9 | 9 | 90 | 2.0 | 2.0 | 0 | 22.0 |" in families
+    assert "| threads | 10 | 10 | 9 | 90 | 2.0 | 12.0 | 0 | 22.0 |" in families
+    assert wrong.count("| runs scatter |") == 1
+    assert not all(what_if.goals([*found, *found[-2:] * 2]).values())

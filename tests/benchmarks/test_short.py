@@ -16,9 +16,16 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "ab": ("", ["| anytime-valid, twice |", "| by user |", "- met: fixed horizon"]),
     "comparison": ("--busy 0", ["| tinybench, 0.2 s |", "| asv |", "| tinybench live | until decided | – |"]),
     "coverage": ("", ["| t | 10 | 95.0% |", "| median | 5 | – | takes 6 |", "| apart | 1000 |", "19 times as long"]),
+    "capacity": ("", ["### Work: all alike", "| M/M/1, runs of 10 s | 1103/s |", "| 16 | 5 |", "| 40/s |", "| 2 |"]),
     "distillation": ("--steps 100", ["| 16 | T = 1, λ = 1 |", "100 of 100 rows"]),
+    "drift": (
+        "",
+        ["| PSI > 0.2 |", "| n = 50 | PSI, nothing added |", "| river PageHinkley, tuned", "in 1 of 1 runs", "| p95 |"],
+    ),
     "gates": ("--case=command --jobs=2", ["| command, 35 ms | 0 % | 1 |", "`--run`: "]),
     "load": ("", ["| tinybench load --closed | closed |", "| mlcommons_loadgen | open |", "the true p99"]),
+    "grading": ("", ["| 04_accuracy | 10,000 |", "2 submissions a module"]),
+    "history": ("", ["| t, 2 df | 0 of 2 | 2 of 2 |", "| 2% | normal | PELT, ms |", "| 2% | normal | 4 |"]),
     "precision": ("", ["| 4-bit weights |", "### Operators that ran"]),
     "profiler": ("", ["| small | moving |", "| numpy | sorting |", "| small | 10 ms |", "told by cProfile, %"]),
     "referee": ("", ["| INT8 | latency |", "| 32 hidden units | memory |", "of 2 |"]),
@@ -27,9 +34,15 @@ SHORT: dict[str, tuple[str, list[str]]] = {
     "scaling": ("", ["| Gustafson | 6 |", "| threads, model |"]),
     "timing": ("", ["| tinybench timed_calls |", "| ONNX Runtime, 1 image | 20 |", "K = 20, holds"]),
     "verdicts": ("", ["| 20 µs | %bench |", "| 20 µs | asv |"]),
+    "what_if": (
+        "--seconds=0.1",
+        ["Trials ran beside a process that never rests.", "| a lock | 3 |", "| sequential | 3 |"],
+    ),
 }
 PY_SPY = bool(shutil.which("py-spy")) and getattr(os, "geteuid", lambda: 1)() == 0  # only root may look at others
 NEEDS = {
+    "capacity": [pytest.mark.needs("load")],
+    "grading": [pytest.mark.needs("sandbox")],
     "load": [pytest.mark.needs("load")],
     "profiler": [pytest.mark.skipif(not PY_SPY, reason="py-spy is missing, or may not look at others here")],
     "referee": [pytest.mark.needs("sandbox")],

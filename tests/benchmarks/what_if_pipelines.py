@@ -9,7 +9,9 @@ import queue
 import random
 import threading
 import time
+import timeit
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
@@ -44,12 +46,7 @@ _TRIAL = {"python": 50_000, "json": 5_000, "hash": 500_000, "numpy": 20_000}
 @cache
 def lateness() -> float:
     """Return how many s a sleeper wakes up late: a stage that waits is five times as fast with all it waits for."""
-    times = []
-    for _ in range(49):
-        start = time.perf_counter()
-        time.sleep(2e-4)
-        times.append(time.perf_counter() - start - 2e-4)
-    return median(times)
+    return median(timeit.repeat(lambda: time.sleep(2e-4), repeat=49, number=1)) - 2e-4
 
 
 @cache
@@ -57,12 +54,7 @@ def amount_per_second(kind: str) -> float:
     """Return how much of a kind of work takes 1 s."""
     if kind == "wait":
         return 1e6
-    times = []
-    for _ in range(9):
-        start = time.perf_counter()
-        KINDS[kind](_TRIAL[kind])
-        times.append(time.perf_counter() - start)
-    return _TRIAL[kind] / min(times)
+    return _TRIAL[kind] / min(timeit.repeat(lambda: KINDS[kind](_TRIAL[kind]), repeat=9, number=1))
 
 
 @dataclass(frozen=True)
@@ -81,12 +73,7 @@ class Known:
         return replace(self, amount=max(1, round(self.amount / speedup)))
 
 
-def known(kind: str, seconds: float) -> Known:
-    """Return a stage of about this length."""
-    return Known(kind, max(1, round(seconds * amount_per_second(kind))))
-
-
-def thread_per_stage(stages: Mapping[str, Stage], length: int, items: int = ITEMS) -> None:
+def thread_per_stage(stages: Mapping[str, Stage], length: int) -> None:
     """Send items through a thread for each stage, with a queue of some length before each."""
     queues: list[queue.Queue[Any]] = [queue.Queue(length) for _ in stages]
 
@@ -102,24 +89,21 @@ def thread_per_stage(stages: Mapping[str, Stage], length: int, items: int = ITEM
     threads = [threading.Thread(target=work, args=each) for each in zip(stages.values(), queues, targets, strict=True)]
     for thread in threads:
         thread.start()
-    for item in range(1, items + 1):
+    for item in range(1, ITEMS + 1):
         queues[0].put(item)
     queues[0].put(None)
     for thread in threads:
         thread.join()
 
 
-def pool_of_threads(stages: Mapping[str, Stage], workers: int, inside: str = "", items: int = ITEMS) -> None:
+def pool_of_threads(stages: Mapping[str, Stage], workers: int, inside: str = "") -> None:
     """Have threads take items and send each through all stages; one of them only `inside` a lock."""
-    rest, lock = iter(range(items)), threading.Lock()
+    rest, lock = iter(range(ITEMS)), threading.Lock()
 
     def work() -> None:
         for item in rest:
             for name, stage in stages.items():
-                if name == inside:
-                    with lock:
-                        item = stage(item)
-                else:
+                with lock if name == inside else nullcontext():
                     item = stage(item)
 
     threads = [threading.Thread(target=work) for _ in range(workers)]
@@ -136,14 +120,14 @@ def _second_half(source: Any, stages: list[Stage], done: Any) -> None:
     done.send(True)
 
 
-def two_processes(stages: Mapping[str, Stage], first: int, length: int, items: int = ITEMS) -> None:
+def two_processes(stages: Mapping[str, Stage], first: int, length: int) -> None:
     """Run the first stages here and the others in a process of their own, with a queue between."""
     here, there = list(stages.values())[:first], list(stages.values())[first:]
     between: Any = multiprocessing.Queue(length)
     end, done = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_second_half, args=(between, there, done))
     process.start()
-    for item in range(1, items + 1):
+    for item in range(1, ITEMS + 1):
         for stage in here:
             item = stage(item)
         between.put(item)
@@ -154,9 +138,8 @@ def two_processes(stages: Mapping[str, Stage], first: int, length: int, items: i
 
 @dataclass
 class Pipeline:
-    """A pipeline of a family: how it runs, its stages, and the one that is to be faster."""
+    """A pipeline: how it runs, its stages, and the one that is to be faster."""
 
-    family: str
     told: str
     run: Run
     stages: dict[str, Known]
@@ -170,40 +153,32 @@ class Pipeline:
 def draw(family: str, seed: int) -> Pipeline:
     """Draw a pipeline: how many stages of which kinds, how long each is, how they run and which one shall be faster."""
     rng = random.Random(f"{family} {seed}")
-
-    def lengths(count: int) -> list[float]:
-        return [0.0003 * 6 ** rng.random() for _ in range(count)]  # 0.3 to 1.8 ms
-
-    def stages(kinds: list[str]) -> dict[str, Known]:
-        return {
-            f"{'abcdef'[i]} {kind}": known(kind, seconds)
-            for i, (kind, seconds) in enumerate(zip(kinds, lengths(len(kinds)), strict=True))
-        }
-
-    every = list(KINDS)
-    if family == "sequential":
-        found = stages([rng.choice(every) for _ in range(rng.randint(3, 4))])
-        run: Run = in_order(range(ITEMS))
-        how = "chain"
-    elif family == "two processes and a queue":
-        found = stages([rng.choice(every) for _ in range(rng.randint(3, 4))])
-        first, length = rng.randint(1, len(found) - 1), rng.randint(1, 4)
-        run, how = (lambda s: two_processes(s, first, length)), f"{first} here, queue of {length}"
-    elif family == "a lock":
-        found = stages([rng.choice(RELEASING) for _ in range(3)])
-        inside = rng.choice(list(found))
-        run, how = (lambda s: pool_of_threads(s, 2, inside)), f"two threads, {inside} in a lock"
-    else:
+    if family == "a lock":
+        kinds = [rng.choice(RELEASING) for _ in range(3)]
+    elif "threads" in family:
         count = rng.randint(3, 4)
         holding = rng.randint(0, 1) if family == "threads" else rng.randint(2, count)
-        kinds = [rng.choice(HOLDING) for _ in range(holding)]
-        kinds += [rng.choice(RELEASING) for _ in range(count - holding)]
+        kinds = [rng.choice(HOLDING) for _ in range(holding)] + [rng.choice(RELEASING) for _ in range(count - holding)]
         rng.shuffle(kinds)
-        found = stages(kinds)
-        if rng.random() < 0.5:
-            length = rng.randint(1, 4)
-            run, how = (lambda s: thread_per_stage(s, length)), f"a thread for each, queues of {length}"
-        else:
-            workers = rng.randint(2, 3)
-            run, how = (lambda s: pool_of_threads(s, workers)), f"{workers} threads"
-    return Pipeline(family, how, run, found, rng.choice(list(found)))
+    else:
+        kinds = [rng.choice(list(KINDS)) for _ in range(rng.randint(3, 4))]
+    lengths = [0.0003 * 6 ** rng.random() for _ in kinds]  # 0.3 to 1.8 ms
+    stages = {
+        f"{name} {kind}": Known(kind, max(1, round(seconds * amount_per_second(kind))))
+        for name, kind, seconds in zip("abcd", kinds, lengths, strict=False)
+    }
+    if family == "sequential":
+        run, how = in_order(range(ITEMS)), "chain"
+    elif family == "a lock":
+        inside = rng.choice(list(stages))
+        run, how = (lambda s: pool_of_threads(s, 2, inside)), f"two threads, {inside} in a lock"
+    elif "processes" in family:
+        first, length = rng.randint(1, len(stages) - 1), rng.randint(1, 4)
+        run, how = (lambda s: two_processes(s, first, length)), f"{first} here, queue of {length}"
+    elif rng.random() < 0.5:
+        length = rng.randint(1, 4)
+        run, how = (lambda s: thread_per_stage(s, length)), f"a thread for each, queues of {length}"
+    else:
+        workers = rng.randint(2, 3)
+        run, how = (lambda s: pool_of_threads(s, workers)), f"{workers} threads"
+    return Pipeline(how, run, stages, rng.choice(list(stages)))

@@ -8,7 +8,7 @@ level than by the old one, where a value that many kinds of scatter would explai
 a far level than about a third of what is asked. Second, as scatter may have tails that this does not foresee: few
 random orders of all values since the last step may have as much evidence. By how much and how few was set by
 simulation, as no formula gives it: of all histories without a step, in several kinds of independent scatter, at most
-`level` have an alarm; scatter unlike those may give more (``python -m tests.benchmarks.history --only alarms``, results
+`level` have an alarm; scatter unlike those may give more (``python -m tests.benchmarks history --only alarms``, results
 in ``tests/benchmarks/results/history.md``). So do values of which each takes after the one before (autocorrelation):
 what the ranks clearly tell of that is taken away, which keeps such alarms few where it is moderate, not at the stated
 rate. Against a machine that drifts, hand over ratios to a baseline measured in the same rounds.
