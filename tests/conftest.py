@@ -47,7 +47,7 @@ AUDIT = (
     "tests/course/test_colab.py", "tests/grading/test_honest.py", "tests/leaderboard/test_crowd.py",
     "tests/mutants/test_overfit.py", "tests/mutants/test_pairs.py", "tests/notebooks/test_released.py", "tests/variants/",
 )  # fmt: skip
-ALONE = ("tests/mutants/", *NOTEBOOKS, EMULATED)
+ALONE = ("tests/benchmarks/test_short.py", "tests/mutants/", *NOTEBOOKS, EMULATED)
 
 
 class ByFile(LoadScopeScheduling):
@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> tuple[Any, ...]:
         name = item.nodeid
-        return name.startswith(ALONE), not name.startswith(EMULATED), name.startswith(ALONE[0]), -_module(item)
+        return name.startswith(ALONE), not name.startswith(EMULATED), name.startswith(ALONE[1]), -_module(item)
 
     items.sort(key=place)
 
