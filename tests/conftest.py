@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -84,18 +85,24 @@ def _module(item: pytest.Item) -> int:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def set_aside() -> None:
-    """Keep what was imported out of later collections of garbage: a worker holds a million objects, and each takes a second."""
+def set_aside() -> Iterator[None]:
+    """Keep what was imported out of later collections of garbage: a worker holds a million objects, and each takes a second.
+
+    A measurement of memory puts them back. Here this waits for the end of the file. No test counts what is set aside:
+    ``gc.get_freeze_count`` visits each object.
+    """
     gc.collect()
     gc.freeze()
+    wanted = False
 
+    def later() -> None:
+        nonlocal wanted
+        wanted = True
 
-@pytest.fixture(autouse=True)
-def set_aside_again(set_aside: None) -> None:
-    """Do so once more where a measurement of memory has put back what was set aside."""
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    with mock.patch("gc.unfreeze", later):
+        yield
+    if wanted:
+        gc.unfreeze()
 
 
 @pytest.fixture(scope="module")  # not longer: while Playwright runs, no other test of the process can use asyncio

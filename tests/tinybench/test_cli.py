@@ -86,7 +86,7 @@ def _in_folder(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compare_as_table(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["compare", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--batch", "64", "--seconds", "3"]
+    command = ["compare", "logistic.onnx", "forest.onnx", "--data", "digits.npz", "--batch", "64", "--seconds", "1"]
     assert main(command) == OK
     caption, _, head, first, second = capsys.readouterr().out.splitlines()
     assert "shuffled rounds" in caption

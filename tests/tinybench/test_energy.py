@@ -21,6 +21,11 @@ INTEL_RANGE, AMD_RANGE = 262_143_328_850, 65_532_610_987
 Tree = Callable[[dict[str, tuple[str, int, int]]], Path]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def short_measurements() -> None:
+    """Shorten nothing: how long a measurement takes is tested here."""
+
+
 def write(root: Path, zone: str, microjoules: int) -> None:
     (root / zone / "energy_uj").write_text(f"{microjoules}\n")
 

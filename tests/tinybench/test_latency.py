@@ -21,6 +21,11 @@ from tinybench.result import BenchmarkResult
 X = np.arange(6.0).reshape(2, 3)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def short_measurements() -> None:
+    """Shorten nothing: how long a measurement takes is tested here."""
+
+
 class Clock:
     """Stands still until a model moves it."""
 

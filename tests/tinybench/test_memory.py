@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.undisturbed import once_undisturbed
 from tinybench import memory
 from tinybench.course.lessons.memory import touched
 from tinybench.heap import WithoutArenas, free_heap
@@ -110,7 +111,7 @@ def seen_in_every_run(values: list[float], runs: int) -> bool:
 
 
 @live
-@pytest.mark.parametrize("runs", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [10, pytest.param(100, marks=pytest.mark.audit)])
 @pytest.mark.parametrize("source", ["numpy", "c", "c for 1 ms", "onnx, arena on", "onnx, arena off"])
 def test_a_known_transient_is_seen_in_every_run(source: str, runs: int, onnx_transient: Path) -> None:
     models: dict[str, Callable[[], Any]] = {
@@ -128,7 +129,7 @@ def test_a_known_transient_is_seen_in_every_run(source: str, runs: int, onnx_tra
 
 
 @live
-@pytest.mark.parametrize("repeats", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("repeats", [2, pytest.param(20, marks=pytest.mark.audit)])
 def test_an_arena_is_seen_in_fresh_processes(repeats: int, onnx_transient: Path) -> None:
     def load(path: str) -> Any:
         import onnxruntime
@@ -262,6 +263,7 @@ def test_a_session_made_late_or_for_every_call(onnx_transient: Path) -> None:
 
 @live
 @pytest.mark.parametrize("how", ["binding", "file"])
+@once_undisturbed
 def test_an_arena_that_stays_is_said(how: str, onnx_transient: Path, tmp_path: Path) -> None:
     (tmp_path / "gone.onnx").write_bytes(onnx_transient.read_bytes())
     session = warm(tmp_path / "gone.onnx" if how == "file" else onnx_transient)
@@ -278,6 +280,7 @@ def test_an_arena_that_stays_is_said(how: str, onnx_transient: Path, tmp_path: P
 
 
 @live
+@once_undisturbed  # here and there a call touches 30 MB more, such as by a collection
 def test_an_unknown_allocator_is_not_a_zero() -> None:
     pool: list[np.ndarray] = []
 
@@ -327,8 +330,10 @@ def test_inputs_are_passed_as_for_latency(onnx_transient: Path) -> None:
 
 
 @live
+@once_undisturbed
 def test_touched_memory_is_what_a_call_reads_or_writes() -> None:
     weights = np.ones(SIZE // 8)
+    free_heap()  # a collection during a call would touch more
     idle, _ = touched_memory(lambda _: None, None)
     busy, cores = touched_memory(lambda _: weights.sum(), None)
     if idle is None or busy is None:
@@ -509,6 +514,7 @@ def test_errors_of_a_fresh_process_come_back() -> None:
 
 
 @given(st.lists(st.integers(-50, 90), min_size=12, max_size=12), st.sampled_from([2, 3, 4, 6]))
+@settings(max_examples=15)  # each writes hundreds of files
 def test_growth_is_the_slope_of_blocks(kept: list[int], blocks: int) -> None:
     import tempfile
 

@@ -72,7 +72,7 @@ async def ask_all(server: Served, numbers: list[int], halfway: Callable[[], None
     return answers
 
 
-@pytest.mark.parametrize("max_batch", ["8", "1"])
+@pytest.mark.parametrize("max_batch", ["8", pytest.param("1", marks=pytest.mark.audit)])
 def test_no_request_is_lost_or_answered_twice_when_workers_die(tmp_path: Path, max_batch: str) -> None:
     trace = tmp_path / "trace.csv"
     options = ["--workers", "2", "--max-batch", max_batch, "--max-wait", "1ms", "--timeout", "5min"]
@@ -161,7 +161,9 @@ def test_a_client_that_leaves_costs_nothing(slow: Path, tmp_path: Path) -> None:
     assert np.isnan(left["started"]).all()
 
 
-@pytest.mark.parametrize(("number", "max_batch"), [(signal.SIGTERM, "1"), (signal.SIGINT, "8")])
+@pytest.mark.parametrize(
+    ("number", "max_batch"), [(signal.SIGTERM, "1"), pytest.param(signal.SIGINT, "8", marks=pytest.mark.audit)]
+)
 def test_it_finishes_what_it_began(
     slow: Path, tmp_path: Path, number: signal.Signals, max_batch: str, others: ThreadPoolExecutor
 ) -> None:
@@ -190,8 +192,10 @@ def test_it_finishes_what_it_began(
     assert sorted(rows["code"]) == [200] * 3 + [503]
 
 
-@pytest.mark.parametrize("max_batch", ["1", "8"])
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize(
+    ("signals", "max_batch"),
+    [(1, "8"), (2, "1"), *(pytest.param(*case, marks=pytest.mark.audit) for case in ((1, "1"), (2, "8")))],
+)
 def test_it_stops_in_time_although_a_worker_does_not(
     slow: Path, others: ThreadPoolExecutor, max_batch: str, signals: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import os
 import re
@@ -17,15 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
 from tinybench import suite
 from tinybench.energy import CpuTimeMeter
 from tinybench.pairs import is_detected
-from tinybench.pareto import DIRECTIONS, Requirements
-from tinybench.result import BenchmarkResult
+from tinybench.pareto import Requirements
 from tinybench.suite import BenchmarkSuite
 
 NAMES = ["logistic", "logistic ONNX", "forest", "forest ONNX", "bayes", "<b>&bold"]
@@ -45,6 +43,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return (X / 16).astype(np.float32), y
 
 
+@functools.cache
 def real_models() -> dict[str, Any]:
     """Three scikit-learn models, two of them in ONNX as well, and one under an awkward name."""
     import onnxruntime
@@ -64,10 +63,19 @@ def real_models() -> dict[str, Any]:
     return dict(zip(NAMES, [logistic, session(logistic), forest, session(forest), bayes, bayes], strict=True))
 
 
-def make(folder: Path | str, **options: Any) -> BenchmarkSuite:
+def two_models() -> dict[str, Any]:
+    """Two scikit-learn models that need no ONNX."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = digits()
+    return {"logistic": LogisticRegression(max_iter=50).fit(X[:200], y[:200]), "bayes": GaussianNB().fit(X, y)}
+
+
+def make(folder: Path | str, models: dict[str, Any] | None = None, **options: Any) -> BenchmarkSuite:
     X, y = digits()
     given = {"measurement_runs": 12, "batch_sizes": (1, 16), "meter": CpuTimeMeter(10.0), "progress": None}
-    return BenchmarkSuite(real_models(), (X[1200:], y[1200:]), folder, **{**given, **options})
+    return BenchmarkSuite(models or real_models(), (X[1200:], y[1200:]), folder, **{**given, **options})
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +198,9 @@ def test_report_in_a_browser(
 
 KILLED = """
 import sys
-from tests.tinybench.test_suite import make
+from tests.tinybench.test_suite import make, two_models
 print("ready", flush=True)
-make(sys.argv[1]).run_full_benchmark(resume=len(sys.argv) > 2)
+make(sys.argv[1], two_models()).run_full_benchmark(resume=len(sys.argv) > 2)
 """
 
 
@@ -212,7 +220,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     assert "energy.json" not in left
     for content in left.values():
         json.loads(content)
-    half = make(tmp_path)
+    half = make(tmp_path, two_models())
     found = half.load()
     assert found["latency"]["bayes"].count >= 3
     assert half.write_tables(), "what is there can be read and reported"
@@ -220,7 +228,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     subprocess.run([*command, "resume"], env=environment, cwd=root, check=True)
     for name, content in left.items():
         assert (pieces / name).read_bytes() == content, f"{name} was measured again"
-    whole = make(tmp_path).load()
+    whole = make(tmp_path, two_models()).load()
     assert list(whole) == ["latency", "throughput", "accuracy", "memory", "energy"]
     assert whole["latency"]["bayes"].count == 12
     assert whole["latency"]["bayes"].values[: found["latency"]["bayes"].count] == found["latency"]["bayes"].values
@@ -274,27 +282,3 @@ def test_requirements_that_cannot_be_judged(study: BenchmarkSuite) -> None:
     section = suite.report_sections(results, Requirements(memory_max_mb=1.0))[0]
     assert {row["meets them"] for row in section.rows} == {"cannot tell"}
     assert "measure it" in section.rows[0]["why not"]
-
-
-def test_cells_are_safe_in_a_spreadsheet() -> None:
-    text = suite.csv_text([{"model": "=HYPERLINK()", "value": -1.5, "none": None, "nan": float("nan")}])
-    assert text == "model,value,none,nan\n'=HYPERLINK(),-1.5,,\n"
-    assert suite.csv_text([]) == ""
-
-
-values_of = st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=8)
-by_models = st.dictionaries(st.text(min_size=1, max_size=4), values_of, min_size=1, max_size=4)
-
-
-@given(st.dictionaries(st.sampled_from(sorted(DIRECTIONS)), by_models, min_size=1))
-@settings(max_examples=40)
-def test_tables_of_any_results(values: dict[str, dict[str, list[float]]]) -> None:
-    results = {m: {name: BenchmarkResult(m, v) for name, v in by_model.items()} for m, by_model in values.items()}
-    assert len(suite.run_rows(results)) == sum(len(v) for by_model in values.values() for v in by_model.values())
-    best = suite.best_by_dimension(results)
-    for metric, row in best.items():
-        medians = {name: float(np.median(v)) for name, v in values[metric].items()}
-        assert row["value"] == (max if DIRECTIONS[metric] == "max" else min)(medians.values())
-        assert row["model"] not in row["tied"]
-    for row in suite.comparison_rows(results):
-        assert row["p"] <= row["p_corrected"] <= 1
