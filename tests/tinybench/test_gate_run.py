@@ -296,7 +296,7 @@ def test_a_third_commit_beside_the_two(repository: Path, capsys: pytest.CaptureF
 
 
 def test_sessions_of_one_model(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    command = ["measure", "zoo_of_gates:model", "--data", "rows.npy", "--sessions", "3", "--seconds", "2"]
+    command = ["measure", "zoo_of_gates:model", "--data", "rows.npy", "--sessions", "3", "--seconds", "6"]
     assert main([*command, "--save", "base.json"]) == OK
     assert "medians of 3 sessions" in capsys.readouterr().out
     [found] = json.loads((folder / "base.json").read_text())["results"].values()
