@@ -43,6 +43,7 @@ ELSEWHERE = {
     "make bench-grade": (TARGETS, "takes minutes"),
     "make lock": (TARGETS, "asks the index of packages for new versions"),
     "autograder lint --fix && autograder export && make test": (TARGETS, "ends in `make test`"),
+    "python -m tests.benchmarks --help": ("tests/benchmarks/test_harness.py::test_help_lists_every_benchmark", "prints the same in this process"),
     "python -m tests.benchmarks comparison --publish": (PATHS, "takes half an hour"),
     "python -m tests.benchmarks referee": (PATHS, "measures for minutes on a quiet machine"),
     "python -m tests.benchmarks referee --load": (PATHS, "measures for minutes"),
