@@ -48,7 +48,8 @@ AUDIT = (
     "tests/course/test_colab.py", "tests/grading/test_honest.py", "tests/leaderboard/test_crowd.py",
     "tests/mutants/test_overfit.py", "tests/mutants/test_pairs.py", "tests/notebooks/test_released.py", "tests/variants/",
 )  # fmt: skip
-ALONE = ("tests/benchmarks/test_short.py", "tests/mutants/", *NOTEBOOKS, EMULATED)
+MUTANTS = "tests/mutants/"
+ALONE = ("tests/benchmarks/test_short.py", MUTANTS, *NOTEBOOKS, EMULATED)
 
 
 class ByFile(LoadScopeScheduling):
@@ -73,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> tuple[Any, ...]:
         name = item.nodeid
-        return name.startswith(ALONE), not name.startswith(EMULATED), name.startswith(ALONE[1]), -_module(item)
+        return name.startswith(ALONE), not name.startswith(EMULATED), name.startswith(MUTANTS), -_module(item)
 
     items.sort(key=place)
 

@@ -127,7 +127,7 @@ jupyter() {
 
 
 def ways() -> list[Any]:
-    """Return them with the first, which all the others resemble, for `make test`, and these for the audit."""
+    """Return the ways in: the first for `make test`, the others, which resemble it, for the audit."""
     first, *others = blocks()
     return [first, *(pytest.param(way, marks=pytest.mark.audit) for way in others)]
 

@@ -17,7 +17,7 @@ from autograder.course.notebook import NotebookError
 from autograder.grading.batch import Batch, Outcome
 from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.gradebook import GO_ON, GradebookFails, open_gradebook, patiently
-from autograder.grading.killable import each, worthwhile
+from autograder.grading.killable import each, useful_workers
 from autograder.grading.mounts import probe
 from autograder.grading.names import why_no_student
 from autograder.grading.sanitize import safe_line
@@ -63,7 +63,7 @@ def grade_assignment(
         if scheduler:
             results = run_dask(pending, batch.instructors, batch.seed, scheduler)
         else:
-            size = min(workers, max(1, len(pending))) if workers else worthwhile(len(pending), START)
+            size = min(workers, max(1, len(pending))) if workers else useful_workers(len(pending), START)
             results = run_local(pending, batch.instructors, batch.seed, size, not unsafe)
         outcomes = _unusable(batch)
         with tqdm(total=len(batch.contents), desc=assignment, unit="submission", disable=not progress) as bar:
@@ -128,7 +128,7 @@ def feedback(root: Path, assignment: str, *, student: str | None = None) -> list
         who = f"of {safe_line(student)} " if student else ""
         raise NotebookError(assignment, None, f"no feedback: nothing {who}is graded in {autograded}; grade it first")
     tasks, failed = ((name, (root, assignment, name)) for name in graded), {}
-    for name, result in each(_page, tasks, seconds=PAGE_SECONDS, workers=worthwhile(len(graded), START_PAGES)):
+    for name, result in each(_page, tasks, seconds=PAGE_SECONDS, workers=useful_workers(len(graded), START_PAGES)):
         if isinstance(result, Exception):
             failed[name] = safe_line(result)
     if failed:

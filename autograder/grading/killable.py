@@ -61,8 +61,8 @@ def each(
             yield key, Died("the process that worked on it died twice")
 
 
-def worthwhile(tasks: int, start: int) -> int:
-    """Return how many workers to use, where one takes as long to start as so many tasks."""
+def useful_workers(tasks: int, start: int) -> int:
+    """Return how many workers are worth their start, which takes as long as `start` tasks."""
     return min(usable_cores(), 1 + tasks // start)
 
 

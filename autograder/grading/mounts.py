@@ -11,7 +11,6 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import CodeType
-from typing import Any
 
 import tinybench
 from autograder.course.assignment import Assignment
@@ -49,16 +48,18 @@ def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]
 def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
     """Return the byte code of modules by their places: without it, each submission would compile them anew."""
     compiled = {}
+    into.mkdir(exist_ok=True)
     for number, (place, path) in enumerate(files.items()):
-        code = SourceFileLoader("module", str(path)).get_code("module")  # of this machine's own byte code, if there is
+        # from this machine's own byte code, if there is any
+        code = SourceFileLoader("module", str(path)).get_code("module")
+        assert code is not None, "a file of Python has code"
         file = into / f"{number}.pyc"
-        file.parent.mkdir(exist_ok=True)
         file.write_bytes(MAGIC_NUMBER + UNCHECKED + bytes(8) + marshal.dumps(_placed(code, place)))
         compiled[importlib.util.cache_from_source(place)] = file
     return compiled
 
 
-def _placed(code: Any, place: str) -> Any:
+def _placed(code: CodeType, place: str) -> CodeType:
     """Return code as if it had been compiled at a place, so that it names no path of this machine."""
     inner = tuple(_placed(each, place) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_filename=place, co_consts=inner)

@@ -17,7 +17,7 @@ from autograder.course.notebook import NotebookError, cells_of, read_notebook, w
 from autograder.course.release import stub_solutions
 from autograder.grading.batch import submissions
 from autograder.grading.fingerprint import Given, Print, fingerprints, fingerprints_of
-from autograder.grading.killable import each, worthwhile
+from autograder.grading.killable import each, useful_workers
 from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import UnusableSubmission, read_submission
@@ -120,7 +120,7 @@ def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, d
     unread = {name: str(content) for name, content in contents.items() if isinstance(content, UnusableSubmission)}
     written: dict[str, dict[str, Print]] = {}
     tasks = [(name, (content, given)) for name, content in contents.items() if isinstance(content, bytes)]
-    workers = worthwhile(len(tasks), START)
+    workers = useful_workers(len(tasks), START)
     for name, result in each(fingerprints_of, tasks, seconds=SECONDS, workers=workers, memory=MEMORY, output=OUTPUT):
         if isinstance(result, Exception):
             unread[name] = str(result) or type(result).__name__

@@ -44,9 +44,8 @@ class Secrets:
         self.texts: dict[str, str] = {}
         self.bodies: dict[str, str] = {}
         self.codes: dict[Names, str] = {}
-        self.read: dict[
-            tuple[str, bytes], list[str]
-        ] = {}  # what files gave away: students get most of them more than once
+        # by suffix and digest: students get most files more than once
+        self.read: dict[tuple[str, bytes], list[str]] = {}
         for path in course_notebooks(root):
             for cell in cells_of(read_notebook(path)):
                 name = f"{path.stem}/{cell.id}"

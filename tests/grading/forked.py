@@ -16,7 +16,7 @@ from traitlets.config import SingletonConfigurable
 
 from autograder.cli import main
 
-SHELL = re.compile(r"[|<>;&*?$]|2>")
+SHELL = re.compile(r"[|<>;&*?$]")
 
 
 def _nbgrader(words: list[str]) -> int:

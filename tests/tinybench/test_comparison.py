@@ -126,7 +126,7 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 @pytest.mark.parametrize("kind", ["spikes", *(pytest.param(kind, marks=pytest.mark.audit) for kind in list(DRAWS)[:3])])
 def test_the_ratio_of_independent_samples_covers(kind: str) -> None:
-    rng, held, trials = np.random.default_rng(1), 0, 300
+    rng, held, trials = np.random.default_rng(1), 0, 600
     for _ in range(trials):
         a, b = 1.05 * DRAWS[kind](rng, 10), DRAWS[kind](rng, 18)
         low, high = compare(a, b).ratio_ci

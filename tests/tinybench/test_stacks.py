@@ -143,13 +143,18 @@ def test_shares_are_those_of_the_time() -> None:
             spent["waiting"] += waiting()
             spent["more"] += more(0.006)
 
-    notes, ticks = looked_at(program)
+    notes, _ = looked_at(program)
     total = sum(spent.values())
     assert notes.share("waiting") == pytest.approx(spent["waiting"] / total, abs=0.15)
     assert notes.share("more") == pytest.approx(spent["more"] / total, abs=0.15)
     assert sum(look.seconds for look in notes.looks) == pytest.approx(total, rel=0.2)
-    assert all(look.stack[-1] != "__exit__" for look in notes.looks)
-    assert f"{len(notes.looks)} looks" in ticks.how
+
+
+def test_looks_are_counted_and_none_is_of_the_looking_itself() -> None:
+    for _ in range(10):
+        notes, ticks = looked_at(lambda: more(0.03))
+        assert all(look.stack[-1] != "__exit__" for look in notes.looks)
+        assert f"{len(notes.looks)} looks" in ticks.how
 
 
 @alarms

@@ -11,7 +11,7 @@ import pytest
 
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
-from autograder.course.notebook import course_notebooks, read_notebook
+from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.grader import Grader
 from tests.attacks.notebooks import ROOT, released, solved
 from tests.mutants import mutants
@@ -25,10 +25,12 @@ NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_the_reference_passes_and_an_untouched_notebook_does_not(name: str) -> None:
     path = NOTEBOOKS[name]
+    checks = {cell.id for cell in cells_of(read_notebook(path)) if cell.is_check}
     with Grader(Assignment.read(path)) as grader:
         reference = grader.grade(nbformat.writes(_as_submitted(read_notebook(path), path)).encode())
         untouched = grader.grade(nbformat.writes(released(path)).encode())
-    assert not any(reference.verdicts.values())
+    assert reference.verdicts == dict.fromkeys(checks, "")
+    assert untouched.verdicts.keys() == checks
     assert all(untouched.verdicts.values())
     assert not reference.evidence
     assert not untouched.evidence
