@@ -28,6 +28,7 @@ from autograder.sandbox.zygote import Zygote
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000
+LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # what these import at their first use only
 Judged = tuple[str, object]  # what went wrong in a cell, if anything, and its outputs
 
 
@@ -183,4 +184,5 @@ def _imports(notebook: NotebookNode) -> Sequence[str]:
                 found[node.module] = None
                 if node.module == "scipy":
                     found.update((f"scipy.{alias.name}", None) for alias in node.names)
-    return [name for name in found if name.partition(".")[0] not in ("autograder", "tinybench", "__future__")]
+    found.update((late, None) for name, late in LATE.items() if name in found)
+    return [name for name in found if name.partition(".")[0] not in ("autograder", "__future__")]
