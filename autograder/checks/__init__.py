@@ -69,12 +69,25 @@ def judge(name: str, student: Callable[[str, tuple[str, ...]], Any]) -> None:
     check: Check = getattr(import_module(f"autograder.checks.{file}"), function)
     pieces: tuple[str, ...] = getattr(check, "pieces", ())
     try:
-        check(student(f"tinybench.{file.partition('_')[2]}", pieces))
+        check(_Names(student(f"tinybench.{file.partition('_')[2]}", pieces)))
     except CheckFailed as failure:
         raise failure.with_traceback(None) from None
     except Exception as error:
         what = f"{', '.join(pieces)} raised " if pieces else ""
         raise CheckFailed(f"{what}{type(error).__name__}: {error}") from None
+
+
+class _Names:
+    """The student's names; a check fetches each function once, because each fetch from the sandbox is a message."""
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._names, name)
+        if callable(value):
+            self.__dict__[name] = value
+        return value
 
 
 class FakeClock:

@@ -454,30 +454,30 @@ def series_divide_best(student: Any) -> None:
 def changes_are_found(student: Any) -> None:
     """Clear steps at drawn places, none, an exact p value, and how a part is judged."""
     rng = draw()
-    often: dict[str, Any] = {"level": 0.1, "permutations": 59}  # enough for steps as clear as these
-    for places, how in (((30,), {"permutations": 149}), ((20, 45), often), ((15, 32, 50), often)):
+    often: dict[str, Any] = {"level": 0.1, "permutations": 39}  # enough for steps as clear as these
+    for places, how in (((30,), {"permutations": 99}), ((20, 45), often), ((15, 32, 50), often)):
         shift = np.sum([np.arange(65) >= place for place in places], axis=0)
         sign, size = float(rng.choice([-1, 1])), float(rng.uniform(1, 9))
         series = sign * size * shift + np.resize([0.1, 0.2, 0.0, 0.3], 65)  # between the steps nothing rises or falls
         told = numbers(student.change_points(series.tolist(), **how), "change_points")
         same(told, list(places), f"change_points of steps at {places}", "each part is asked again; indices in order")
     flat = (np.arange(65) % 2 + rng.normal()).tolist()
-    same(student.change_points(flat, permutations=59), [], "change_points of what changes each time", "no step")
+    same(student.change_points(flat, 0.05, permutations=19), [], "change_points of what changes each time", "no step")
     low, high = sorted(rng.normal(size=3).tolist()), sorted((10 + rng.normal(size=3)).tolist())
     six, why = [*low, *high], "10 % of the orders of six values divide as well"
-    same(student.change_points(six, 0.3, 3, 99), [3], "change_points of six values at 30 %", why)
-    same(student.change_points(six, 0.02, 3, 99), [], "change_points of six values at 2 %", why)
+    same(student.change_points(six, 0.3, 3, 49), [3], "change_points of six values at 30 %", why)
+    same(student.change_points(six, 0.02, 3, 49), [], "change_points of six values at 2 %", why)
     same(student.change_points(six, 0.3, 4, 99), [], "change_points of six values with fewest=4", "too short")
     seven, why = (
         [*(rng.permutation(3) - 30.0).tolist(), *low[:2], *high[:2]],
         "a third of the orders of four divide as well",
     )
     what = "of three values, then two and two"
-    found = student.change_points(seven, 0.46, 2, 299)
+    found = student.change_points(seven, 0.46, 2, 119)
     same(found, [3], f"change_points at 46 % {what}", f"half the level; {why}")
-    found = student.change_points(seven, 0.9, 2, 299)
+    found = student.change_points(seven, 0.9, 2, 119)
     same(found, [3, 5], f"change_points at 90 % {what}", f"parts may be as short as `fewest`; {why}")
-    never = student.change_points([1.5] * 12, 0.05, 5, 59)
+    never = student.change_points([1.5] * 12, 0.05, 5, 19)
     same(never, [], "change_points of what never moves", "all orders are alike")
     step = [*rng.uniform(0, 1, 20).tolist(), *rng.uniform(9, 10, 20).tolist()]
     same(student.change_points(step, 0.01, 15, 49), [], "change_points with 49 permutations", "p is at least 1/50")

@@ -21,6 +21,7 @@ from autograder.checks import CheckFailed, agrees, draw, expect, refuses, same, 
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.referee import referee
+from autograder.leaderboard.referee.forked import forked
 from autograder.leaderboard.settings import Effort, load
 from autograder.sandbox.bubblewrap import SandboxUnavailable, available
 from tinybench.course.digits import Split, distorted
@@ -64,7 +65,7 @@ def _given() -> tuple[Any, bytes, Split, Split]:
 def _referee(baseline: bytes) -> referee.Referee:
     try:
         available()
-        run = referee.confined
+        run = forked
     except SandboxUnavailable:  # then the student's cells have run on this machine unconfined as well
         run = referee.unconfined
     rules = load()
@@ -252,7 +253,7 @@ def the_entry_is_better(student: Any) -> None:
     size = facts.size / len(content)
     expect(size <= SIZE, f"build_entry: the entry has {size:.0%} of the baseline's size; at most {SIZE:.0%} may be")
     with _usable("build_entry"):
-        answers, seconds = _referee(content).briefly(data, images, max_seconds=0.6)
+        answers, seconds = _referee(content).briefly(data, images, max_seconds=0.15)
     read, reference = float(np.mean(answers == labels)), float(np.mean(model.predict(images) == labels))
     told = f"your entry reads {read:.1%} of {len(labels)} fresh digits, the baseline {reference:.1%}; at most"
     better = f"{told} {100 * LOSS:.0f} points may be lost: more epochs, a teacher, or a few more units"

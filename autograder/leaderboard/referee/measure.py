@@ -50,6 +50,7 @@ def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
 @contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
     """Have the kernel end this process when it works longer: nothing in Python can interrupt the runtime."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -166,9 +167,9 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
     return stages
 
 
-def main() -> None:
-    """Read one question with its data from standard input, and print the answer as JSON."""
-    packed = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
+def answered(content: bytes) -> str:
+    """Return the answer to one question with its data, as JSON."""
+    packed = np.load(io.BytesIO(content), allow_pickle=False)
     question = json.loads(packed["question"].tobytes())
     stages: dict[str, Callable[..., dict[str, Any]]] = {
         "answers": answers, "latency": latency, "briefly": briefly, "memory": memory,
@@ -181,8 +182,8 @@ def main() -> None:
         answer = {"unfit": "it needs more memory than there is for an entry"}
     except Exception as error:  # ONNX Runtime's exceptions have no common class
         answer = {"unfit": f"it cannot be run: {' '.join(str(error).split())[:300]}"}
-    sys.stdout.write(json.dumps(answer))
+    return json.dumps(answer)
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(answered(sys.stdin.buffer.read()))

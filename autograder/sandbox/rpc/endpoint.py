@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sized
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any
@@ -145,12 +145,8 @@ class Endpoint:
 
     def _allowed(self, target: Any, name: Any) -> str:
         """Of the grader's objects only methods, and what they say they show: the rest is what a check knows."""
-        if isinstance(name, str):
-            shown = hasattr(target if isinstance(target, type) else type(target), name)
-            shown = shown and not isinstance(target, partial)  # whose arguments are the check's
-            shown = (shown and not name.startswith("_")) or name in getattr(target, "shows", ())
-            if self.may_lend is None or shown or name in READABLE:
-                return name
+        if isinstance(name, str) and (self.may_lend is None or name in _names_shown(target)):
+            return name
         raise AttributeError(f"no attribute {str(name)[:100]!r}")
 
     def _number(self, value: Any) -> int:
@@ -187,7 +183,8 @@ class Endpoint:
         kind = type(value)
         name = str(type.__getattribute__(kind, "__name__"))[:50]
         special = [n for n in SPECIAL if getattr(kind, n, None) is not getattr(object, n, None)]
-        return {"mine": [self._number(value), name, special]}
+        names = None if self.may_lend is None else _names_shown(value)
+        return {"mine": [self._number(value), name, special, names]}
 
     def decode_reference(self, kind: str, content: Any) -> Any:
         """Return the value that such a code refers to."""
@@ -198,8 +195,9 @@ class Endpoint:
                 number, name, special = int(content[0]), str(content[1])[:50], frozenset(map(str, content[2]))
                 if number not in self.proxies:
                     self._check_room(self.proxies)
-                    known = special & frozenset(SPECIAL)
-                    self.proxies[number] = proxy_class(known, name, answer=self.may_lend is not None)(self, number)
+                    known, names = special & frozenset(SPECIAL), content[3] if self.may_lend is None else None
+                    kind_of_it = proxy_class(known, name, answer=self.may_lend is not None)
+                    self.proxies[number] = kind_of_it(self, number, names)
                 return self.proxies[number]
             if kind == "error":
                 return error_class(tuple(map(str, content[0])))(str(content[1]))
@@ -244,6 +242,18 @@ class Endpoint:
         if self.may_lend is None:
             error.error_number = number  # type: ignore[attr-defined]
         return error
+
+
+def _names_shown(value: Any) -> list[str]:
+    """Return the attributes of an object of the grader's that the guest may ask for."""
+    # the arguments of a `partial` are the check's
+    public = () if isinstance(value, partial) else _public_names(value if isinstance(value, type) else type(value))
+    return [*public, *getattr(value, "shows", ()), *(name for name in sorted(READABLE) if hasattr(value, name))]
+
+
+@lru_cache(maxsize=1000)
+def _public_names(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_")]
 
 
 def _call_special(target: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -22,15 +22,18 @@ READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
 class Proxy:
-    """An object of the other process."""
+    """An object of the other process; where its `names` are known, no other is asked for."""
 
-    def __init__(self, endpoint: Endpoint, number: int) -> None:
+    def __init__(self, endpoint: Endpoint, number: int, names: list[str] | None = None) -> None:
         object.__setattr__(self, "_endpoint", endpoint)
         object.__setattr__(self, "_proxy_number", number)
+        object.__setattr__(self, "_proxy_names", names)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in READABLE:
             raise AttributeError(name)  # NumPy would follow an __array_interface__ to any address
+        if self._proxy_names is not None and name not in self._proxy_names:
+            raise AttributeError(f"no attribute {name!r}")
         return self._endpoint.ask("get", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
