@@ -27,7 +27,7 @@ PYTEST = pytest -n 3 --durations=12 --dist loadfile --no-loadscope-reorder
 test: system lint  ## lint, every notebook, check and command, and one case of each family of the audit
 	$(say)
 	@rm -f $(LEFT_OUT)
-	$(PYTEST) -m "not audit"
+	$(PYTEST) -m "not audit" $(if $(CI),--cov --cov-report= --cov-fail-under=85)
 
 audit: system $(READY)  ## all wrong and honest solutions, attacks, processors, crowds and benchmarks
 	$(say)

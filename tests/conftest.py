@@ -45,8 +45,9 @@ EMULATED = "tests/test_processors.py"
 AUDIT = (
     EMULATED, "tests/attacks/notebooks/test_answers", "tests/attacks/notebooks/test_other_modules.py",
     "tests/attacks/test_channels.py", "tests/benchmarks/", "tests/checks/test_accepted_answers.py",
-    "tests/course/test_colab.py", "tests/grading/test_honest.py", "tests/leaderboard/test_crowd.py",
-    "tests/mutants/test_overfit.py", "tests/mutants/test_pairs.py", "tests/notebooks/test_released.py", "tests/variants/",
+    "tests/course/test_colab.py", "tests/grading/test_honest.py", "tests/grading/test_linear.py",
+    "tests/leaderboard/test_crowd.py", "tests/mutants/test_overfit.py", "tests/mutants/test_pairs.py",
+    "tests/notebooks/test_released.py", "tests/notebooks/test_student.py", "tests/variants/",
 )  # fmt: skip
 MUTANTS = "tests/mutants/"
 ALONE = ("tests/benchmarks/test_short.py", MUTANTS, *NOTEBOOKS, EMULATED)

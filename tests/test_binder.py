@@ -76,6 +76,7 @@ def post_build(checkout: Path, **variables: str) -> subprocess.CompletedProcess[
     return subprocess.run([script], cwd=checkout, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 def test_visitors_find_what_students_get_and_nothing_else(checkout: Path) -> None:
     done = post_build(checkout)

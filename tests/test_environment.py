@@ -43,6 +43,7 @@ def index() -> None:
         pytest.skip(f"no index of packages can be reached: {asked.stderr.strip()[-200:]}")
 
 
+@pytest.mark.audit
 @pytest.mark.usefixtures("index")
 def test_pins_resolve_for_other_systems() -> None:
     """Every pin that applies has a wheel with a known hash: nobody needs a compiler."""

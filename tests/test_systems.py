@@ -75,6 +75,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.audit
 def test_commands_for_students_run_there(course: Path) -> None:
     for command, code, says in (
         (["release", "--no-verify"], 0, "1 assignment is in student/"),

@@ -126,6 +126,7 @@ def address_of(server: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
     raise AssertionError(log.read_text(encoding="utf-8"))
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 @pytest.mark.needs("sandbox")
 def test_it_holds_after_make_course(after_make_course: Running) -> None:

@@ -32,6 +32,7 @@ def work(what: str, place: str = "") -> object:
     return what.upper()
 
 
+@pytest.mark.audit
 @pytest.mark.slow
 def test_each_ends_whatever_it_does(tmp_path: Path) -> None:
     words = ["a", "die", "stall", "b", "memory", "size", "raise", "die once", "c"]

@@ -298,6 +298,7 @@ def test_peeking_costs_nothing() -> None:
     assert flagged / 1000 <= 0.05
 
 
+@pytest.mark.audit
 def test_the_anytime_interval_holds_at_all_times() -> None:
     rng, missed = np.random.default_rng(9), 0
     for _ in range(200):

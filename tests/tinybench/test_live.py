@@ -45,6 +45,7 @@ def positions(clock: Clock, rng: np.random.Generator) -> Callable[[], Iterator[f
     return lambda: shared
 
 
+@pytest.mark.audit
 def test_live_holds_its_level_on_noise_with_a_memory() -> None:
     rng, alarms, trials = np.random.default_rng(23), 0, 200
     for seed in range(trials):

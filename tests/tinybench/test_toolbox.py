@@ -103,6 +103,7 @@ def test_friedman_sees_through_a_drift_that_all_share() -> None:
     assert seen["anova"] < 10
 
 
+@pytest.mark.audit
 def test_compare_all_keeps_the_familywise_rate() -> None:
     rng, alarms = np.random.default_rng(5), 0
     for _ in range(300):
