@@ -169,25 +169,28 @@ def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-
     """
     value, truth = plain(value), plain(truth)
     within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
+    # messages are written only where something differs: there are thousands of values
     if isinstance(truth, Mapping):
         value = entries(value, what)
-        expect(set(value) == set(truth), f"{what}: expected the keys {shown([*truth])}, got {shown([*value])}{because}")
+        if set(value) != set(truth):
+            raise CheckFailed(f"{what}: expected the keys {shown([*truth])}, got {shown([*value])}{because}")
         for key, part in truth.items():
             within(value[key], part, f"{what}[{key!r}]")
     elif isinstance(truth, list | tuple):
         parts = items(value, what)
-        expect(len(parts) == len(truth), f"{what}: expected {shown(truth)}, of length {len(truth)}, got {len(parts)}")
+        if len(parts) != len(truth):
+            raise CheckFailed(f"{what}: expected {shown(truth)}, of length {len(truth)}, got {len(parts)}")
         for index, (part, true) in enumerate(zip(parts, truth, strict=True)):
             within(part, true, f"{what}[{index}]")
     elif isinstance(truth, Real) and not isinstance(truth, bool):
         told, true = number(value, what), float(truth)
-        near = math.isclose(told, true, rel_tol=rel, abs_tol=abs) or (math.isnan(told) and math.isnan(true))
-        digits = 6 if f"{true:.6g}" != f"{told:.6g}" else 17
-        expect(near, f"{what}: expected {true:.{digits}g}, got {told:.{digits}g}{because}")
+        if not (math.isclose(told, true, rel_tol=rel, abs_tol=abs) or (math.isnan(told) and math.isnan(true))):
+            digits = 6 if f"{true:.6g}" != f"{told:.6g}" else 17
+            raise CheckFailed(f"{what}: expected {true:.{digits}g}, got {told:.{digits}g}{because}")
     else:
         kind: Any = type(truth)
-        equal = isinstance(value, kind) and kind.__eq__(truth, value) is True  # not by an __eq__ of the value's
-        expect(equal, f"{what}: expected {shown(truth, 300)}, got {shown(value, 300)}{because}")
+        if not (isinstance(value, kind) and kind.__eq__(truth, value) is True):  # not by an __eq__ of the value's
+            raise CheckFailed(f"{what}: expected {shown(truth, 300)}, got {shown(value, 300)}{because}")
 
 
 def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **near: float) -> None:

@@ -349,42 +349,60 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     cause = "they are on every frontier or on none"
     same(membership(exact, objectives, resamples=3), truth, "membership of exact points", cause)
 
-    # a slower model is on the frontier where more of its own rows are drawn than of the others'
+    # a slower model is on the frontier where more of its own rows are drawn than of the others'; each of 16 has rows of
+    # its own, and takes less memory than the one before, so that it can only be beaten by the quick model
     apart = [(3, 1), (4, 1), (5, 2), (6, 3), (1, 2), (2, 4), (3, 5), (4, 7)]  # far from even: more rows, and fewer
-    rows, (own, others) = 200, apart[int(rng.integers(len(apart)))]
-    quick, slow = np.arange(rows) >= 20, np.arange(rows) >= 20
-    quick[rows - own :], slow[rows - own - others : rows - own] = False, False
+    rows, slower, (own, others) = 400, 16, apart[int(rng.integers(len(apart)))]
     order, x = rng.permutation(rows), np.arange(rows)
+    lists = np.tile(x >= slower * own, (slower + 2, 1))
+    for place in range(slower):
+        lists[place + 1, place * own : (place + 1) * own] = True
+        lists[place + 1, rows - (place + 1) * others : rows - place * others] = False
     wins = stats.binom.pmf(x, rows, own / rows) @ stats.binom.cdf(x - 1, rows - x, others / (rows - own))
-    known = [{"latency": t, "accuracy": right_on(r[order])} for t, r in ((1.0, quick), (1.5, slow), (2.0, quick))]
-    what = f"membership of a quick model, a slower one (rows it alone gets right: {own}, wrong: {others}), and a copy"
+    known = [
+        {"latency": 1.0 + place, "accuracy": right_on(r[order]), "memory": 99.0 - place}
+        for place, r in enumerate(lists)
+    ]
+    known[0]["memory"], known[-1]["memory"] = 1.0, 1.0
+    what = f"membership of a quick model, slower ones (rows each alone gets right: {own}, wrong: {others}), and a copy"
     cause = "one call of replicate for each group of shared values, each model in its place"
-    certain, doubted, never = numbers(membership(known, resamples=400, seed=4), what, 3)
+    certain, *doubted, never = numbers(membership(known, objectives, resamples=120, seed=4), what, len(known))
     same([certain, never], [1.0, 0.0], f"the first and the last value of the {what}", cause)
-    same(doubted, float(wins), f"the second value of the {what}", cause, rel=0, abs=0.11)
+    same(np.mean(doubted), float(wins), f"the mean of the others of the {what}", cause, rel=0, abs=0.05)  # 5 std errors
 
     # rows unknown and at equal latency, the frontier is the more accurate model: P(Beta > Beta)
-    pair = [{"latency": 1.0, "accuracy": accuracy(correct, 200)} for correct in (180, 186)]
+    pairs = [
+        {"latency": 1.0 + pair, "accuracy": accuracy(correct, 200), "memory": 9.0 - pair}  # no pair beats another
+        for pair in range(8)
+        for correct in (180, 186)
+    ]
     grid = np.linspace(0, 1, 20_001)
     a, b = (stats.beta(correct + 0.5, 200 - correct + 0.5) for correct in (180, 186))
     first = float(np.sum(a.pdf(grid) * b.cdf(grid)) * (grid[1] - grid[0]))
-    what, cause = "membership of 180/200 and 186/200", "the share of resampled frontiers that hold the point"
+    what, cause = "membership of 180/200 and 186/200, eight times", "the share of resampled frontiers with the point"
 
     def doubtful(unknown: list[dict[str, Any]], resamples: int, seed: int) -> list[float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return numbers(membership(unknown, resamples=resamples, seed=seed), what, len(unknown))
+            return numbers(membership(unknown, objectives, resamples=resamples, seed=seed), what, len(unknown))
 
-    same(doubtful(pair, 400, 4), [first, 1 - first], what, cause, rel=0, abs=0.09)  # 5 std errors
+    means = np.reshape(doubtful(pairs, 160, 4), (8, 2)).mean(axis=0)
+    same(means, [first, 1 - first], f"the means of the {what}", cause, rel=0, abs=0.05)  # 5 std errors
 
     drift, notes = shuffled(rng.lognormal(0, 0.6, 30)), {"pairing": "one"}
     pair = [{"latency": seconds(drift * factor, **notes), "accuracy": 0.9} for factor in (1.001, 1.0)]
     same(membership(pair, resamples=40), [0.0, 1.0], "membership of paired rounds", "the same rounds for all models")
-    pair = [{"latency": seconds(drift * factor), "accuracy": 0.9} for factor in (1.001, 1.0)]
+    pairs = [
+        {"latency": seconds(9.0**pair * drift * factor), "accuracy": 0.5 + pair / 10}  # no pair beats another
+        for pair in range(4)
+        for factor in (1.001, 1.0)
+    ]
     cause = "unpaired, each is on the frontier about half of the time: another seed for each group"
-    first, _ = numbers(membership(pair, resamples=100), "membership of two models", 2)
-    same(first, 0.5, "membership of the first", cause, rel=0, abs=0.3)
-    many = [{"latency": 1.0, "accuracy": accuracy(correct, 200)} for correct in range(180, 188)]  # not alike by chance
+    shares = numbers(membership(pairs, resamples=100), "membership of two models, four times", 8)
+    same(np.mean(shares[::2]), 0.5, "the mean membership of the first of two models", cause, rel=0, abs=0.2)
+    many = [
+        {"latency": 1.0, "accuracy": accuracy(n, 200), "memory": 1.0} for n in range(180, 188)
+    ]  # not alike by chance
     again, same_seed, other = (doubtful(many, 60, seed) for seed in (4, 4, 5))
     same(again, same_seed, "membership with the same seed")
     expect(again != other, "another seed should draw other frontiers")

@@ -27,7 +27,8 @@ def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:
 
 def _given(student: Any, network: list[Layer]) -> list[Any]:
     """Return a network of the student's own layers; what it is, is known here."""
-    return [student.Layer(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
+    own = student.Layer
+    return [own(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
 
 
 def _taken(network: Any, number: int, what: str) -> list[Layer]:
@@ -35,9 +36,10 @@ def _taken(network: Any, number: int, what: str) -> list[Layer]:
     layers = []
     for i, layer in enumerate(items(network, what, number)):
         of_it = f"layer {i} of {what}"
-        expect(hasattr(layer, "W"), f"{of_it} should be a Layer, not {type(layer).__name__}")
+        weights = getattr(layer, "W", None)
+        expect(weights is not None, f"{of_it} should be a Layer, not {type(layer).__name__}")
         relu = flag(layer.relu, f"relu of {of_it}")
-        layers.append(Layer(array(layer.W, f"W of {of_it}"), array(layer.b, f"b of {of_it}"), relu))
+        layers.append(Layer(array(weights, f"W of {of_it}"), array(layer.b, f"b of {of_it}"), relu))
     return layers
 
 

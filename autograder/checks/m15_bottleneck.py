@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from pathlib import PurePosixPath
 from statistics import NormalDist, median
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,12 +68,12 @@ def time_is_stolen(student: Any) -> None:
 @judges("judge")
 def findings_are_judged(student: Any) -> None:
     """Drawn rules and facts, of which some are missing, None, 0 or empty."""
-    rng = draw()
+    rng, Rule = draw(), student.Rule
     for size in (0, 1, 7, 15):
         names, texts = words(rng, size), words(rng, 2 * size)
         limits = rng.integers(1, 9, size).tolist()
         rules = [
-            student.Rule(name, f"fact of {name}", lambda x, most=most: x < most, lambda x: f"seen: {x}", why, do)
+            Rule(name, f"fact of {name}", lambda x, most=most: x < most, lambda x: f"seen: {x}", why, do)
             for name, most, why, do in zip(names, limits, texts[:size], texts[size:], strict=True)
         ]
         facts: dict[str, Any] = {"another": 3}
@@ -102,47 +103,17 @@ def items_of(finding: Any) -> list[Any]:
 
 
 # ---- profiles
-class Code:
-    """A function's code: its names and file."""
+def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, list[str]]:
+    """Return the innermost of some frames, and their names, the outermost first; some call themselves.
 
-    def __init__(self, name: str, file: str) -> None:
-        self._name, self._file = name, file
-
-    @property
-    def co_qualname(self) -> str:
-        return self._name
-
-    @property
-    def co_name(self) -> str:
-        return self._name.rpartition(".")[2]
-
-    @property
-    def co_filename(self) -> str:
-        return self._file
-
-
-class Frame:
-    """A frame that was called through another."""
-
-    def __init__(self, code: Code, back: Frame | None) -> None:
-        self._code, self._back = code, back
-
-    @property
-    def f_code(self) -> Code:
-        return self._code
-
-    @property
-    def f_back(self) -> Frame | None:
-        return self._back
-
-
-def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[Frame, list[str]]:
-    """Return the innermost of some frames, and their names, the outermost first; some call themselves."""
-    names, frame, told = words(rng, 4), None, []
+    They travel as copies, so that following them costs no messages.
+    """
+    names, told, frame = words(rng, 4), list[str](), None
     for _ in range(depth):
         name = f"{names[rng.integers(2)]}.{names[rng.integers(2, 4)]}" if rng.random() < 0.5 else names[rng.integers(4)]
         file = f"/{'/'.join(names[: rng.integers(1, 4)])}.py"
-        frame = Frame(Code(name, file), frame)
+        code = SimpleNamespace(co_qualname=name, co_name=name.rpartition(".")[2], co_filename=file)
+        frame = SimpleNamespace(f_code=code, f_back=frame)
         told.append(f"{name} ({PurePosixPath(file).name})")
     assert frame
     return frame, told
@@ -183,14 +154,14 @@ def samples_cover_the_time(student: Any) -> None:
 @judges("self_shares", "total_shares")
 def shares_are_of_time(student: Any) -> None:
     """Drawn samples of very different lengths, recursion among them, and the order of what is told."""
-    rng = draw()
+    rng, Sample = draw(), student.Sample
     for size, kinds in ((1, 1), (12, 3), (40, 6)):
         names = words(rng, kinds)
         drawn = [
             (tuple(rng.choice(names, int(rng.integers(1, 7))).tolist()), float(rng.lognormal(0, 2)))
             for _ in range(size)
         ]
-        samples = [student.Sample(0.0, stack, seconds) for stack, seconds in drawn]
+        samples = [Sample(0.0, stack, seconds) for stack, seconds in drawn]
         total = sum(seconds for _, seconds in drawn)
         own = {name: sum(s for stack, s in drawn if stack[-1] == name) / total for name in names}
         whole = {name: sum(s for stack, s in drawn if name in stack) / total for name in names}
@@ -219,15 +190,15 @@ def answer_samples(student: Any) -> None:
 @judges("repeat_counts", "slowed_stages")
 def stages_are_slowed(student: Any) -> None:
     """Ratios by trying all, what is refused, and how often drawn stages run."""
-    rng = draw()
+    rng, repeat_counts = draw(), student.repeat_counts
     for speedup in (1.1, 2.0, 1.9999, *rng.uniform(1.1, 12, 12).tolist()):
         truth = min(
             (Fraction(round(speedup * q), q) for q in range(1, 11)),
             key=lambda ratio: (abs(ratio - Fraction(speedup)), ratio.denominator),
         )
         cause = "the closest ratio with a second number of at most 10, in lowest terms"
-        agrees(student.repeat_counts, [truth.numerator, truth.denominator], [speedup], cause)
-    refuses(student.repeat_counts, 1, 1.0499, 0.0, -3.0, math.inf, -math.inf, math.nan)
+        agrees(repeat_counts, [truth.numerator, truth.denominator], [speedup], cause)
+    refuses(repeat_counts, 1, 1.0499, 0.0, -3.0, math.inf, -math.inf, math.nan)
     for size in (1, 2, 5):
         names, calls = words(rng, size), list[str]()
 
@@ -306,7 +277,7 @@ def answer_batch(student: Any) -> None:
 @judges("attainable", "wall")
 def walls_of_operators(student: Any) -> None:
     """Roofs of whole powers of two, where times are exact: left of the ridge, right of it, and on it."""
-    rng, attainable, wall = draw(), student.attainable, student.wall
+    rng, attainable, wall, Work = draw(), student.attainable, student.wall, student.Work
     for near, beyond in product((0.3, *rng.uniform(0.05, 0.95, 3).tolist()), (-5, -1, 0, 1, 5)):
         peak, bandwidth, moved = (2.0 ** int(e) for e in rng.integers(2, 12, 3))
         flop = moved * peak / bandwidth * 2.0**beyond
@@ -314,7 +285,7 @@ def walls_of_operators(student: Any) -> None:
         roof = (flop / moved, peak, bandwidth)
         agrees(attainable, flop / shortest, [roof], "whatever takes longer, operations or bytes, is the limit")
         stands = "compute" if flop / peak >= moved / bandwidth else "memory"
-        work = student.Work(flop, moved)
+        work = Work(flop, moved)
         for factor, truth in ((0.99, stands), (1.01, "overhead")):
             seconds = factor * shortest / near
             what = (
@@ -329,29 +300,29 @@ def walls_of_operators(student: Any) -> None:
 @judges("speedup", "efficiency")
 def speedups_of_drawn_times(student: Any) -> None:
     """Drawn times in any order; without one worker, a refusal."""
-    rng = draw()
+    rng, speedup, efficiency = draw(), student.speedup, student.efficiency
     for _ in range(10):
         counts = [1, *(2 + rng.choice(60, 4, False)).tolist()]
         times = {n: float(rng.uniform(0.1, 9)) for n in rng.permutation(counts).tolist()}
         gains = {n: times[1] / took for n, took in times.items()}
-        agrees(student.speedup, gains, [(times,)], "the time of one over the time of n")
-        agrees(student.efficiency, {n: gain / n for n, gain in gains.items()}, [(times,)], "the speed-up per worker")
+        agrees(speedup, gains, [(times,)], "the time of one over the time of n")
+        agrees(efficiency, {n: gain / n for n, gain in gains.items()}, [(times,)], "the speed-up per worker")
         del times[1]
-        refuses(student.speedup, (times,), cause="the time of one worker is missing")
+        refuses(speedup, (times,), cause="the time of one worker is missing")
 
 
 @judges("amdahl", "gustafson", "usl")
 def laws_of_scaling(student: Any) -> None:
     """Times counted in exact fractions: of one worker, over those of n."""
-    rng = draw()
+    rng, amdahl, gustafson, usl = draw(), student.amdahl, student.gustafson, student.usl
     for _ in range(20):
         n, serial = int(rng.integers(1, 200)), float(rng.choice([0, 1, rng.uniform()]))
         one, rest = Fraction(serial), 1 - Fraction(serial)
-        agrees(student.amdahl, float(1 / (one + rest / n)), [(n, serial)], "the rest alone is divided by n")
-        agrees(student.gustafson, float(one + rest * n), [(n, serial)], "the rest of the time does the work of n")
+        agrees(amdahl, float(1 / (one + rest / n)), [(n, serial)], "the rest alone is divided by n")
+        agrees(gustafson, float(one + rest * n), [(n, serial)], "the rest of the time does the work of n")
         pairs = Fraction(float(rng.choice([0, rng.uniform(0, 0.1)])))
         lost = one * (n - 1) + pairs * 2 * math.comb(n, 2)
-        agrees(student.usl, float(n / (1 + lost)), [(n, serial, float(pairs))], "σ (n − 1) + κ n (n − 1)")
+        agrees(usl, float(n / (1 + lost)), [(n, serial, float(pairs))], "σ (n − 1) + κ n (n − 1)")
 
 
 def answer_serial(student: Any) -> None:
@@ -377,7 +348,7 @@ def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
 @judges("fit_usl", "best_workers")
 def usl_is_found_again(student: Any) -> None:
     """Laws of drawn parameters, exact and with made-up noise, by trying every case; tops by a search on the curve."""
-    rng = draw()
+    rng, fit_usl, best_workers = draw(), student.fit_usl, student.best_workers
     for trial in range(24):
         counts = np.array([1.0, *np.sort(2 + rng.choice(40, 5, False))])
         contention, crosstalk = float(rng.uniform(0.01, 0.5)), float(rng.uniform(0.0005, 0.02))
@@ -389,15 +360,15 @@ def usl_is_found_again(student: Any) -> None:
         truth = least_squares(counts, counts / gains - 1) if noisy else [max(0.0, contention), crosstalk]
         what = f"fit_usl of speed-ups {'with noise' if noisy else 'by the law'}"
         cause = "the least squares of n / speed-up − 1, neither below 0"
-        same(student.fit_usl(told), truth, what, cause, rel=1e-5, abs=1e-7)
+        same(fit_usl(told), truth, what, cause, rel=1e-5, abs=1e-7)
     for _ in range(12):
         contention, crosstalk = float(rng.uniform(0, 0.95)), float(10 ** rng.uniform(-4, 0.3))
         workers = np.geomspace(1, 200, 100_001)
         law = workers / (1 + contention * (workers - 1) + crosstalk * workers * (workers - 1))
         top = float(workers[law.argmax()])
-        agrees(student.best_workers, top, [(contention, crosstalk)], "where the law is largest, 1 or more", rel=1e-3)
-        agrees(student.best_workers, math.inf, [(contention, 0.0)], "without crosstalk the law always rises")
-        agrees(student.best_workers, 1, [(1 + contention, 0.0), (1 + contention, crosstalk)], "the law never rises")
+        agrees(best_workers, top, [(contention, crosstalk)], "where the law is largest, 1 or more", rel=1e-3)
+        agrees(best_workers, math.inf, [(contention, 0.0)], "without crosstalk the law always rises")
+        agrees(best_workers, 1, [(1 + contention, 0.0), (1 + contention, crosstalk)], "the law never rises")
 
 
 @judges("types_that_ran")
