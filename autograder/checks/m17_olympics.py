@@ -21,7 +21,7 @@ from autograder.checks import CheckFailed, agrees, draw, expect, refuses, same, 
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.referee import referee
-from autograder.leaderboard.referee.forked import forked
+from autograder.leaderboard.referee.forked import run_forked
 from autograder.leaderboard.settings import Effort, load
 from autograder.sandbox.bubblewrap import SandboxUnavailable, available
 from tinybench.course.digits import Split, distorted
@@ -65,7 +65,7 @@ def _given() -> tuple[Any, bytes, Split, Split]:
 def _referee(baseline: bytes) -> referee.Referee:
     try:
         available()
-        run = forked
+        run = run_forked
     except SandboxUnavailable:  # then the student's cells have run on this machine unconfined as well
         run = referee.unconfined
     rules = load()

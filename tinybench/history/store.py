@@ -127,10 +127,12 @@ class History:
 
     def _prepare(self) -> None:
         """Make the tables where there are none, and refuse what is no history of this version."""
+        self.connection.execute("BEGIN")  # the three are of one moment: another process may be making the tables
         application, version, tables = (
             self.connection.execute(query).fetchone()[0]
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
         )
+        self.connection.execute("COMMIT")
         if application != APPLICATION and (tables or application):
             raise ValueError(f"{self.path} is a database, but no history of tinybench; name another file")
         if version > VERSION:

@@ -16,7 +16,7 @@ from autograder.sandbox.rpc.endpoint import Endpoint
 from autograder.sandbox.zygote import Zygote
 
 
-def forked(stdin: bytes, limits: Limits) -> Finished:
+def run_forked(stdin: bytes, limits: Limits) -> Finished:
     """Run the measuring program in a sandbox of its own, forked from a process that has loaded its libraries."""
     if _zygote(os.getpid(), limits).process.poll() is not None:  # such as for want of memory
         _zygote.cache_clear()
