@@ -368,6 +368,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     cause = "one call of replicate for each group of shared values, each model in its place"
     certain, *doubted, never = numbers(membership(known, objectives, resamples=120, seed=4), what, len(known))
     same([certain, never], [1.0, 0.0], f"the first and the last value of the {what}", cause)
+    same(doubted, [float(wins)] * slower, f"the others of the {what}", cause, rel=0, abs=0.25)  # 5 std errors
     same(np.mean(doubted), float(wins), f"the mean of the others of the {what}", cause, rel=0, abs=0.05)  # 5 std errors
 
     # rows unknown and at equal latency, the frontier is the more accurate model: P(Beta > Beta)
@@ -386,7 +387,9 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
             warnings.simplefilter("ignore")
             return numbers(membership(unknown, objectives, resamples=resamples, seed=seed), what, len(unknown))
 
-    means = np.reshape(doubtful(pairs, 160, 4), (8, 2)).mean(axis=0)
+    told = doubtful(pairs, 160, 4)
+    same(told, [first, 1 - first] * 8, what, cause, rel=0, abs=0.25)
+    means = np.reshape(told, (8, 2)).mean(axis=0)
     same(means, [first, 1 - first], f"the means of the {what}", cause, rel=0, abs=0.05)  # 5 std errors
 
     drift, notes = shuffled(rng.lognormal(0, 0.6, 30)), {"pairing": "one"}
@@ -399,6 +402,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     ]
     cause = "unpaired, each is on the frontier about half of the time: another seed for each group"
     shares = numbers(membership(pairs, resamples=100), "membership of two models, four times", 8)
+    same(shares[::2], [0.5] * 4, "membership of the first of two models", cause, rel=0, abs=0.3)
     same(np.mean(shares[::2]), 0.5, "the mean membership of the first of two models", cause, rel=0, abs=0.2)
     many = [
         {"latency": 1.0, "accuracy": accuracy(n, 200), "memory": 1.0} for n in range(180, 188)
