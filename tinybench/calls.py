@@ -95,8 +95,6 @@ def refuse_later(call: Any) -> None:
     for function in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004 the method itself, not whether
         if inspect.iscoroutinefunction(function):
             raise _later("a coroutine", call)
-        if not isinstance(function, partial) and not hasattr(function, "__code__"):
-            continue  # only code can yield; `inspect` would ask a model in another process for its name
         if inspect.isasyncgenfunction(function):
             raise _later("an async generator", call)
         if inspect.isgeneratorfunction(function):

@@ -27,8 +27,7 @@ def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:
 
 def _given(student: Any, network: list[Layer]) -> list[Any]:
     """Return a network of the student's own layers; what it is, is known here."""
-    own = student.Layer
-    return [own(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
+    return [student.Layer(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
 
 
 def _taken(network: Any, number: int, what: str) -> list[Layer]:

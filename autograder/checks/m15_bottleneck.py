@@ -68,12 +68,12 @@ def time_is_stolen(student: Any) -> None:
 @judges("judge")
 def findings_are_judged(student: Any) -> None:
     """Drawn rules and facts, of which some are missing, None, 0 or empty."""
-    rng, Rule = draw(), student.Rule
+    rng = draw()
     for size in (0, 1, 7, 15):
         names, texts = words(rng, size), words(rng, 2 * size)
         limits = rng.integers(1, 9, size).tolist()
         rules = [
-            Rule(name, f"fact of {name}", lambda x, most=most: x < most, lambda x: f"seen: {x}", why, do)
+            student.Rule(name, f"fact of {name}", lambda x, most=most: x < most, lambda x: f"seen: {x}", why, do)
             for name, most, why, do in zip(names, limits, texts[:size], texts[size:], strict=True)
         ]
         facts: dict[str, Any] = {"another": 3}
@@ -154,14 +154,14 @@ def samples_cover_the_time(student: Any) -> None:
 @judges("self_shares", "total_shares")
 def shares_are_of_time(student: Any) -> None:
     """Drawn samples of very different lengths, recursion among them, and the order of what is told."""
-    rng, Sample = draw(), student.Sample
+    rng = draw()
     for size, kinds in ((1, 1), (12, 3), (40, 6)):
         names = words(rng, kinds)
         drawn = [
             (tuple(rng.choice(names, int(rng.integers(1, 7))).tolist()), float(rng.lognormal(0, 2)))
             for _ in range(size)
         ]
-        samples = [Sample(0.0, stack, seconds) for stack, seconds in drawn]
+        samples = [student.Sample(0.0, stack, seconds) for stack, seconds in drawn]
         total = sum(seconds for _, seconds in drawn)
         own = {name: sum(s for stack, s in drawn if stack[-1] == name) / total for name in names}
         whole = {name: sum(s for stack, s in drawn if name in stack) / total for name in names}
@@ -190,15 +190,15 @@ def answer_samples(student: Any) -> None:
 @judges("repeat_counts", "slowed_stages")
 def stages_are_slowed(student: Any) -> None:
     """Ratios by trying all, what is refused, and how often drawn stages run."""
-    rng, repeat_counts = draw(), student.repeat_counts
+    rng = draw()
     for speedup in (1.1, 2.0, 1.9999, *rng.uniform(1.1, 12, 12).tolist()):
         truth = min(
             (Fraction(round(speedup * q), q) for q in range(1, 11)),
             key=lambda ratio: (abs(ratio - Fraction(speedup)), ratio.denominator),
         )
         cause = "the closest ratio with a second number of at most 10, in lowest terms"
-        agrees(repeat_counts, [truth.numerator, truth.denominator], [speedup], cause)
-    refuses(repeat_counts, 1, 1.0499, 0.0, -3.0, math.inf, -math.inf, math.nan)
+        agrees(student.repeat_counts, [truth.numerator, truth.denominator], [speedup], cause)
+    refuses(student.repeat_counts, 1, 1.0499, 0.0, -3.0, math.inf, -math.inf, math.nan)
     for size in (1, 2, 5):
         names, calls = words(rng, size), list[str]()
 
@@ -277,7 +277,7 @@ def answer_batch(student: Any) -> None:
 @judges("attainable", "wall")
 def walls_of_operators(student: Any) -> None:
     """Roofs of whole powers of two, where times are exact: left of the ridge, right of it, and on it."""
-    rng, attainable, wall, Work = draw(), student.attainable, student.wall, student.Work
+    rng, attainable, wall = draw(), student.attainable, student.wall
     for near, beyond in product((0.3, *rng.uniform(0.05, 0.95, 3).tolist()), (-5, -1, 0, 1, 5)):
         peak, bandwidth, moved = (2.0 ** int(e) for e in rng.integers(2, 12, 3))
         flop = moved * peak / bandwidth * 2.0**beyond
@@ -285,7 +285,7 @@ def walls_of_operators(student: Any) -> None:
         roof = (flop / moved, peak, bandwidth)
         agrees(attainable, flop / shortest, [roof], "whatever takes longer, operations or bytes, is the limit")
         stands = "compute" if flop / peak >= moved / bandwidth else "memory"
-        work = Work(flop, moved)
+        work = student.Work(flop, moved)
         for factor, truth in ((0.99, stands), (1.01, "overhead")):
             seconds = factor * shortest / near
             what = (
@@ -300,29 +300,29 @@ def walls_of_operators(student: Any) -> None:
 @judges("speedup", "efficiency")
 def speedups_of_drawn_times(student: Any) -> None:
     """Drawn times in any order; without one worker, a refusal."""
-    rng, speedup, efficiency = draw(), student.speedup, student.efficiency
+    rng = draw()
     for _ in range(10):
         counts = [1, *(2 + rng.choice(60, 4, False)).tolist()]
         times = {n: float(rng.uniform(0.1, 9)) for n in rng.permutation(counts).tolist()}
         gains = {n: times[1] / took for n, took in times.items()}
-        agrees(speedup, gains, [(times,)], "the time of one over the time of n")
-        agrees(efficiency, {n: gain / n for n, gain in gains.items()}, [(times,)], "the speed-up per worker")
+        agrees(student.speedup, gains, [(times,)], "the time of one over the time of n")
+        agrees(student.efficiency, {n: gain / n for n, gain in gains.items()}, [(times,)], "the speed-up per worker")
         del times[1]
-        refuses(speedup, (times,), cause="the time of one worker is missing")
+        refuses(student.speedup, (times,), cause="the time of one worker is missing")
 
 
 @judges("amdahl", "gustafson", "usl")
 def laws_of_scaling(student: Any) -> None:
     """Times counted in exact fractions: of one worker, over those of n."""
-    rng, amdahl, gustafson, usl = draw(), student.amdahl, student.gustafson, student.usl
+    rng = draw()
     for _ in range(20):
         n, serial = int(rng.integers(1, 200)), float(rng.choice([0, 1, rng.uniform()]))
         one, rest = Fraction(serial), 1 - Fraction(serial)
-        agrees(amdahl, float(1 / (one + rest / n)), [(n, serial)], "the rest alone is divided by n")
-        agrees(gustafson, float(one + rest * n), [(n, serial)], "the rest of the time does the work of n")
+        agrees(student.amdahl, float(1 / (one + rest / n)), [(n, serial)], "the rest alone is divided by n")
+        agrees(student.gustafson, float(one + rest * n), [(n, serial)], "the rest of the time does the work of n")
         pairs = Fraction(float(rng.choice([0, rng.uniform(0, 0.1)])))
         lost = one * (n - 1) + pairs * 2 * math.comb(n, 2)
-        agrees(usl, float(n / (1 + lost)), [(n, serial, float(pairs))], "σ (n − 1) + κ n (n − 1)")
+        agrees(student.usl, float(n / (1 + lost)), [(n, serial, float(pairs))], "σ (n − 1) + κ n (n − 1)")
 
 
 def answer_serial(student: Any) -> None:
@@ -348,7 +348,7 @@ def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
 @judges("fit_usl", "best_workers")
 def usl_is_found_again(student: Any) -> None:
     """Laws of drawn parameters, exact and with made-up noise, by trying every case; tops by a search on the curve."""
-    rng, fit_usl, best_workers = draw(), student.fit_usl, student.best_workers
+    rng = draw()
     for trial in range(24):
         counts = np.array([1.0, *np.sort(2 + rng.choice(40, 5, False))])
         contention, crosstalk = float(rng.uniform(0.01, 0.5)), float(rng.uniform(0.0005, 0.02))
@@ -360,15 +360,15 @@ def usl_is_found_again(student: Any) -> None:
         truth = least_squares(counts, counts / gains - 1) if noisy else [max(0.0, contention), crosstalk]
         what = f"fit_usl of speed-ups {'with noise' if noisy else 'by the law'}"
         cause = "the least squares of n / speed-up − 1, neither below 0"
-        same(fit_usl(told), truth, what, cause, rel=1e-5, abs=1e-7)
+        same(student.fit_usl(told), truth, what, cause, rel=1e-5, abs=1e-7)
     for _ in range(12):
         contention, crosstalk = float(rng.uniform(0, 0.95)), float(10 ** rng.uniform(-4, 0.3))
         workers = np.geomspace(1, 200, 100_001)
         law = workers / (1 + contention * (workers - 1) + crosstalk * workers * (workers - 1))
         top = float(workers[law.argmax()])
-        agrees(best_workers, top, [(contention, crosstalk)], "where the law is largest, 1 or more", rel=1e-3)
-        agrees(best_workers, math.inf, [(contention, 0.0)], "without crosstalk the law always rises")
-        agrees(best_workers, 1, [(1 + contention, 0.0), (1 + contention, crosstalk)], "the law never rises")
+        agrees(student.best_workers, top, [(contention, crosstalk)], "where the law is largest, 1 or more", rel=1e-3)
+        agrees(student.best_workers, math.inf, [(contention, 0.0)], "without crosstalk the law always rises")
+        agrees(student.best_workers, 1, [(1 + contention, 0.0), (1 + contention, crosstalk)], "the law never rises")
 
 
 @judges("types_that_ran")

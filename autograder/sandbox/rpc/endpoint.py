@@ -196,8 +196,8 @@ class Endpoint:
                 if number not in self.proxies:
                     self._check_room(self.proxies)
                     known, names = special & frozenset(SPECIAL), content[3] if self.may_lend is None else None
-                    kind_of_it = proxy_class(known, name, answer=self.may_lend is not None)
-                    self.proxies[number] = kind_of_it(self, number, names)
+                    stand_in = proxy_class(known, name, answer=self.may_lend is not None)
+                    self.proxies[number] = stand_in(self, number, names)
                 return self.proxies[number]
             if kind == "error":
                 return error_class(tuple(map(str, content[0])))(str(content[1]))
