@@ -119,7 +119,7 @@ class Grader:
                     why = session.end()
                     if ended.violation:
                         prepared.evidence.append(Evidence(cell.id, str(ended)))
-                    run.ending = cell.id, safe_text(why if why not in ("", "done") else str(ended), MAX_MESSAGE)
+                    run.ending = cell.id, safe_text(why or str(ended), MAX_MESSAGE)
                     problem = f"Stopped: {run.ending[1]}"
                 cell.node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                 run.name_missing |= "NameError" in problem

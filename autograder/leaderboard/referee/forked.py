@@ -21,17 +21,16 @@ def run_forked(stdin: bytes, limits: Limits) -> Finished:
     if _zygote(os.getpid(), limits).process.poll() is not None:  # such as for want of memory
         _zygote.cache_clear()
     sandbox = _zygote(os.getpid(), limits).fork()
-    channel, output = Channel(sandbox.rpc, max_received=MAX_CLAIM), ""
+    channel = Channel(sandbox.rpc, max_received=MAX_CLAIM)
     channel.set_deadline(pace.wall(limits.wall_seconds))
     try:
         guest = Endpoint(channel, lambda value: False).root()
         guest.cell("from measure import answered")
-        output = str(guest.names().answered(stdin))
+        return Finished(0, str(guest.names().answered(stdin)).encode(), b"")
     except ChannelError as broken:
-        why = sandbox.end()
-        return Finished(1, b"", b"", why if why not in ("", "done") else str(broken))
-    sandbox.end()
-    return Finished(0, output.encode(), b"")
+        return Finished(1, b"", b"", sandbox.end() or str(broken))
+    finally:
+        sandbox.end()
 
 
 @cache

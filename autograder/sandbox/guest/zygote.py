@@ -73,12 +73,13 @@ def _supervise(shell: Any, options: dict[str, Any], life: int, rpc: int) -> None
 
 
 def _watch(first: int, life: int, options: dict[str, Any]) -> str:
+    """Return why a submission ended, or nothing if the grader hung up."""
     deadline = time.monotonic() + options["wall_seconds"]
     ended = os.pidfd_open(first)
     while True:
         ready, _, _ = select.select([life, ended], [], [], WATCH_SECONDS)
         if life in ready:
-            return "done"
+            return ""
         if ended in ready:
             return "the process ended"
         if linux.tree_memory(first, options["memory"]) > options["memory"]:
