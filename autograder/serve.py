@@ -165,9 +165,11 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
     sign_untouched(server.contents_manager.notary, root / STUDENT)
     exchange = root / "course" / "exchange"
     places = {"first": first, "exchange": exchange, "leaderboard": leaderboard}
-    print(ADDRESSES.format(url=server.connection_url, token=token, **places), flush=True)
+    told = [ADDRESSES.format(url=server.connection_url, token=token, **places)]
     if browser and not opens:
-        print("This machine has no browser that could be opened: open the first address in one.\n", flush=True)
+        told.append("This machine has no browser that could be opened: open the first address in one.\n")
+    # Jupyter Server binds its port in its loop: whoever opens an address that was printed before may be refused
+    server.io_loop.add_callback(print, *told, sep="\n", flush=True)
     server.start()
 
 
