@@ -66,6 +66,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spare `make test` the imports of the audit's files: each worker would take a second for them."""
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return True if config.option.markexpr == "not audit" and name.startswith(AUDIT) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before marks select
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the audit, and put those `ALONE` last, the longest first: they keep all workers busy."""

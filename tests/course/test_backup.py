@@ -9,6 +9,7 @@ import stat
 import struct
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,39 +172,39 @@ def lying(declared: int) -> bytes:
     return bytes(data)
 
 
-HOSTILE = {
-    "up": packed(("../outside.md", b"")),
-    "up within": packed(("01_result/../../outside.md", b"")),
-    "absolute": packed(("/tmp/outside.md", b"")),
-    "a drive": packed(("C:/outside.md", b"")),
-    "back": packed(("01_result\\..\\..\\outside.md", b"")),
-    "dot": packed(("./notes.md", b"")),
-    "hidden": packed(("01_result/.git/hooks/post-checkout", b"")),
-    "settings": packed((".bashrc", b"")),
-    "tools": packed(("autograder/cli.py", b"")),
-    "handwritten": packed(("tinybench/table.py", b"")),
-    "face": packed(("tinybench/__init__.py", b"")),
-    "a reference": packed(("tinybench/references/timer.py", b"")),
-    "the map": packed(("map.ipynb", b"")),
-    "a program": packed(("numpy.py", b"")),
-    "link": packed(link("01_result/link.md", "/etc/passwd")),
-    "link, then file": packed(link("01_result/away", "/tmp"), ("01_result/away/outside.md", b"")),
-    "twice": packed(("Notes.md", b"1"), ("notes.md", b"2")),
-    "many": packed(*((f"01_result/{number}.md", b"") for number in range(backup.MAX_FILES + 1))),
-    "bomb": packed(*((f"01_result/{number}.md", bytes(2**26)) for number in range(4))),
-    "lying": lying(10),
-    "longer than it is": lying(2 * 10**6),
-    "no zip": b"PK not at all",
-    "empty": b"",
-    "cut": packed(("notes.md", os.urandom(1000)))[:-100],
-    "damaged": packed(("notes.md", b"ab" * 1000)).replace(b"notes.md", b"notes.mx", 1),
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "up": lambda: packed(("../outside.md", b"")),
+    "up within": lambda: packed(("01_result/../../outside.md", b"")),
+    "absolute": lambda: packed(("/tmp/outside.md", b"")),
+    "a drive": lambda: packed(("C:/outside.md", b"")),
+    "back": lambda: packed(("01_result\\..\\..\\outside.md", b"")),
+    "dot": lambda: packed(("./notes.md", b"")),
+    "hidden": lambda: packed(("01_result/.git/hooks/post-checkout", b"")),
+    "settings": lambda: packed((".bashrc", b"")),
+    "tools": lambda: packed(("autograder/cli.py", b"")),
+    "handwritten": lambda: packed(("tinybench/table.py", b"")),
+    "face": lambda: packed(("tinybench/__init__.py", b"")),
+    "a reference": lambda: packed(("tinybench/references/timer.py", b"")),
+    "the map": lambda: packed(("map.ipynb", b"")),
+    "a program": lambda: packed(("numpy.py", b"")),
+    "link": lambda: packed(link("01_result/link.md", "/etc/passwd")),
+    "link, then file": lambda: packed(link("01_result/away", "/tmp"), ("01_result/away/outside.md", b"")),
+    "twice": lambda: packed(("Notes.md", b"1"), ("notes.md", b"2")),
+    "many": lambda: packed(*((f"01_result/{number}.md", b"") for number in range(backup.MAX_FILES + 1))),
+    "bomb": lambda: packed(*((f"01_result/{number}.md", bytes(2**26)) for number in range(4))),
+    "lying": lambda: lying(10),
+    "longer than it is": lambda: lying(2 * 10**6),
+    "no zip": lambda: b"PK not at all",
+    "empty": lambda: b"",
+    "cut": lambda: packed(("notes.md", os.urandom(1000)))[:-100],
+    "damaged": lambda: packed(("notes.md", b"ab" * 1000)).replace(b"notes.md", b"notes.mx", 1),
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_files_change_nothing(case: str, home: Path, tmp_path: Path) -> None:
     file = tmp_path / "hostile.zip"
-    file.write_bytes(HOSTILE[case])
+    file.write_bytes(HOSTILE[case]())
     before = contents(tmp_path)
     with pytest.raises(ValueError, match=r"hostile\.zip: .*nothing was restored"):
         backup.restore(file, home)
