@@ -18,6 +18,7 @@ import yaml
 
 from autograder import pace
 from tests.tinybench.servers import Served, double, served
+from tests.undisturbed import once_undisturbed
 from tinybench.shell.cli import WRONG, main
 from tinybench.watching.dashboard import stored_dashboard
 
@@ -50,6 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+@once_undisturbed
 def test_a_server_that_keeps_its_objective(server: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure = tmp_path / "watched.svg"
     with users(server):
@@ -69,6 +71,7 @@ def test_a_server_that_keeps_its_objective(server: Served, tmp_path: Path, capsy
     assert f"wrote {figure}" in said.err
 
 
+@once_undisturbed
 def test_a_server_that_misses_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with served(double(tmp_path / "double.onnx"), "--max-batch", "1", "--stall=200ms/201ms") as server, users(server):
         code = main(["watch", server.url, "--bound=0.1ms", "--json", *QUICK])
@@ -82,6 +85,7 @@ def test_a_server_that_misses_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert looks[0]["rate"] is None  # JSON knows no NaN
 
 
+@once_undisturbed
 def test_one_that_misses_decides_and_one_that_is_away_is_named(
     server: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +97,7 @@ def test_one_that_misses_decides_and_one_that_is_away_is_named(
     assert ": met (" in said
 
 
+@once_undisturbed
 def test_nobody_asks(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", server.url, *QUICK]) == 2
     assert "cannot tell (no request came: the counter does not move)" in capsys.readouterr().out
