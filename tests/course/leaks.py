@@ -38,12 +38,13 @@ PYC_HEADER = 16  # bytes
 
 
 class Secrets:
-    """What no student may get, by names that a test can print; nothing of the notebooks in `given`."""
+    """What no student may get, by names that a test can print."""
 
-    def __init__(self, root: Path, given: Iterable[str] = ()) -> None:
+    def __init__(self, root: Path) -> None:
         self.texts: dict[str, str] = {}
         self.bodies: dict[str, str] = {}
         self.codes: dict[Names, str] = {}
+        self.begin: dict[str, list[str]] = {}  # the names of bodies by their first statement
         # by suffix and digest: students get most files more than once
         self.read: dict[tuple[str, bytes], list[str]] = {}
         for path in course_notebooks(root):
@@ -51,23 +52,28 @@ class Secrets:
                 name = f"{path.stem}/{cell.id}"
                 for text in _regions(cell.source, BEGIN_HIDDEN, END_HIDDEN):
                     self.texts[f"{name} (hidden)"] = _squeezed(text)
-                if cell.is_solution and path.stem not in given:
+                if cell.is_solution:
                     self._add_solution(name, cell.source)
         for path in (root / "autograder" / "checks").glob("m*.py"):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.FunctionDef) and len(node.body) >= STATEMENTS:
-                    self.bodies[f"{path.name}/{node.name}"] = _joined(node.body)
+                    self._add_body(f"{path.name}/{node.name}", node.body)
 
     def _add_solution(self, name: str, source: str) -> None:
         for number, text in enumerate(_regions(source, BEGIN_SOLUTION, END_SOLUTION)):
             body = ast.parse(text).body
             if len(body) >= STATEMENTS or len(_squeezed(text)) >= LONG:
                 self.texts[f"{name}#{number}"] = _squeezed(text)
-                self.bodies[f"{name}#{number}"] = _joined(body)
+                self._add_body(f"{name}#{number}", body)
         given = {_names(code) for code in _codes(compile(stub_solutions(source, name), "", "exec"))}
         for code in _codes(compile(without_solution_markers(source), "", "exec")):
             if len(_names(code)) >= NAMES and _names(code) not in given:
                 self.codes[_names(code)] = name
+
+    def _add_body(self, name: str, body: list[ast.stmt]) -> None:
+        self.bodies[name] = _joined(body)
+        first = next(node for node in body if not _is_text(node))
+        self.begin.setdefault(_form(first), []).append(name)
 
     def within(self, folder: Path) -> list[str]:
         """Return what a folder gives away, each with its file."""
@@ -104,13 +110,17 @@ class Secrets:
 
     def in_source(self, source: str) -> Iterator[str]:
         """Yield what stands in Python code, whatever its layout."""
+        if len(source) < LONG and not set(source) & {"\n", ";"}:
+            return  # too little
         lines = source.splitlines()
         try:
             tree = ast.parse("\n".join("pass" if line.startswith(("%", "!")) else line for line in lines))
         except (SyntaxError, ValueError):
-            return iter(())
-        blocks = [_joined(block) for node in ast.walk(tree) for block in _blocks(node)]
-        return (name for name, body in self.bodies.items() if any(body in block for block in blocks))
+            return
+        for block in (block for node in ast.walk(tree) for block in _blocks(node)):
+            begun = {name for node in block for name in self.begin.get(_form(node), ())}
+            joined = _joined(block) if begun else ""
+            yield from (name for name in begun if self.bodies[name] in joined)
 
     def in_code(self, module: types.CodeType) -> Iterator[str]:
         """Yield the cells whose functions stand in compiled code."""
