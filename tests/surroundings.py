@@ -20,7 +20,7 @@ CHOSEN = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS"
 # The settings that a measurement records; then Python's others, the locale, and how programs write to a terminal.
 CHANGES = re.compile(
     rf"{SETTINGS.pattern}|PYTHON(?!PATH$|HOME$|PYCACHEPREFIX$|USERBASE$|STARTUP$)\w+|"
-    r"LANG|LANGUAGE|LC_\w+|TZ|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|PY_COLORS|MPLBACKEND"
+    r"LANG|LANGUAGE|LC_\w+|TZ|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|PY_COLORS|MPLBACKEND|VIRTUAL_ENV"
 )
 
 

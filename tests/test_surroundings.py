@@ -21,7 +21,7 @@ ODD = {
     "GLIBC_TUNABLES": "glibc.malloc.check=1", "PYTHONHASHSEED": "7", "PYTHONUNBUFFERED": "1", "PYTHONMALLOC": "debug",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore", "PYTHONDEVMODE": "", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0",
     "LANG": "tr_TR.UTF-8", "LC_ALL": "POSIX", "LC_NUMERIC": "de_DE.UTF-8", "TZ": "Asia/Kolkata", "COLUMNS": "20",
-    "NO_COLOR": "1", "FORCE_COLOR": "1", "MPLBACKEND": "svg",
+    "NO_COLOR": "1", "FORCE_COLOR": "1", "MPLBACKEND": "svg", "VIRTUAL_ENV": "/nowhere",
 }  # fmt: skip
 SEEN = "import json, os, threadpoolctl, numpy; print(json.dumps([dict(os.environ), threadpoolctl.threadpool_info()]))"
 
