@@ -197,8 +197,14 @@ def test_by_keyboard_alone(page: Page, site: Site, ranked: str, tmp_path: Path) 
     expect(page.get_by_role("heading", level=1)).to_have_text("keys.onnx")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (360, "dark"),
+        *(pytest.param(*case, marks=pytest.mark.audit) for case in ((1280, "dark"), (360, "light"))),
+    ],
+)
 def test_accessible_and_within_the_screen(
     browser: Browser, site: Site, ranked: str, barriers: Callable[[Page], list[str]], scheme: Any, width: int
 ) -> None:

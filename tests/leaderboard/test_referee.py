@@ -35,6 +35,7 @@ def referee() -> Referee:
     return Referee(OLYMPICS, trained(64), seed=1)
 
 
+@pytest.mark.audit
 @pytest.mark.needs("sandbox")
 def test_the_baseline_against_itself(referee: Referee) -> None:
     seen: list[str] = []

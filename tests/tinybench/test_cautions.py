@@ -33,6 +33,7 @@ def test_rounds_that_depend_on_one_another_count_as_fewer() -> None:
     assert shuffled.counts == (200, 200)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("paired", [True, False])
 def test_batches_keep_the_level(paired: bool) -> None:
     rng, alarms, naive, trials = np.random.default_rng(12), 0, 0, 150

@@ -124,7 +124,8 @@ DRAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["spikes", *(pytest.param(kind, marks=pytest.mark.audit) for kind in list(DRAWS)[:3])])
+@pytest.mark.audit
+@pytest.mark.parametrize("kind", DRAWS)
 def test_the_ratio_of_independent_samples_covers(kind: str) -> None:
     rng, held, trials = np.random.default_rng(1), 0, 600
     for _ in range(trials):

@@ -50,8 +50,7 @@ def border(kind: str, bound: float) -> float:
     ("kind", "bound"),
     [
         ("mm1", 0.1),
-        ("md1", 0.03),
-        *(pytest.param(*case, marks=pytest.mark.audit) for case in (("mm1", 0.3), ("md1", 0.1))),
+        *(pytest.param(*case, marks=pytest.mark.audit) for case in (("mm1", 0.3), ("md1", 0.03), ("md1", 0.1))),
     ],
 )
 def test_the_highest_rate_lies_in_its_interval_and_is_found_again(kind: str, bound: float) -> None:
