@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -31,6 +32,11 @@ class Served:
     url: str
     process: subprocess.Popen[str]
     line: str
+    errors: IO[str]
+
+    def complained(self) -> str:
+        """Return what it has written to stderr so far."""
+        return os.pread(self.errors.fileno(), 10**6, 0).decode()
 
     @property
     def address(self) -> tuple[str, int]:
@@ -95,7 +101,7 @@ def served(model: Path, *options: str) -> Iterator[Served]:
                 process.wait()
                 errors.seek(0)
                 raise AssertionError(f"the server did not start: {errors.read()}")
-            yield Served(found[0], process, line)
+            yield Served(found[0], process, line, errors)
         finally:
             process.terminate()
             try:
