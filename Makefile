@@ -66,7 +66,7 @@ bench: $(READY)  ## compare the timed loop, comparisons, the load generator and 
 	$(say)
 	python -m tests.benchmarks
 
-bench-grade: $(READY)  ## grade a class of forty, by stock nbgrader and by autograder grade
+bench-grade: $(READY)  ## grade a class on each module, by stock nbgrader and by autograder grade
 	$(say)
 	python -m tests.benchmarks grading
 

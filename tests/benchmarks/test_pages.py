@@ -123,6 +123,16 @@ def test_grading_is_simulated_as_counted_by_hand() -> None:
     assert grading.simulate([1.0], 0.25, 2, 1) == pytest.approx(2.25)
 
 
+def test_grading_that_is_slow_is_named() -> None:
+    about = {"write": 0.01, "dask 1": 18.0, "dask 2": 10.0}
+    fast = {**about, "module": "01_result", "stock": 15.0, "ours": 0.5, "seconds": [0.5, 0.4, 0.9]}
+    assert all(grading.goals([fast]).values())
+    slow = {**about, "module": "02_timer", "stock": 14.0, "ours": 0.5, "seconds": [0.9], "dask 2": 11.0}
+    goals = grading.goals([fast, slow])
+    assert not any(goals.values())
+    assert all(goal.endswith("; not in 02_timer") for goal in goals)
+
+
 def test_precision_needs_a_row_of_every_form() -> None:
     row = {"form": "FP32", "reason": None, "types": {"float": 1.0}, "ratio": 1.0, "size": 1, "agreement": 1.0}
     rows = [{**row, "form": form} for form in precision.FORMS]
