@@ -24,18 +24,18 @@ course: sandbox $(READY)  ## for instructors and those who study alone: release 
 test audit: export LEFT_OUT := $(CURDIR)/.venv/.left-out
 PYTEST = pytest -n 3 --durations=12 --dist loadfile --no-loadscope-reorder
 
-test: system lint  ## lint, every notebook, check and command, and one case of each family of the audit
+test: system lint  ## (14 min) lint, every notebook, check and command, and one case of each family of the audit
 	$(say)
 	@rm -f $(LEFT_OUT)
 	$(PYTEST) -m "not audit" $(if $(CI),--cov --cov-report= --cov-fail-under=85)
 
-audit: system $(READY)  ## all wrong and honest solutions, attacks, processors, crowds and benchmarks
+audit: system $(READY)  ## (22 min) all wrong and honest solutions, attacks, processors, crowds and benchmarks
 	$(say)
 	@rm -f $(LEFT_OUT)
 	@.ci/install-arm64 || [ -z "$$CI" ]
 	$(PYTEST) -m audit
 
-quick: lint  ## lint, and for two minutes the tests of what differs from the last commit, nearest first
+quick: lint  ## (2 min) lint, and the tests of what differs from the last commit, nearest first
 	$(say)
 	python -m tests.touched
 
@@ -58,7 +58,7 @@ release: $(READY)  ## build the student notebooks, and prove that untouched they
 	$(say)
 	autograder release
 
-lint: $(READY)  ## style, types, clean notebooks, and tinybench/ in step with them
+lint: $(READY)  ## (20 s) style, types, clean notebooks, and tinybench/ in step with them
 	$(say)
 	ruff check && ruff format --check && mypy && autograder lint && autograder export --check
 
@@ -66,7 +66,7 @@ bench: $(READY)  ## compare the timed loop, comparisons, the load generator and 
 	$(say)
 	python -m tests.benchmarks
 
-bench-grade: $(READY)  ## grade a class on each module, by stock nbgrader and by autograder grade
+bench-grade: $(READY)  ## (35 min) grade a class on each module, by stock nbgrader and by autograder grade
 	$(say)
 	python -m tests.benchmarks grading
 
