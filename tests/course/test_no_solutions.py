@@ -56,6 +56,7 @@ def test_only_the_named_reference_is_released(course: Path, secrets: Secrets, tm
     found = secrets.within(tmp_path)
     assert found
     assert all(line.startswith("tinybench/references/") and f": {GIVEN}/" in line for line in found)
+    assert not [line for line in found if line.endswith("(hidden)")]
 
 
 @pytest.mark.slow
