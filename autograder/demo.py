@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from autograder.course.config import MODULES, configure, with_root
 from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.sandbox.bubblewrap import unavailable
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 ASSIGNMENT = "01_result"
 
@@ -167,8 +167,8 @@ def benchmark_a_model(out: Path) -> None:
 
     from tinybench.latency import measure_latencies
     from tinybench.onnx import new_session
-    from tinybench.pictures import plot_metric
-    from tinybench.shell.quick import comparison_table
+    from tinybench.shell.quick_comparison import comparison_table
+    from tinybench.support.reports.pictures import plot_metric
 
     with _step("tinybench at work: one digits network in scikit-learn and in ONNX Runtime"):
         digits = load_digits()

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from autograder.course.config import OK, with_root
-from tinybench.numerals import number_of, plural
+from tinybench.support.basics.numbers import number_of, plural
 
 with_references = click.option(
     "--with",

@@ -40,7 +40,7 @@ from tests.mutants import mutants
 from tests.mutants.playing import played, verdicts
 from tests.notebooks.test_nbval import ALONE, nbval_command
 from tests.took import took
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMES = 5

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping, MutableMapping
 
-from tinybench.conditions.settings import HARMLESS, SETTINGS
+from tinybench.support.conditions.environment_variables import HARMLESS, SETTINGS
 
 # Where programs and files are found; nothing here changes what a program computes.
 KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "CI")

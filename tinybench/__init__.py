@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tinybench.result import BenchmarkResult, required_runs
     from tinybench.study import tradeoff_study
     from tinybench.suite import BenchmarkSuite
+    from tinybench.support.profiling.what_if_experiment import in_order
+    from tinybench.support.rounds.calls import arguments
     from tinybench.timer import precise_timer
     from tinybench.toolbox import compare_all
 
@@ -43,12 +45,14 @@ __all__ = [
     "LoadResult",
     "OnnxModel",
     "Requirements",
+    "arguments",
     "balanced_accuracy",
     "best_meter",
     "check_parity",
     "compare",
     "compare_all",
     "compare_live",
+    "in_order",
     "latency_summary",
     "low_rank",
     "machine_check",
@@ -106,6 +110,8 @@ _HOMES = {
     "result": ("BenchmarkResult", "required_runs"),
     "study": ("tradeoff_study",),
     "suite": ("BenchmarkSuite",),
+    "support.profiling.what_if_experiment": ("in_order",),
+    "support.rounds.calls": ("arguments",),
     "timer": ("precise_timer",),
     "toolbox": ("compare_all",),
     "shell.magic": ("load_ipython_extension",),
@@ -115,7 +121,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            from tinybench.kinds import checked  # late: `import tinybench` loads no NumPy
+            from tinybench.support.basics.argument_types import checked  # late: `import tinybench` loads no NumPy
 
             return checked(getattr(import_module(f"tinybench.{home}"), name))
     raise AttributeError(f"module 'tinybench' has no attribute {name!r}")

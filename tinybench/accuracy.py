@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.arguments import check_least, check_share
-from tinybench.conditions.notes import machine_notes
-from tinybench.kinds import check_kinds, describe
 from tinybench.latency import as_callable
-from tinybench.numerals import number_of, p_text
 from tinybench.result import BenchmarkResult
+from tinybench.support.basics.argument_types import check_kinds, describe
+from tinybench.support.basics.arguments import check_least, check_share
+from tinybench.support.basics.numbers import number_of, p_text
+from tinybench.support.rounds.machine_state import machine_notes
 
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:

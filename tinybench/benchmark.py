@@ -21,18 +21,18 @@ import psutil
 
 from tinybench.accuracy import measure_accuracy, named_datasets
 from tinybench.comparison import compare
-from tinybench.conditions.kernels import loaded_pools, read_pools
-from tinybench.conditions.notes import library_conditions
-from tinybench.conditions.reading import installed_version
-from tinybench.conditions.settings import read_settings
 from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
-from tinybench.kinds import check_kinds
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
-from tinybench.optional import corrected
-from tinybench.pairs import compare_pair, is_detected, untestable
 from tinybench.result import BenchmarkResult, percentile_interval
+from tinybench.support.basics.argument_types import check_kinds
+from tinybench.support.comparisons.optional import corrected
+from tinybench.support.conditions.environment_variables import read_settings
+from tinybench.support.conditions.library_kernels import loaded_pools, read_pools
+from tinybench.support.conditions.reading import installed_version
+from tinybench.support.reports.pair_tests import compare_pair, is_detected, untestable
+from tinybench.support.rounds.machine_state import library_conditions
 
 _TELLING_FLAGS = {
     "avx2": "AVX2",

@@ -13,12 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinybench.arguments import check_least, check_numbers, check_pairs, check_positive, check_serial
-from tinybench.causal.arms import Repeated, Row, Stage, WhatIf, gain_interval, in_rounds, prepare
-from tinybench.conditions.rules import Rule
-from tinybench.numerals import number_of
-from tinybench.precision import PRODUCTS
-from tinybench.sampling.stacks import Profile, Ticks, ticking
+from tinybench.support.basics.arguments import check_least, check_numbers, check_pairs, check_positive, check_serial
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.conditions.machine_rules import Rule
+from tinybench.support.profiling.stacks import Profile, Ticks, ticking
+from tinybench.support.profiling.what_if_experiment import (
+    Repeated,
+    Row,
+    Stage,
+    WhatIf,
+    gain_interval,
+    in_rounds,
+    prepare,
+)
+from tinybench.tools.study.precision import PRODUCTS
 
 
 def granted_cores(cpu_max: str, cores: int) -> float:

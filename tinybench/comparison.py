@@ -14,16 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.arguments import check_confidence, check_least, check_numbers, check_pairs, check_positive, check_share
-from tinybench.cautions import check_live, independent_values, judged, last_start
-from tinybench.gate import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
-from tinybench.kinds import check_kinds
 from tinybench.latency import ready
-from tinybench.numerals import number_of
-from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
-from tinybench.rounds import Record
-from tinybench.samples import (
+from tinybench.support.basics.argument_types import check_kinds
+from tinybench.support.basics.arguments import (
+    check_confidence,
+    check_least,
+    check_numbers,
+    check_pairs,
+    check_positive,
+    check_share,
+)
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.comparisons.cautions import check_live, independent_values, judged, last_start
+from tinybench.support.comparisons.stored_results import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
+from tinybench.support.comparisons.two_samples import (
     as_result,
     check_comparable,
     check_margin,
@@ -36,7 +42,8 @@ from tinybench.samples import (
     second_opinions,
     smallest_p,
 )
-from tinybench.wording import as_fields, mimebundle, sentence
+from tinybench.support.comparisons.wording import as_fields, mimebundle, sentence
+from tinybench.support.rounds.subject import Record
 
 
 def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:

@@ -13,12 +13,12 @@ import numpy as np
 
 from tinybench.comparison import Comparison, compare
 from tinybench.dependence import caution, is_dependent
-from tinybench.numerals import with_digits, with_ends
 from tinybench.pareto import Requirements, observed
 from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.support.basics.numbers import with_digits, with_ends
+from tinybench.support.comparisons.wording import gain_text
 from tinybench.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
-from tinybench.wording import gain_text
 
 if TYPE_CHECKING:
     from tinybench.variants import Variant

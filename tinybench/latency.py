@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.calibration import clock_step, share_calibration
-from tinybench.conditions.notes import machine_notes
-from tinybench.fresh import fresh_task, run_fresh
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.rounds import ONNX_DTYPES, Record, Subject, fed_by_name
+from tinybench.support.rounds.calibration import clock_step, share_calibration
+from tinybench.support.rounds.calls import ONNX_DTYPES, fed_by_name
+from tinybench.support.rounds.fresh_processes import fresh_task, run_fresh
+from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.support.rounds.subject import Record, Subject
 from tinybench.timer import calibrate_loops, timer_overhead
 
 Clock = Callable[[], float]
@@ -252,8 +253,8 @@ def measure_latency(
     model
         See `as_callable`.
     inputs
-        What to call it with, as it is; ``arguments(...)`` of `tinybench.rounds` for several arguments, a dictionary by
-        name for an ONNX session of several inputs.
+        What to call it with, as it is; `tinybench.arguments` for several arguments, a dictionary by name
+        for an ONNX session of several inputs.
     warmup_runs, measurement_runs
         At least so many untimed calls, 0 for none (see `warm_up`); then so many measurements.
     clock

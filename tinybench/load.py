@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.arguments import check_least, check_numbers, check_percentile, check_positive, check_share
-from tinybench.batching import Batching, in_virtual_time, rehearsal
-from tinybench.conditions.notes import machine_notes
-from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
-from tinybench.traffic import (
+from tinybench.support.basics.arguments import check_least, check_numbers, check_percentile, check_positive, check_share
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.support.traffic.batching import Batching, in_virtual_time, rehearsal
+from tinybench.support.traffic.requests import (
     Numbers,
     Rate,
     Record,

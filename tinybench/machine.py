@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinybench.bottleneck import granted_cores, judge, stolen_share
-from tinybench.conditions.facts import read_facts
-from tinybench.conditions.rules import rules_for
-from tinybench.reprs import short_repr
-from tinybench.table import Table
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table
+from tinybench.support.conditions.machine_facts import read_facts
+from tinybench.support.conditions.machine_rules import rules_for
 
 if TYPE_CHECKING:
     from tinybench.bottleneck import Finding
@@ -72,7 +72,7 @@ def machine_check(root: Path | str = "/", **how: Any) -> MachineCheck:
     root
         Where the machine's ``proc`` and ``sys`` are found.
     how
-        For `tinybench.conditions.facts.read_facts`: what to look through, and an earlier look.
+        For `machine_facts.read_facts`: what to look through, and an earlier look.
     """
     facts = read_facts(root, **how)
     facts["granted"] = None if facts["cpu_max"] is None else granted_cores(facts["cpu_max"], facts["cores"])

@@ -19,15 +19,15 @@ import cloudpickle
 import numpy as np
 import psutil
 
-from tinybench.fresh import fresh_task
 from tinybench.heap import WithoutArenas, free_heap, young_heap
-from tinybench.kinds import describe
 from tinybench.latency import as_callable, as_input, check_runs, describe_input
-from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult
-from tinybench.rounds import fed_by_name, plain_call
 from tinybench.sight import count_error, exact_memory, note_memory_seen, touched_memory
 from tinybench.stages import PEAK_METHOD, STAGES, run_fresh_stages
+from tinybench.support.basics.argument_types import describe
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.rounds.calls import fed_by_name, plain_call
+from tinybench.support.rounds.fresh_processes import fresh_task
 
 
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
@@ -257,7 +257,7 @@ def memory_stages(
     Parameters
     ----------
     factory, inputs, args
-        Loads and returns the model, see `tinybench.fresh.portable_factory`; the input of each call; arguments for the
+        Loads and returns the model, see `fresh_process.portable_factory`; the input of each call; arguments for the
         factory, such as the model's path, picklable.
     repeats, steady_calls
         Number of fresh processes, and of calls after the second one.

@@ -19,12 +19,12 @@ import numpy as np
 
 from tinybench.accuracy import ParityResult, parity
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
-from tinybench.kinds import check_kinds, describe
 from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
-from tinybench.numerals import number_of
-from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult
-from tinybench.table import facts
+from tinybench.support.basics.argument_types import check_kinds, describe
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import facts
 
 
 def operators(source: Any) -> dict[str, int]:

@@ -18,10 +18,10 @@ import numpy as np
 
 from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.dependence import batch_length
-from tinybench.kinds import describe
-from tinybench.numerals import number_of
-from tinybench.pairs import is_detected
 from tinybench.result import BenchmarkResult, is_interval
+from tinybench.support.basics.argument_types import describe
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.reports.pair_tests import is_detected
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.labels import label_points
 from tinybench.pareto import LATENCY_ACCURACY, central, interval, objective_values, percent, row_name, staircase
 from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.support.basics.point_labels import label_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinybench.arguments import check_buckets, check_counts, check_least, check_numbers, check_share
 from tinybench.objectives import interval_of
 from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
+from tinybench.support.basics.arguments import check_buckets, check_counts, check_least, check_numbers, check_share
 
 
 def error_budget(objective: float, requests: float) -> float:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tinybench.dependence import autocorrelation, batch_means, batch_medians, caution, effective_count, is_dependent
-from tinybench.kinds import check_kinds
-from tinybench.numerals import with_digits
-from tinybench.reprs import short_repr
-from tinybench.table import facts
+from tinybench.support.basics.argument_types import check_kinds
+from tinybench.support.basics.numbers import with_digits
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import facts
 
 
 def check_values(values: Iterable[Any]) -> list[float]:
@@ -445,7 +445,7 @@ class BenchmarkResult:
     def cautions(self) -> list[str]:
         """Sentences on where values or intervals may mislead, and why: what the meter said, what the values show."""
         said = [self.metadata["caution"]] if self.metadata.get("caution") else []
-        machine = self.metadata.get("machine")  # see `tinybench.conditions.notes`
+        machine = self.metadata.get("machine")  # see `tinybench.support.rounds.machine_state`
         if isinstance(machine, dict) and self.unit not in ("", "B"):  # fractions and bytes hardly depend on its state
             said += machine.get("warnings", [])
         counted = "wilson_interval" in self.metadata or {"correct", "total"} <= self.metadata.keys()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tinybench.fresh import fresh_process
+from tinybench.support.rounds.fresh_processes import fresh_process
 
 PEAK_METHOD = "VmHWM after a reset through clear_refs"
 STAGES = ("import", "load", "first_call", "second_call", "steady")

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar, recall_per_class, wilson_interval
-from tinybench.arguments import check_least, check_positive
 from tinybench.benchmark import system_info
-from tinybench.conditions.notes import machine_notes
 from tinybench.decisions import (
     sentence_to_act_on,
     study_cautions,
@@ -32,15 +30,17 @@ from tinybench.decisions import (
 from tinybench.energy import best_meter, energy_reading, idle_power
 from tinybench.latency import Call, as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
-from tinybench.numerals import number_of, with_ends
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
-from tinybench.reprs import short_repr
 from tinybench.result import BenchmarkResult, is_interval, json_safe
 from tinybench.suite import write_text
-from tinybench.table import Table, csv_text
+from tinybench.support.basics.arguments import check_least, check_positive
+from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table, csv_text
+from tinybench.support.comparisons.wording import gain_text
+from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.variants import FP32, SKLEARN, load_variant, study_variants
-from tinybench.wording import gain_text
 
 if TYPE_CHECKING:
     from tinybench.variants import Variant

@@ -21,16 +21,19 @@ import numpy as np
 from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
 from tinybench.cores import usable_cores
-from tinybench.kinds import check_kinds
 from tinybench.latency import Clock, as_callable
 from tinybench.memory import model_size
-from tinybench.numerals import number_of
-from tinybench.optional import corrected
-from tinybench.pages import Page, Section
-from tinybench.pairs import compare_pair
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
-from tinybench.pictures import draw_frontier, metric_label, picture_of, plot_metric, tradeoff
-from tinybench.report import (
+from tinybench.result import BenchmarkResult
+from tinybench.support.basics.argument_types import check_kinds
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.pages import Page, Section
+from tinybench.support.basics.table import csv_text
+from tinybench.support.comparisons.optional import corrected
+from tinybench.support.comparisons.wording import finite
+from tinybench.support.reports.pair_tests import compare_pair
+from tinybench.support.reports.pictures import draw_frontier, metric_label, picture_of, plot_metric, tradeoff
+from tinybench.support.reports.sections import (
     best_section,
     conditions_section,
     decision_sentence,
@@ -41,9 +44,6 @@ from tinybench.report import (
     shortcomings,
     study_warnings,
 )
-from tinybench.result import BenchmarkResult
-from tinybench.table import csv_text
-from tinybench.wording import finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,7 +182,7 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
     (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
-    A value is None if there is no result, or if the result is not `tinybench.pairs.is_detected`. One
+    A value is None if there is no result, or if the result is not `pair_tests.is_detected`. One
     measurement has no 95th percentile.
 
     Parameters
@@ -465,7 +465,7 @@ class BenchmarkSuite:
         list of dict
             ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
             `tinybench.pareto.membership_probability`), and ``beaten_by``: who beats it. A model is left out if one
-            of the two is not `tinybench.pairs.is_detected`.
+            of the two is not `pair_tests.is_detected`.
 
         Raises
         ------

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinybench.latency import as_callable
 from tinybench.onnx import check_parity, numpy_baseline
-from tinybench.reprs import short_repr
+from tinybench.support.basics.short_reprs import short_repr
 
 
 def _sigmoid(a: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from tinybench.half import product_types, to_half
 from tinybench.latency import Call
 from tinybench.onnx import OnnxModel, check_parity, integer_products, to_onnx
 from tinybench.quantize import quantization_verdict, quantize_dynamic_int8, quantize_static_int8
-from tinybench.reprs import short_repr
+from tinybench.support.basics.short_reprs import short_repr
 from tinybench.twins import dense_layers, numpy_twin
 
 SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"

@@ -29,8 +29,8 @@ from autograder.checks import (
     text,
     words,
 )
-from tinybench.fresh import fresh_task
 from tinybench.heap import free_heap
+from tinybench.support.rounds.fresh_processes import fresh_task
 
 NAN, INF = float("nan"), float("inf")
 heap_is_freed = cache(free_heap)  # the same each time, and the grader's heap takes a while

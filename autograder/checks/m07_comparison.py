@@ -28,9 +28,9 @@ from autograder.checks import (
     words,
 )  # fmt: skip
 from autograder.checks.m03_latency import Clock, named
-from tinybench.cautions import independent_values
 from tinybench.result import BenchmarkResult
-from tinybench.samples import compare_apart
+from tinybench.support.comparisons.cautions import independent_values
+from tinybench.support.comparisons.two_samples import compare_apart
 
 NAN, INF = math.nan, math.inf
 NO_RATIO = {"ratio": NAN, "ratio_ci": (NAN, NAN)}

@@ -13,7 +13,7 @@ from scipy import stats
 
 from autograder.checks import agrees, draw, expect, holds, items, judges, number, refuses, same, text
 from autograder.checks.m07_comparison import NAN, _latency, _samples
-from tinybench.cautions import independent_values
+from tinybench.support.comparisons.cautions import independent_values
 
 
 def _welch(a: Any, b: Any) -> Any:

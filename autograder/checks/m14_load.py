@@ -28,7 +28,7 @@ from autograder.checks import (
 )
 from autograder.checks.answers import array
 from tinybench import load
-from tinybench.traffic import judge_of_rates
+from tinybench.support.traffic.requests import judge_of_rates
 
 
 @judges("arrivals")

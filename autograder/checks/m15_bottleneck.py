@@ -28,7 +28,7 @@ from autograder.checks import (
     text,
     words,
 )
-from tinybench.precision import PRODUCTS
+from tinybench.tools.study.precision import PRODUCTS
 
 
 @judges("granted_cores")

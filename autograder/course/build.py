@@ -13,7 +13,7 @@ from autograder.course.export import export_notebook
 from autograder.course.notebook import Cell, NotebookError, cells_of, module_name, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT, marks
-from tinybench.numerals import number_of, plural
+from tinybench.support.basics.numbers import number_of, plural
 
 COLAB = "colab"  # the tag of the cell that a published notebook begins with
 

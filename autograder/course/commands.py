@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from autograder.course.config import FAILED, OK, with_root
-from tinybench.numerals import number_of, plural
+from tinybench.support.basics.numbers import number_of, plural
 
 
 @click.command()

@@ -19,7 +19,9 @@ from tinybench.course.pieces import EXPORTED as EXPORTED
 
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
 PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
-EXTENSION = {"shell.magic": ("load_ipython_extension",)}  # `%load_ext tinybench`, written by hand
+# written by hand: public names besides those of the lessons, and what `%load_ext tinybench` calls
+BY_HAND = {"support.profiling.what_if_experiment": ("in_order",), "support.rounds.calls": ("arguments",)}
+EXTENSION = {"shell.magic": ("load_ipython_extension",)}
 PACKAGE = '''{header}
 """Benchmarks of machine-learning inference that can be trusted."""
 
@@ -39,7 +41,7 @@ _HOMES = {homes}
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            from tinybench.kinds import checked  # late: `import tinybench` loads no NumPy
+            from tinybench.support.basics.argument_types import checked  # late: `import tinybench` loads no NumPy
 
             return checked(getattr(import_module(f"tinybench.{{home}}"), name))
     raise AttributeError(f"module 'tinybench' has no attribute {{name!r}}")
@@ -223,7 +225,7 @@ def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> di
 
 def package_init(public: Mapping[str, Sequence[str]], version: str) -> str:
     """Return the package's ``__init__.py``, not yet tidy: the public names by module, imported on first use."""
-    homes = {home: tuple(sorted(names)) for home, names in sorted(public.items()) if names}
+    homes = {home: tuple(sorted(names)) for home, names in sorted({**public, **BY_HAND}.items()) if names}
     return PACKAGE.format(
         header=PACKAGE_HEADER,
         typed="\n".join(f"    from tinybench.{home} import {', '.join(names)}" for home, names in homes.items())

@@ -22,7 +22,7 @@ from autograder.course.notebook import (
     read_notebook,
 )
 from autograder.course.release import stub_solutions
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
 MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines: what fits on a screen beside what explains it

@@ -33,7 +33,7 @@ from autograder.course.notebook import (
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import lay_out_papers
 from tinybench.course.marks import SEALED
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

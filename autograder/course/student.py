@@ -29,7 +29,7 @@ from tinybench.course import REFERENCE_OF
 from tinybench.course.marks import PROGRESS
 from tinybench.course.overview import read_module
 from tinybench.course.pieces import EXPORTED, how_given, is_own
-from tinybench.numerals import number_of, plural
+from tinybench.support.basics.numbers import number_of, plural
 
 REFERENCES = "references"  # the folder of the package where a module is looked for that the student has not built
 RELEASED = "released by your instructor"

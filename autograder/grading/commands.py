@@ -18,7 +18,7 @@ from tinybench.shell.options import refuse_given
 
 if TYPE_CHECKING:
     from autograder.grading.batch import Outcome
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 
 def assignments(command: Callable[..., int]) -> Callable[..., int]:

@@ -22,7 +22,7 @@ from autograder.grading.mounts import probe
 from autograder.grading.names import why_no_student
 from autograder.grading.sanitize import safe_line
 from autograder.sandbox.bubblewrap import available
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 PAGE_SECONDS = 120

@@ -23,8 +23,8 @@ from autograder.grading.sanitize import safe_line, safe_text
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.sandbox import bubblewrap
 from autograder.sandbox.root import PROGRAM
-from tinybench.numerals import number_of, plural
-from tinybench.table import Table
+from tinybench.support.basics.numbers import number_of, plural
+from tinybench.support.basics.table import Table
 
 HERE = Path(str(autograder.__file__)).parent
 BUILDER = (

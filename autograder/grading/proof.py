@@ -14,7 +14,7 @@ from autograder.course.execute import run_notebook
 from autograder.course.notebook import NotebookError, cells_of, read_notebook
 from autograder.grading.grader import Grader
 from autograder.sandbox.bubblewrap import unavailable
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 
 def insist_on_full_marks(source: Path) -> None:

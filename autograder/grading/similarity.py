@@ -21,8 +21,8 @@ from autograder.grading.killable import each, useful_workers
 from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import UnusableSubmission, read_submission
-from tinybench.numerals import number_of
-from tinybench.table import Table
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.table import Table
 
 REFERENCE = "the reference"
 TELLING = 0.5  # from here on a pair or cell is named

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 from autograder.course.notebook import MAX_BYTES, Cell, cells_of
 from autograder.grading.sanitize import safe_markdown
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 MAX_CELLS = 2000
 LINK = "the notebook is a symbolic link or cannot be read; submit the file itself"

@@ -19,8 +19,8 @@ from autograder.course.config import OK, with_root
 from autograder.leaderboard.entering import command, leaderboard
 from autograder.leaderboard.settings import PORT
 from autograder.leaderboard.web.local_server import database_of
-from tinybench.numerals import number_of
 from tinybench.shell.options import refuse_given
+from tinybench.support.basics.numbers import number_of
 
 if TYPE_CHECKING:
     from autograder.leaderboard.settings import Olympics

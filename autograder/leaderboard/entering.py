@@ -14,7 +14,7 @@ import click
 from autograder.course.config import with_root
 from autograder.files import write_atomically
 from autograder.leaderboard.settings import PORT
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 if TYPE_CHECKING:
     from autograder.leaderboard.settings import Olympics

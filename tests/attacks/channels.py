@@ -32,7 +32,7 @@ from autograder.sandbox.rpc.endpoint import Endpoint
 from autograder.sandbox.zygote import Zygote
 from tests.attacks.page import write_part
 from tests.attacks.ways import LASTING, TALKING, Lasting, Talking
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 Run = Callable[[str], Any]
 BITS, LASTING_BITS = 160, 600

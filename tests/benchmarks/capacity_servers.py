@@ -16,9 +16,9 @@ import numpy as np
 from tests.tinybench.servers import Served, repeating, save_graph, served
 from tinybench.latency import measure_latency
 from tinybench.load import LoadResult, closed_loop
-from tinybench.serving.client import Users, address_of, bodies_of
-from tinybench.serving.sender import Sender
 from tinybench.shell.files import load_model
+from tinybench.tools.serving.client import Users, address_of, bodies_of
+from tinybench.tools.serving.sender import Sender
 
 ALONE = ("--max-batch", "1", "--workers", "1")
 PATIENT = ("--timeout", "60s", "--max-queue", "20000")

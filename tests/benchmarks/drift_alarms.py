@@ -1,7 +1,7 @@
 """How often do alarms ring although reference and window come from the same source, and what is the rule of thumb worth?
 
 False alarms: of each kind of data 10,000 values are a reference, and n others a window. PSI, Kolmogorov–Smirnov and χ²
-are judged once by 199 random divisions (`tinybench.drifting.judge`). The rule of thumb is PSI in ten bins of a tenth of
+are judged once by 199 random divisions (`tinybench.tools.drifting.judge`). The rule of thumb is PSI in ten bins of a tenth of
 the reference each, above 0.1 (said to be a slight change) and above 0.2 (a large one). The sequential alarms look at each
 value; they count if they ring at any of the n. `DriftAlarm` is what students write in module 16, `DriftWatch` what
 `tinybench serve` uses, and `Parity` one of two versions that disagree in just the allowed 1 %, whatever the kind of data.
@@ -26,8 +26,8 @@ import numpy as np
 from tests.benchmarks.formats import grouped, lines, pooled, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tinybench.accuracy import wilson_interval
-from tinybench.drifting import DriftWatch, Parity, Reference, judge
 from tinybench.production import DriftAlarm, psi
+from tinybench.tools.drifting import DriftWatch, Parity, Reference, judge
 
 LEVEL, REFERENCE = 0.05, 10_000
 SIZES = (50, 100, 500, 1000, 5000, 10_000)

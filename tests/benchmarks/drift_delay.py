@@ -32,8 +32,8 @@ from tests.benchmarks.drift_alarms import LEVEL
 from tests.benchmarks.formats import grouped, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tests.benchmarks.processes import in_environment
-from tinybench.drifting import DriftWatch, RateAlarm, Reference
 from tinybench.production import DriftAlarm
+from tinybench.tools.drifting import DriftWatch, RateAlarm, Reference
 
 WARM, BEFORE, AFTER = 1000, 1000, 3000
 STREAMS, CALM = 100, 2000  # of each change; without one, for ours

@@ -4,7 +4,7 @@ A classifier of handwritten digits stands behind `tinybench serve --reference`. 
 they should be, then 250 with the picture shifted by two pixels to the right. After every tenth request /metrics is read,
 when all that was sent has been looked at. True labels come 200 requests late. Told are the requests after the change at
 which ``tinybench_drift_alarm`` is seen, at which the first label of a shifted picture comes, and at which these labels
-ring (`tinybench.drifting.Labels`, which is told that an accuracy of 90 % is all right). As many runs have no shift. Rows
+ring (`tinybench.tools.drifting.Labels`, which is told that an accuracy of 90 % is all right). As many runs have no shift. Rows
 are drawn anew for each run: fit, reference and traffic have none in common.
 
 Whether a shifted picture takes longer is asked afterwards, of the same server on the same connection, where 250 pictures
@@ -39,7 +39,7 @@ from scipy import stats
 from tests.benchmarks.formats import grouped, interval, lines, ranged, share
 from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.tinybench.servers import Served, served
-from tinybench.drifting import Labels
+from tinybench.tools.drifting import Labels
 
 BEFORE, SHIFTED, LATE, EVERY = 200, 250, 200, 10
 LEAST = 0.9

@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any
 
 from tinybench.accuracy import wilson_interval
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 
 def share(count: int, of: int, digits: int = 0) -> str:

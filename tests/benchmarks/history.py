@@ -18,7 +18,7 @@ from tests.benchmarks import history_data as data
 from tests.benchmarks.formats import grouped, lines, pooled, table
 from tests.benchmarks.harness import Benchmark, Case, Part, Record, Records, Trial
 from tests.benchmarks.history_data import CORRELATED, INDEPENDENT, OUTLIERS, PLACED, UNITS
-from tinybench.history.steps import StepDetector, find_steps
+from tinybench.tools.history.steps import StepDetector, find_steps
 
 LEVEL = 0.01
 HISTORIES, BLOCK = 1000, 40  # of each independent scatter; of a case, and of correlated scatter and some peers

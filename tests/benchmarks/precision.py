@@ -21,7 +21,7 @@ from tests.benchmarks.harness import Benchmark, Part, Trial
 from tinybench.bottleneck import types_that_ran
 from tinybench.course import cached_fit
 from tinybench.onnx import integer_products, to_onnx
-from tinybench.precision import FORMS, precision_study
+from tinybench.tools.study.precision import FORMS, precision_study
 
 NETWORKS = {"large": (1024, 1024), "small": (16,)}
 BATCHES = (1, 32, 256)

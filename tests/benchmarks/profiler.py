@@ -4,7 +4,7 @@ The programs stand in `profiler_programs`. Each is a round of pieces that are ti
 this very run. The share of a piece is that of the stacks in which `take_turns` calls it, of these and those that end
 there. Each program runs
 
-- looking at itself (`tinybench.sampling.stacks.ticking` and the students' `Sampler`),
+- looking at itself (`tinybench.support.profiling.stacks.ticking` and the students' `Sampler`),
 - under `py-spy record`, which stops the process for each look,
 - under `py-spy record --nonblocking`, which does not, and reads what may just change.
 
@@ -40,7 +40,7 @@ from typing import Any
 from tests.benchmarks.formats import grouped, lines, ranged
 from tests.benchmarks.harness import ROOT, Benchmark, Case, Part, Trial
 from tests.benchmarks.profiler_programs import PROGRAMS
-from tinybench.course.lessons.bottleneck import many_small_calls, plain_loop
+from tinybench.course.lessons.m15 import many_small_calls, plain_loop
 from tinybench.result import percentile_interval
 
 OURS, PY_SPY, NONBLOCKING, NATIVE = "tinybench", "py-spy", "py-spy --nonblocking", "py-spy --native"
@@ -152,7 +152,7 @@ def share_page(found: Sequence[Record]) -> list[str]:
 def measured_cost(trial: Trial) -> Record:
     """Time blocks of a program with and without looking, in shuffled order, and return their ratios."""
     from tinybench.bottleneck import Sampler
-    from tinybench.sampling.stacks import Ticks, ticking
+    from tinybench.support.profiling.stacks import Ticks, ticking
 
     program, every = trial.case
     pieces, order = PROGRAMS[program](), random.Random(trial.round)

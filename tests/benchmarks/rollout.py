@@ -41,8 +41,8 @@ import numpy as np
 
 from tests.benchmarks.formats import bullets, exact_share, grouped, ranged, table
 from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Part, Trial
-from tinybench.rollout.engine import roll_out
-from tinybench.rollout.plan import Plan
+from tinybench.tools.rollout.engine import roll_out
+from tinybench.tools.rollout.plan import Plan
 
 FAULTS = {"equal": "", "slow": "slow:20ms", "wrong": "wrong:10%", "crash": "crash:5%", "drift": "drift:2000"}
 RIGHT = {

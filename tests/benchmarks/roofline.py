@@ -31,11 +31,11 @@ from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel, integer_products
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
-from tinybench.roofline.batches import BATCHES, Gain, Step, batch_walk, gains_table, int8_gains
-from tinybench.roofline.operator_work import count_work
-from tinybench.roofline.pictures import roof_picture
-from tinybench.roofline.places import place_operators
-from tinybench.roofline.roofs import Roofs, measure_roofs, with_interval
+from tinybench.tools.roofline.batch_sizes import BATCHES, Gain, Step, batch_walk, gains_table, int8_gains
+from tinybench.tools.roofline.operator_bottlenecks import place_operators
+from tinybench.tools.roofline.operator_work import count_work
+from tinybench.tools.roofline.pictures import roof_picture
+from tinybench.tools.roofline.roofs import Roofs, measure_roofs, with_interval
 
 HIDDEN = {"nothing": "", "AMX": "amx", "AMX, VNNI": "amx vnni", "AMX, VNNI, AVX-512": "amx vnni avx512"}
 SIZES = (784, 512, 256, 10)

@@ -3,7 +3,7 @@
 Seconds of rounds are made up: a law of known numbers, a drift that a round has in common (lognormal, 10 %), and
 lognormal noise of every value; with "spikes" one value in 20 takes longer by up to 1 to 4 times, as on a busy machine. Shown is how often 95 % intervals hold the truth, by how many numbers of workers there
 were, in how many rounds, and how noisy: over all laws together, and for the law where it is lowest. Beside the
-intervals of `tinybench.scaling.fits` stand those of two usual ways: percentiles of a bootstrap of the rounds, and the
+intervals of `tinybench.tools.scaling.fitted_laws` stand those of two usual ways: percentiles of a bootstrap of the rounds, and the
 same draws as ours, but fitted within the law's bounds.
 """
 
@@ -22,8 +22,8 @@ from tests.benchmarks.formats import grouped, lines, table
 from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
-from tinybench.scaling.fits import free_usl, middle_seconds, serial_share, with_interval
-from tinybench.wording import finite
+from tinybench.support.comparisons.wording import finite
+from tinybench.tools.scaling.fitted_laws import free_usl, middle_seconds, serial_share, with_interval
 
 DRIFT = 0.1
 NUMBERS = {"1 … 8": (1, 2, 3, 4, 5, 6, 7, 8), "1, 2, 4, 8": (1, 2, 4, 8), "1, 2, 3": (1, 2, 3)}

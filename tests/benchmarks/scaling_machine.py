@@ -18,9 +18,9 @@ from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Part, Trial
 from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel
-from tinybench.scaling.fits import fit_laws
-from tinybench.scaling.measured import measure_scaling
-from tinybench.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads
+from tinybench.tools.scaling.fitted_laws import fit_laws
+from tinybench.tools.scaling.measure import measure_scaling
+from tinybench.tools.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads
 
 LAWS = {
     "amdahl": "serial share (Amdahl)",

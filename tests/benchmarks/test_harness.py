@@ -15,7 +15,7 @@ from tests.benchmarks import formats, harness
 from tests.benchmarks.__main__ import BENCHMARKS, DEFAULT, main, question_of
 from tests.benchmarks.harness import RESULTS, Benchmark, Part, Trial, on_this_machine
 from tests.benchmarks.processes import busy_cores, in_child
-from tinybench.conditions.kernels import loaded_blas
+from tinybench.support.conditions.library_kernels import loaded_blas
 
 PAGES = sorted(RESULTS.glob("*.md"))
 MACHINE = re.compile(r"\bon \d+ (?:virtual )?cores of ")

@@ -35,7 +35,7 @@ from tests.benchmarks.subjects import CALLS, ITERATIONS, LENGTHS, calls_of, work
 from tests.benchmarks.ways import AGAIN, MORE
 from tinybench.onnx import integer_products
 from tinybench.production import share_e_value
-from tinybench.roofline.batches import Gain
+from tinybench.tools.roofline.batch_sizes import Gain
 
 
 def test_ab_stops_where_the_evidence_does() -> None:

@@ -35,7 +35,7 @@ import numpy as np
 from tests.benchmarks.formats import grouped, lines, table
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tests.benchmarks.subjects import work
-from tinybench.course.lessons.timing import digits_network
+from tinybench.course.lessons.m03 import digits_network
 from tinybench.latency import as_callable, runs_within, session_starts, timed_calls, warm_up
 from tinybench.result import percentile_interval
 from tinybench.timer import precise_timer, timer_overhead

@@ -21,7 +21,7 @@ from tests.benchmarks.formats import grouped, lines
 from tests.benchmarks.harness import NO_BLAS, Benchmark, Part, Record, Records, Trial
 from tests.benchmarks.what_if_pipelines import FAMILIES, draw
 from tinybench.bottleneck import what_if
-from tinybench.causal.arms import Stage, WhatIf, in_rounds
+from tinybench.support.profiling.what_if_experiment import Stage, WhatIf, in_rounds
 
 SPEEDUPS = (1.25, 2.0, 5.0)
 TOLERANCE, SURE = 0.03, 0.01

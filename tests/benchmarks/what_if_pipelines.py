@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.causal.arms import Run, Stage, in_order
+from tinybench.support.profiling.what_if_experiment import Run, Stage, in_order
 
 FAMILIES = ("sequential", "threads", "threads that share the interpreter", "two processes and a queue", "a lock")
 ITEMS = 25

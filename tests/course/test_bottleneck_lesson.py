@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinybench.course.lessons import bottleneck as lesson
-from tinybench.course.lessons.machines import made_up_machines, throttled
+from tinybench.course.lessons import m15 as lesson
+from tinybench.course.lessons.m15_machines import made_up_machines, throttled
 from tinybench.machine import machine_check
 
 

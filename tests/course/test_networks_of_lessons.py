@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinybench.course.lessons.networks import recipe_networks
-from tinybench.course.lessons.olympics import opened, shifted
+from tinybench.course.lessons.m13 import recipe_networks
+from tinybench.course.lessons.m17 import opened, shifted
 from tinybench.layers import initial_layers, save_layers
 
 

@@ -14,10 +14,10 @@ import pytest
 
 import tinybench
 from tinybench import production
-from tinybench.course.lessons import production as lesson
-from tinybench.course.lessons import rollout as trial
-from tinybench.course.lessons import rollout_figures
-from tinybench.rollout.plan import Look, Report
+from tinybench.course.lessons import m16 as lesson
+from tinybench.course.lessons import m16_rollout as trial
+from tinybench.course.lessons import m16_rollout_figures as rollout_figures
+from tinybench.tools.rollout.plan import Look, Report
 
 
 def test_shifted_digits_lose_what_leaves_the_picture() -> None:
@@ -147,14 +147,17 @@ def test_the_ratio_has_one_step_where_milliseconds_wander() -> None:
 
 
 def test_after_the_whole_loop_the_modules_of_before_are_back() -> None:
-    from tinybench.rollout import engine
+    from tinybench.tools.rollout import engine
 
     functions = {name: value for name, value in vars(production).items() if name != "STAGES"}
     with pytest.raises(ImportError, match="STAGES"):  # so the engine was imported anew, on what was handed over
         trial.roll_out_here(functions, Path("none.onnx"), np.zeros((1, 64)), [0], fault="")
     assert sys.modules["tinybench.production"] is production
-    assert sys.modules["tinybench.rollout.engine"] is engine
-    assert (tinybench.production, tinybench.rollout.engine) == (production, engine)  # an import sets attributes too
+    assert sys.modules["tinybench.tools.rollout.engine"] is engine
+    assert (tinybench.production, tinybench.tools.rollout.engine) == (
+        production,
+        engine,
+    )  # an import sets attributes too
 
 
 @pytest.mark.parametrize(

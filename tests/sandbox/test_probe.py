@@ -65,7 +65,7 @@ def test_an_assignment_shows_nothing_of_what_it_asks_for(name: str, tmp_path: Pa
     assignment = Assignment.read(ROOT / "modules" / name / f"{name}.ipynb")
     mounts.probe(assignment, ROOT)
     shown = mounts.mounts_of(assignment, tmp_path)[0].read_only
-    assert "/course/tinybench/table.py" in shown
+    assert "/course/tinybench/support/basics/table.py" in shown
     assert ("/course/tinybench/energy.py" in shown) == (name > "06")
     forbidden = mounts.forbidden(assignment)
     assert forbidden.texts, "there are solutions to look for"

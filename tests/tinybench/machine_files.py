@@ -8,8 +8,8 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from tinybench.conditions.kernels import Blas
-from tinybench.conditions.this_machine import Here
+from tinybench.support.conditions.library_kernels import Blas
+from tinybench.support.conditions.this_machine import Here
 
 CPU, FREQUENCY = "sys/devices/system/cpu", "sys/devices/system/cpu/cpu{}/cpufreq/"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/"

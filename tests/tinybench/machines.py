@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tinybench.machine_files import CLOCKS, CPU, GROUPS, SUPPLY, Files, Machine, governed, ticks
-from tinybench.conditions.kernels import Blas
+from tinybench.support.conditions.library_kernels import Blas
 
 AVX_512 = "fpu sse2 avx avx2 fma avx512f avx512dq avx512bw avx512vl avx512cd"
 SOME_TIME_LATER = {"proc/stat": ticks(1002, 90_198)}

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from tests.tinybench.actions import ACTION, Runner
-from tinybench.history.store import History
-from tinybench.shell.hook import sides
+from tinybench.shell.commit_hook import sides
+from tinybench.tools.history.sqlite_store import History
 
 HOOKS = ACTION.with_name(".pre-commit-hooks.yaml")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="runs bash")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tinybench import benchmark
 from tinybench.benchmark import Benchmark, best_throughput, clock_rate, cpu_info, name_models, system_info
-from tinybench.course.lessons.benchmark import Tick
+from tinybench.course.lessons.m08 import Tick
 from tinybench.energy import CpuTimeMeter
 from tinybench.result import BenchmarkResult
 

@@ -19,9 +19,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tinybench.causal.arms import Once, Repeated, Stage, in_order, in_rounds, prepare, without
-from tinybench.causal.stand_ins import Answers, Delay, Kind, StandIn, look_closely, paces
-from tinybench.causal.trial import StageError, trial_run
+from tinybench.support.profiling.dry_run import StageError, trial_run
+from tinybench.support.profiling.stand_ins import Answers, Delay, Kind, StandIn, look_closely, paces
+from tinybench.support.profiling.what_if_experiment import Once, Repeated, Stage, in_order, in_rounds, prepare, without
 
 PYTHON, HELD, RELEASED, WAITS = (Kind(*(float(i == j) for j in range(4))) for i in range(4))
 
@@ -234,7 +234,7 @@ def wait_for_child(stages: Mapping[str, Stage]) -> None:
     ("stage", "told"), [(is_killed, "ended its process"), (leaves, r"(_exit|ended)"), (fails, "ZeroD")]
 )
 def test_a_child_that_is_gone_is_not_waited_for(stage: Stage, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinybench.causal.trial.PATIENCE", 0.2)
+    monkeypatch.setattr("tinybench.support.profiling.dry_run.PATIENCE", 0.2)
     threads, children = threading.active_count(), len(psutil.Process().children())
     with pytest.raises(StageError, match=f"stage model .*{told}.*, and the run waits for it for ever"):
         trial_run(wait_for_child, {"model": stage})
@@ -309,7 +309,7 @@ def test_a_stand_in_takes_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) 
 def test_a_delay_shares_its_time_out_among_the_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[int, float]] = []
     work = tuple(lambda amount, i=i: done.append((i, amount)) for i in range(3))
-    monkeypatch.setattr("tinybench.causal.stand_ins._WORK", work)
+    monkeypatch.setattr("tinybench.support.profiling.stand_ins._WORK", work)
     monkeypatch.setattr(time, "sleep", lambda seconds: done.append((3, seconds)))
     Delay(Kind(0.25, 0, 0.25, 0.5), 4.0, (100.0, 100.0, 10.0, 0.0, 0.0))("given", of="no matter")
     assert done == [(0, 100.0), (2, 10.0), (3, 2.0)]

@@ -10,7 +10,7 @@ import pytest
 
 from tinybench.comparison import compare, median_ratio, sign_test
 from tinybench.result import BenchmarkResult
-from tinybench.samples import welch
+from tinybench.support.comparisons.two_samples import welch
 
 
 def latency(values: Any, **metadata: Any) -> BenchmarkResult:

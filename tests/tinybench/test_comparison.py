@@ -20,7 +20,7 @@ from tinybench import comparison
 from tinybench.comparison import compare, compare_live, median_ratio, regression_gate, sign_test
 from tinybench.latency import measure_latencies
 from tinybench.result import BenchmarkResult
-from tinybench.samples import check_comparable, welch
+from tinybench.support.comparisons.two_samples import check_comparable, welch
 
 INPUT = np.zeros((1, 4))
 positive = st.floats(1e-6, 1e3, allow_subnormal=False)

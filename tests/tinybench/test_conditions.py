@@ -16,8 +16,6 @@ import pytest
 from tinybench.accuracy import measure_accuracy
 from tinybench.benchmark import Benchmark
 from tinybench.comparison import compare, regression_gate
-from tinybench.conditions import notes as notes_module
-from tinybench.conditions.notes import Conditions, machine_notes, machine_warnings
 from tinybench.energy import CpuTimeMeter, cpu_utilisation, measure_energy
 from tinybench.latency import (
     measure_cold_start,
@@ -29,10 +27,12 @@ from tinybench.latency import (
 from tinybench.load import closed_loop, open_loop
 from tinybench.memory import measure_memory, memory_stages, resident_growth
 from tinybench.onnx import time_breakdown
-from tinybench.report import busy_warnings
 from tinybench.result import BenchmarkResult
-from tinybench.samples import check_comparable
-from tinybench.shell.quick import comparison_table
+from tinybench.shell.quick_comparison import comparison_table
+from tinybench.support.comparisons.two_samples import check_comparable
+from tinybench.support.reports.sections import busy_warnings
+from tinybench.support.rounds import machine_state as notes_module
+from tinybench.support.rounds.machine_state import Conditions, machine_notes, machine_warnings
 
 X, LABELS = np.zeros((4, 2), dtype=np.float32), np.zeros(4, dtype=int)
 NOISY = {"machine": {"verdict": "SMT, load", "warnings": ["load: others keep 3.0 of 4 cores busy"]}}
@@ -95,7 +95,7 @@ def test_what_always_holds_on_a_machine_is_in_the_verdict_but_not_told(monkeypat
     looks: list[int] = []
     parts = {
         "tinybench.machine": SimpleNamespace(machine_check=lambda before: looked),
-        "tinybench.conditions.facts": SimpleNamespace(look=lambda: looks.append(1)),
+        "tinybench.support.conditions.machine_facts": SimpleNamespace(look=lambda: looks.append(1)),
     }
     monkeypatch.setattr(notes_module, "import_module", parts.__getitem__)
     notes = Conditions()

@@ -42,14 +42,15 @@ from tinybench import (
     toolbox,
     traffic,
 )
-from tinybench.causal import foreseen
-from tinybench.drifting import rates, reference, windows
-from tinybench.history import steps
 from tinybench.result import BenchmarkResult
-from tinybench.rollout import evidence
-from tinybench.scaling import fits
 from tinybench.shell import gate_run
-from tinybench.watching import looks
+from tinybench.support.profiling import forecast as foreseen
+from tinybench.tools.drifting import failure_alarms as rates
+from tinybench.tools.drifting import reference, windows
+from tinybench.tools.history import steps
+from tinybench.tools.rollout import e_values as evidence
+from tinybench.tools.scaling import fitted_laws as fits
+from tinybench.tools.watching import budget_burn as looks
 
 Judge = Callable[[Any], bool]
 NAN, INF = math.nan, math.inf

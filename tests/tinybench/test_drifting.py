@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from tinybench.drifting import Capital, DriftWatch, Labels, Parity, RateAlarm, Reference, judge
-from tinybench.drifting.rates import ODDS, disagreements
-from tinybench.drifting.reference import OTHER, labels_of
-from tinybench.drifting.watch import BETS, Ranks, bets
-from tinybench.drifting.windows import chi2_of, ks_of, psi_of
 from tinybench.production import DriftAlarm, conformal_p, ks, psi
+from tinybench.tools.drifting import Capital, DriftWatch, Labels, Parity, RateAlarm, Reference, judge
+from tinybench.tools.drifting.drift_watch import BETS, Ranks, bets
+from tinybench.tools.drifting.failure_alarms import ODDS, disagreements
+from tinybench.tools.drifting.reference import OTHER, labels_of
+from tinybench.tools.drifting.windows import chi2_of, ks_of, psi_of
 
 COUNTS = arrays(int, st.just(7), elements=st.integers(0, 50)).filter(lambda counts: counts.sum() > 0)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tinybench.course.lessons.energy import MODEL, BesideTruth, ModelledCounters, Toy, processor_time
+from tinybench.course.lessons.m06 import MODEL, BesideTruth, ModelledCounters, Toy, processor_time
 from tinybench.energy import RaplMeter, energy_reading, measure_energy
 from tinybench.result import BenchmarkResult
 
@@ -89,7 +89,7 @@ def test_the_process_that_moves_the_counter_ends() -> None:
     mover = counters._mover
     counters.close()
     assert mover.poll() is not None
-    code = "import os; from tinybench.course.lessons.energy import ModelledCounters as M; c = M()\n"
+    code = "import os; from tinybench.course.lessons.m06 import ModelledCounters as M; c = M()\n"
     code += "print(c._mover.pid, c.root, flush=True); os._exit(0)"  # killed, without a word to anyone
     run = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     pid, root = run.stdout.split()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.tinybench.servers import double, served
-from tinybench.serving.faults import Fault, FaultyModel, parse_fault, spoilt
 from tinybench.shell.cli import main
+from tinybench.tools.serving.faults import Fault, FaultyModel, parse_fault, spoilt
 
 ROWS = np.arange(400, dtype=np.float32).reshape(100, 4)
 

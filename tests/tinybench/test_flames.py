@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tinybench.sampling.flames import (
+from tinybench.support.profiling.flames import (
     DEEPEST,
     TINTS,
     flame_figure,
@@ -18,7 +18,7 @@ from tinybench.sampling.flames import (
     save_perfetto,
     save_speedscope,
 )
-from tinybench.sampling.stacks import Profile
+from tinybench.support.profiling.stacks import Profile
 
 SCHEMA = Path(__file__).parents[1] / "vendor" / "speedscope.schema.json"  # of speedscope 1.25 (MIT), dist/release
 SVG = "{http://www.w3.org/2000/svg}"

@@ -14,7 +14,7 @@ from tinybench.comparison import compare, regression_gate
 from tinybench.machine import MachineCheck
 from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
-from tinybench.rollout.plan import Report
+from tinybench.tools.rollout.plan import Report
 
 
 def latency(values: Any, **metadata: Any) -> BenchmarkResult:

@@ -19,13 +19,15 @@ import numpy as np
 import pytest
 
 from tinybench.result import BenchmarkResult
-from tinybench.shell import gate_run, running, sessions
+from tinybench.shell import gate_run
+from tinybench.shell import session_loop as running
+from tinybench.shell import side_processes as sessions
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.shell.gate_run import LEAST, Answer, answer_so_far, judged, sessions_needed
-from tinybench.shell.running import StatusLine, run_sessions, stopping_on_term
-from tinybench.shell.sessions import Measured, share_plan
-from tinybench.shell.targets import read_target, read_targets
-from tinybench.shell.worker import ProcessorWait
+from tinybench.shell.gate_targets import read_target, read_targets
+from tinybench.shell.session_loop import StatusLine, run_sessions, stopping_on_term
+from tinybench.shell.side_process import ProcessorWait
+from tinybench.shell.side_processes import Measured, share_plan
 
 ZOO = """
 import asyncio, os, sys, time

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinybench.gate import condition_changes as differences
-from tinybench.history.again import changed_since, condition_changes, kind_of
-from tinybench.history.changes import changes_of
-from tinybench.history.entry import Entry, entry_of
-from tinybench.history.page import cautions, page_of, sentence
-from tinybench.history.series import Point, series_of
-from tinybench.history.store import History
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
+from tinybench.support.comparisons.stored_results import condition_changes as differences
+from tinybench.tools.history.changed_conditions import changed_since, condition_changes, kind_of
+from tinybench.tools.history.changes import changes_of
+from tinybench.tools.history.entry import Entry, entry_of
+from tinybench.tools.history.page import cautions, page_of, sentence
+from tinybench.tools.history.series import Point, series_of
+from tinybench.tools.history.sqlite_store import History
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -121,7 +121,7 @@ def test_json_out_and_in_is_the_same(values: list[float], commit: str, machine: 
 WRITER = """
 import sys
 from tests.tinybench.test_history import entry
-from tinybench.history.store import History
+from tinybench.tools.history.sqlite_store import History
 first, last, form = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 print("ready", flush=True)
 sys.stdin.readline()

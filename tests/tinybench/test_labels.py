@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from tinybench.labels import label_points
+from tinybench.support.basics.point_labels import label_points
 
 
 def labelled(points: Any, names: list[str], **options: Any) -> Any:

@@ -13,16 +13,21 @@ import numpy as np
 import pytest
 
 from tinybench.comparison import compare, regression_gate
-from tinybench.conditions.kernels import loaded_blas, read_pools, unused_instructions
-from tinybench.conditions.settings import HARMLESS, conditions_of_settings, differing, read_settings
-from tinybench.gate import condition_changes, stored_conditions
-from tinybench.history.again import condition_changes as changes_in_history
-from tinybench.history.entry import entry_of
-from tinybench.history.series import Point
 from tinybench.result import BenchmarkResult
 from tinybench.shell.gate_run import remarks
-from tinybench.shell.sessions import Measured, Side
-from tinybench.shell.targets import Target
+from tinybench.shell.gate_targets import Target
+from tinybench.shell.side_processes import Measured, Side
+from tinybench.support.comparisons.stored_results import condition_changes, stored_conditions
+from tinybench.support.conditions.environment_variables import (
+    HARMLESS,
+    conditions_of_settings,
+    differing,
+    read_settings,
+)
+from tinybench.support.conditions.library_kernels import loaded_blas, read_pools, unused_instructions
+from tinybench.tools.history.changed_conditions import condition_changes as changes_in_history
+from tinybench.tools.history.entry import entry_of
+from tinybench.tools.history.series import Point
 
 AVX2, AVX_512 = (
     {"avx", "avx2", "fma"},
@@ -188,7 +193,7 @@ def test_a_history_tells_each_change_of_a_variable_once() -> None:
 
 def test_nothing_is_loaded_to_ask_which_kernels_run(tmp_path: Path) -> None:
     code = (
-        "import sys; from tinybench.conditions import kernels, notes; before = set(sys.modules);"
+        "import sys; from tinybench.support.conditions import kernels, notes; before = set(sys.modules);"
         "notes.library_conditions(); print(sorted({'numpy', 'scipy'} & set(sys.modules)), kernels.loaded_blas())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -199,7 +204,7 @@ def test_nothing_is_loaded_to_ask_which_kernels_run(tmp_path: Path) -> None:
 
 
 def test_a_report_of_results_of_two_sessions_names_what_differs() -> None:
-    from tinybench.report import mixed_conditions
+    from tinybench.support.reports.sections import mixed_conditions
 
     def result(settings: dict[str, str]) -> BenchmarkResult:
         return BenchmarkResult("latency", [1.0], {"system": {"conditions": conditions_of_settings(settings)}}, unit="s")

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from tinybench.load import LoadResult
-from tinybench.serving.client import STAMPED, address_of, bodies_of
-from tinybench.serving.sender import Sender
 from tinybench.shell.cli import OK, WRONG, main
+from tinybench.tools.serving.client import STAMPED, address_of, bodies_of
+from tinybench.tools.serving.sender import Sender
 
 BRIEF = ["--rate", "400", "--seconds", "2", "--seed", "3"]
 

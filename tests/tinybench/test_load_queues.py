@@ -14,7 +14,6 @@ import pytest
 from scipy import stats
 
 from tests.quick import within
-from tinybench.batching import in_virtual_time
 from tinybench.load import (
     Batcher,
     batch_sweep,
@@ -35,6 +34,7 @@ from tinybench.load import (
     throughput,
     utilisation,
 )
+from tinybench.support.traffic.batching import in_virtual_time
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 KINDS: dict[str, tuple[Draw, Callable[[float], float], int]] = {  # service times of mean 1, the theory, servers
@@ -347,7 +347,7 @@ def test_workers_compute_at_the_same_time() -> None:
 
 
 def test_an_open_loop_can_ask_a_batcher() -> None:
-    from tinybench.course.lessons.queues import BatcherPool, services_in_line
+    from tinybench.course.lessons.m14_queues import BatcherPool, services_in_line
 
     with BatcherPool(lambda: Batcher(doubled, 8, 0.001)) as pool:
         result = open_loop(lambda i: pool.answer(i), np.zeros(50), pool=pool)
@@ -356,7 +356,7 @@ def test_an_open_loop_can_ask_a_batcher() -> None:
 
 
 def test_gaps_between_replay_and_reality_are_explained() -> None:
-    from tinybench.course.lessons.queue_figures import explain_gaps
+    from tinybench.course.lessons.m14_figures import explain_gaps
 
     row = {"rho": 0.8, "service": 0.002, "own_service": 0.002, "real": 0.004, "replay": 0.0039, "own": 0.004}
     assert explain_gaps([row]) == "Within 10 % at ρ = 0.8."

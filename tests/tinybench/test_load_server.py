@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from tinybench.course.lessons.load import coverage
+from tinybench.course.lessons.m14_servers import coverage
 from tinybench.load import LoadResult, arrivals, server, simulate_queue, tail_interval
-from tinybench.traffic import Rate, early_stopping, evidence, keeps_bound
+from tinybench.support.traffic.requests import Rate, early_stopping, evidence, keeps_bound
 
 SERVICE = 0.01
 SEARCHES = 40

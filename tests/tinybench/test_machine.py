@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from tests.tinybench.machine_files import CLOCKS, GROUPS, Machine, quiet_server
 from tests.tinybench.machines import MACHINES
-from tinybench.conditions import control_groups
-from tinybench.conditions import facts as machine_facts
-from tinybench.conditions.rules import rules_for
-from tinybench.conditions.this_machine import Here, here, python_burdens
 from tinybench.machine import MachineCheck, machine_check
 from tinybench.result import BenchmarkResult
-from tinybench.roofline.roofs import Roofs
 from tinybench.shell.cli import main
+from tinybench.support.conditions import control_groups, machine_facts
+from tinybench.support.conditions.machine_rules import rules_for
+from tinybench.support.conditions.this_machine import Here, here, python_burdens
+from tinybench.tools.roofline.roofs import Roofs
 
 
 def checked(machine: Machine, root: Path) -> MachineCheck:
@@ -173,7 +172,7 @@ def test_the_command_measures_and_draws_roofs(
     )
     asked: list[dict[str, float]] = []
     monkeypatch.setattr("tinybench.machine.machine_check", lambda: checked(MACHINES["quiet server"], tmp_path))
-    monkeypatch.setattr("tinybench.roofline.roofs.measure_roofs", lambda **how: asked.append(how) or roofs)
+    monkeypatch.setattr("tinybench.tools.roofline.roofs.measure_roofs", lambda **how: asked.append(how) or roofs)
     file = tmp_path / "roofs.svg"
     assert main(["machine", "--roofs", "--seconds", "2", "--figure", str(file)]) == 0
     assert asked == [{"threads": 1, "seconds": 2.0}]

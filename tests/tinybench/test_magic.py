@@ -19,7 +19,7 @@ from nbclient import NotebookClient
 from autograder import pace
 from tinybench.shell import magic
 from tinybench.shell.progress import Progress
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 
 @pytest.fixture

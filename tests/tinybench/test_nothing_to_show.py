@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from tests.tinybench.test_operator_work import KNOWN, wall_of
-from tinybench.history.changes import changes_of
-from tinybench.history.page import page_of
-from tinybench.history.store import History
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
-from tinybench.roofline.places import Placed
-from tinybench.sampling.stacks import Profile
 from tinybench.shell.cli import main
-from tinybench.table import Table
-from tinybench.watching.looks import Look, judge
-from tinybench.watching.panels import panel_picture
-from tinybench.watching.queries import Objective, panels_for
+from tinybench.support.basics.table import Table
+from tinybench.support.profiling.stacks import Profile
+from tinybench.tools.history.changes import changes_of
+from tinybench.tools.history.page import page_of
+from tinybench.tools.history.sqlite_store import History
+from tinybench.tools.roofline.operator_bottlenecks import Placed
+from tinybench.tools.watching.budget_burn import Look, judge
+from tinybench.tools.watching.panel_figures import panel_picture
+from tinybench.tools.watching.queries import Objective, panels_for
 
 
 @pytest.mark.parametrize("form", ["text", "__str__", "markdown", "html"])
@@ -96,7 +96,7 @@ def test_a_model_of_operators_that_cannot_be_placed_shows_their_times(tmp_path: 
     from sklearn.ensemble import RandomForestClassifier
 
     from tinybench.onnx import to_onnx
-    from tinybench.roofline.places import place_operators
+    from tinybench.tools.roofline.operator_bottlenecks import place_operators
 
     rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     forest = RandomForestClassifier(5, random_state=0).fit(rows, rows[:, 0] > 0)

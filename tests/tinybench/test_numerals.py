@@ -13,7 +13,7 @@ import pytest
 from autograder.course.export import EXPORTED
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from tests.house import PACKAGES, ROOT, files
-from tinybench.numerals import number_of, p_text, plural
+from tinybench.support.basics.numbers import number_of, p_text, plural
 
 # words in s that may follow a value and are no plural nouns
 NO_NOUNS = """
@@ -40,23 +40,23 @@ ALLOWED = {
     "autograder/sandbox/bubblewrap.py": {"limits.output_bytes": "a limit of megabytes"},
     "autograder/sandbox/rpc/codec.py": {"len(made)": "a limit of thousands"},
     "tinybench/accuracy.py": {"rows": "in a solution, over two lines"},
-    "tinybench/fresh.py": {"function.__name__": "a name, and a verb"},
-    "tinybench/rounds.py": {"name": "a name, and a verb"},
-    "tinybench/arguments.py": {"counts": "a list of counts"},
+    "tinybench/support/rounds/fresh_processes.py": {"function.__name__": "a name, and a verb"},
+    "tinybench/support/rounds/subject.py": {"name": "a name, and a verb"},
+    "tinybench/support/basics/arguments.py": {"counts": "a list of counts"},
     "tinybench/load.py": {"getattr(self, name).size": "beside the count that it should be", "most": "a limit"},
     "tinybench/comparison.py": {"len(x)": "4 to 11 batches"},
     "tinybench/decisions.py": {"len(latency)": "a study has 2 variants or more"},
     "tinybench/dependence.py": {"n": "2 values or more"},
-    "tinybench/history/entry.py": {"system.get('cores', '?')": "a name that stored histories are found by"},
+    "tinybench/tools/history/entry.py": {"system.get('cores', '?')": "a name that stored histories are found by"},
     "tinybench/memory.py": {"blocks": "a constant"},
     "tinybench/pareto.py": {"requirement": "a name, and a verb"},
-    "tinybench/precision.py": {"level": "a percentage"},
-    "tinybench/report.py": {"len(latency)": "3 models or more"},
+    "tinybench/tools/study/precision.py": {"level": "a percentage"},
+    "tinybench/support/reports/sections.py": {"len(latency)": "3 models or more"},
     "tinybench/result.py": {
         "batches": "6 batches or more",
         **dict.fromkeys(("count", "self.count"), "one value is said in words"),
     },
-    "tinybench/course/lessons/production_figures.py": {"len(first[names[0]])": "a constant"},
+    "tinybench/course/lessons/m16_figures.py": {"len(first[names[0]])": "a constant"},
     "tinybench/toolbox.py": {"counts or 'no'": "a list of counts"},
 }
 

@@ -27,13 +27,13 @@ import tinybench
 from tinybench.accuracy import measure_accuracy
 from tinybench.benchmark import Benchmark
 from tinybench.comparison import Comparison, Gate, compare, regression_gate
-from tinybench.pages import Picture, Section
 from tinybench.pareto import Requirements
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
 from tinybench.suite import BenchmarkSuite, best_by_dimension, comparison_rows, summary_rows
-from tinybench.table import Table
+from tinybench.support.basics.pages import Picture, Section
+from tinybench.support.basics.table import Table
 
 SAMPLES = {"one value": [0.0123], "three values": [0.0123, 0.0119, 0.0131], "six equal values": [0.0123] * 6}
 TAKEN = re.compile(r"\bBenchmarkResult\b|^Results$")
@@ -249,7 +249,12 @@ def test_no_view_shows_scatter_that_nobody_saw(view: str, few: str) -> None:
 
 
 def test_there_are_many_views() -> None:
-    for name in ("suite.summary_rows", "latency.latency_summary", "report.pairs_section", "shell.quick.tail_table"):
+    for name in (
+        "suite.summary_rows",
+        "latency.latency_summary",
+        "support.reports.sections.pairs_section",
+        "shell.quick_comparison.tail_table",
+    ):
         assert f"tinybench.{name}" in VIEWS
     assert len(VIEWS) > 35
 

@@ -18,14 +18,21 @@ from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel, to_onnx
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
-from tinybench.roofline.batches import batch_walk, gains_table, int8_gains, least_seconds, model_input, roofs_for
-from tinybench.roofline.formulas import FORMULAS, MOVES, VIEWS, Node, Tensor, type_of, work_of
-from tinybench.roofline.operator_work import Counted, count_work, counted
-from tinybench.roofline.pictures import roof_picture
-from tinybench.roofline.places import Placed, place, place_operators
-from tinybench.roofline.roofs import Roofs
-from tinybench.roofline.traced_graph import Traced, events_by_node, inferred_shapes, own_name
 from tinybench.shell.cli import main
+from tinybench.tools.roofline.batch_sizes import (
+    batch_walk,
+    gains_table,
+    int8_gains,
+    least_seconds,
+    model_input,
+    roofs_for,
+)
+from tinybench.tools.roofline.onnx_trace import Traced, events_by_node, inferred_shapes, own_name
+from tinybench.tools.roofline.operator_bottlenecks import Placed, place, place_operators
+from tinybench.tools.roofline.operator_formulas import FORMULAS, MOVES, VIEWS, Node, Tensor, type_of, work_of
+from tinybench.tools.roofline.operator_work import Counted, count_work, counted
+from tinybench.tools.roofline.pictures import roof_picture
+from tinybench.tools.roofline.roofs import Roofs
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(size=(64, 20)).astype(np.float32)
@@ -394,7 +401,7 @@ def test_gains_by_the_roofs(models: dict[str, Path]) -> None:
 def test_a_file_on_the_command_line(
     models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tinybench.roofline.roofs.largest_set", lambda caches, seconds, threads: 2**17)
+    monkeypatch.setattr("tinybench.tools.roofline.roofs.largest_set", lambda caches, seconds, threads: 2**17)
     figure = tmp_path / "roofs.png"
     assert main(["profile", str(models["dynamic"]), "--batch", "4", "--seconds", "0.5", "--figure", str(figure)]) == 0
     assert "DynamicQuantizeMatMul" in capsys.readouterr().out
@@ -407,7 +414,9 @@ def test_a_file_on_the_command_line(
 
 def test_roofs_are_those_of_the_types_that_ran(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr("tinybench.roofline.batches.measure_roofs", lambda *given, **more: asked.append(given[0]))
+    monkeypatch.setattr(
+        "tinybench.tools.roofline.batch_sizes.measure_roofs", lambda *given, **more: asked.append(given[0])
+    )
     for name in ("fp32", "static"):
         roofs_for(OnnxModel(models[name]), ROWS)
     assert asked == [["float32"], ["float32", "uint8 × int8"]]

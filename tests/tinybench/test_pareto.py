@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.quick import within
-from tinybench import pairs, pareto
+from tinybench import pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
+from tinybench.support.reports import pair_tests as pairs
 
 ENERGY = {"energy": "min"}
 

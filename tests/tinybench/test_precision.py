@@ -13,14 +13,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tinybench import precision
 from tinybench.bottleneck import types_that_ran
-from tinybench.four_bits import pack, to_four_bits
 from tinybench.graphs import load_graph, save_graph
 from tinybench.half import to_half
 from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel, operators, weights
-from tinybench.precision import FORMS, PRODUCTS, PrecisionStudy, precision_study
+from tinybench.tools.study import precision
+from tinybench.tools.study.four_bits import pack, to_four_bits
+from tinybench.tools.study.precision import FORMS, PRODUCTS, PrecisionStudy, precision_study
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(96, 40)).astype(np.float32)
@@ -193,7 +193,8 @@ def test_four_bits_without_a_kernel_for_integers_are_said_to_run_in_float(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "tinybench.four_bits.to_four_bits.__kwdefaults__", {"block": 32, "accuracy_level": 1, "overwrite": False}
+        "tinybench.tools.study.four_bits.to_four_bits.__kwdefaults__",
+        {"block": 32, "accuracy_level": 1, "overwrite": False},
     )
     study = study_of(path, forms=["4-bit weights"], rounds=6)
     assert "all in float" in study.rows[1]["fell_back"]

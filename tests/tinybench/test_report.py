@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinybench import pages, pictures, report, suite
+from tinybench import suite
 from tinybench.benchmark import Benchmark
 from tinybench.energy import CpuTimeMeter
 from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
 from tinybench.suite import BenchmarkSuite
+from tinybench.support.basics import pages
+from tinybench.support.reports import pictures
+from tinybench.support.reports import sections as report
 
 
 def test_report_claims_only_what_it_has() -> None:

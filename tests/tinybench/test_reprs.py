@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tinybench
-from tinybench.reprs import MOST
 from tinybench.result import BenchmarkResult
+from tinybench.support.basics.short_reprs import MOST
 
 # By the words of a field's type: a value of that kind, as large as a real one may be.
 LARGE = (
@@ -28,7 +28,7 @@ LARGE = (
 
 
 # The objects of commands, servers and lessons stay within their processes: nobody has one in a notebook's list.
-WITHIN = ("tinybench.shell.", "tinybench.serving.", "tinybench.course.")
+WITHIN = ("tinybench.shell.", "tinybench.tools.serving.", "tinybench.course.")
 
 
 @cache

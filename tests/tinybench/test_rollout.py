@@ -17,10 +17,10 @@ from tests.benchmarks.rollout import subject
 from tests.tinybench.servers import double, served
 from tinybench.onnx import to_onnx
 from tinybench.production import STAGES, RolloutState
-from tinybench.rollout.engine import roll_out, run_rollout
-from tinybench.rollout.journal import Journal
-from tinybench.rollout.plan import Look, Plan
 from tinybench.shell.cli import main
+from tinybench.tools.rollout.engine import roll_out, run_rollout
+from tinybench.tools.rollout.journal import Journal
+from tinybench.tools.rollout.plan import Look, Plan
 
 QUICK: dict[str, Any] = {"fewest_users": 4, "fewest_pairs": 30, "fewest_blocks": 4, "every": 0.25, "rate": 150.0}
 # a machine that stands still for a moment must not end these: patience for minutes, and answers may take as long
@@ -40,7 +40,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 def test_an_interrupted_rollout_goes_on_at_its_stage_with_its_evidence(
     pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tinybench.rollout.evidence.FALSE_ALARMS", 1e-7)  # the versions are equal
+    monkeypatch.setattr("tinybench.tools.rollout.e_values.FALSE_ALARMS", 1e-7)  # the versions are equal
     *urls, rows = pair
     path, plan = tmp_path / "journal", Plan(**PATIENT, prometheus=False)
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from tinybench.rollout.evidence import FALSE_ALARMS, METRICS, STAGES, Evidence, harm_e_value
-from tinybench.rollout.plan import Plan
-from tinybench.rollout.router import Router
-from tinybench.rollout.tally import Tally
+from tinybench.tools.rollout.e_values import FALSE_ALARMS, METRICS, STAGES, Evidence, harm_e_value
+from tinybench.tools.rollout.plan import Plan
+from tinybench.tools.rollout.router import Router
+from tinybench.tools.rollout.tally import Tally
 
 
 @pytest.mark.parametrize(("new", "both", "share"), [(0, 0, 0.05), (3, 5, 0.05), (0, 40, 0.5), (9, 90, 0.01)])

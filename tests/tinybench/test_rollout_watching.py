@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tinybench.production import RolloutState
-from tinybench.rollout.journal import Journal
-from tinybench.rollout.watcher import Told, Watcher
-from tinybench.watching.prometheus import AwayError
+from tinybench.tools.rollout.journal import Journal
+from tinybench.tools.rollout.server_metrics import Told, Watcher
+from tinybench.tools.watching.prometheus import AwayError
 
 STEP = RolloutState(stage=1)
 

@@ -10,12 +10,12 @@ import pytest
 
 from tinybench import bottleneck
 from tinybench.bottleneck import usl
-from tinybench.course.lessons import roofline
+from tinybench.course.lessons import m15_roofline as roofline
 from tinybench.onnx import OnnxModel
 from tinybench.quantize import integer_operators
 from tinybench.result import BenchmarkResult
-from tinybench.roofline.roofs import Roofs
-from tinybench.scaling.measured import Scaling
+from tinybench.tools.roofline.roofs import Roofs
+from tinybench.tools.scaling.measure import Scaling
 
 
 def made_up(contention: float, noise: float = 0.01) -> dict[int, BenchmarkResult]:

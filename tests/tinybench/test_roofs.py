@@ -14,12 +14,13 @@ import pytest
 
 from tests.tinybench.test_operator_work import roofs_of
 from tinybench.result import BenchmarkResult
-from tinybench.roofline import products, specification
-from tinybench.roofline.movers import find_movers, largest_set, mover, working_sets
-from tinybench.roofline.products import TYPES, product_model, type_that_ran
-from tinybench.roofline.rates import Probe, call_time, measure_rates
-from tinybench.roofline.roofs import Roofs, against, measure_roofs
-from tinybench.roofline.specification import Processor, Specification, read_caches, read_processor, specifications
+from tinybench.tools.roofline import matrix_products as products
+from tinybench.tools.roofline import specification
+from tinybench.tools.roofline.best_rates import Probe, call_time, measure_rates
+from tinybench.tools.roofline.byte_movers import find_movers, largest_set, mover, working_sets
+from tinybench.tools.roofline.matrix_products import TYPES, product_model, type_that_ran
+from tinybench.tools.roofline.roofs import Roofs, against, measure_roofs
+from tinybench.tools.roofline.specification import Processor, Specification, read_caches, read_processor, specifications
 
 
 class Time:

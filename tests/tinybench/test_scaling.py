@@ -24,12 +24,12 @@ from tests.tinybench.odd_workers import mortal, noted
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
-from tinybench.scaling import measured as scaling
-from tinybench.scaling import workers
-from tinybench.scaling.fits import Estimate, fit_laws, free_usl, serial_share, with_interval
-from tinybench.scaling.measured import Scaling, default_workers, measure_scaling
-from tinybench.scaling.turns import calls_in, can_pin, own_cores, pinned
-from tinybench.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads
+from tinybench.tools.scaling import measure as scaling
+from tinybench.tools.scaling import workers
+from tinybench.tools.scaling.fitted_laws import Estimate, fit_laws, free_usl, serial_share, with_interval
+from tinybench.tools.scaling.measure import Scaling, default_workers, measure_scaling
+from tinybench.tools.scaling.pinned_worker import calls_in, can_pin, own_cores, pinned
+from tinybench.tools.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads
 
 
 def rng() -> np.random.Generator:

@@ -14,10 +14,10 @@ import pytest
 
 from tests.benchmarks.drift_digits import gauges
 from tests.tinybench.servers import WIDTH, Served, double, served
-from tinybench.drifting import Reference
-from tinybench.serving.drift import BACKLOG, LABELS, Drift, Looker, reference_for
-from tinybench.serving.worker import Facts
 from tinybench.shell.cli import WRONG, main
+from tinybench.tools.drifting import Reference
+from tinybench.tools.serving.drift_monitor import BACKLOG, LABELS, Drift, Looker, reference_for
+from tinybench.tools.serving.model_worker import Facts
 
 ROWS = np.random.default_rng(0).normal(size=(500, WIDTH)).astype(np.float32)
 

@@ -10,7 +10,7 @@ import pytest
 resource = pytest.importorskip("resource", reason="only Unix has such limits")
 ASKING = """
 import resource, sys
-from tinybench.serving.open_files import allow_files
+from tinybench.tools.serving.open_files import allow_files
 
 soft, hard, number = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinybench.serving.reading import MOST_ROWS, Reader, Refused
-from tinybench.serving.worker import Facts
+from tinybench.tools.serving.model_worker import Facts
+from tinybench.tools.serving.request_body import MOST_ROWS, Reader, Refused
 
 ROW = [0.5] * 64
 MODELS = {

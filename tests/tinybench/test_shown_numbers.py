@@ -22,19 +22,19 @@ from tests.tinybench.test_load_result import steady
 from tests.tinybench.test_operator_work import KNOWN, wall_of
 from tests.tinybench.test_rollout_evidence import TRUTH, compared, wrong_by
 from tests.tinybench.test_watching_rates import CASES, OBJECTIVE, Clock, by_own_reader, by_prometheus
-from tinybench.history.store import History
 from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
-from tinybench.rollout.plan import Look as RolloutLook
-from tinybench.rollout.plan import Report
-from tinybench.roofline.operator_work import Counted
-from tinybench.roofline.places import Placed, Unplaced, place
-from tinybench.sampling.stacks import Profile
 from tinybench.shell.cli import main
 from tinybench.shell.load_summary import print_summary, summary
-from tinybench.shell.quick import comparison_table, tail_table
+from tinybench.shell.quick_comparison import comparison_table, tail_table
 from tinybench.shell.rollout_command import _Printer
 from tinybench.shell.watch_command import told
+from tinybench.support.profiling.stacks import Profile
+from tinybench.tools.history.sqlite_store import History
+from tinybench.tools.rollout.plan import Look as RolloutLook
+from tinybench.tools.rollout.plan import Report
+from tinybench.tools.roofline.operator_bottlenecks import Placed, Unplaced, place
+from tinybench.tools.roofline.operator_work import Counted
 
 RNG = np.random.default_rng(5)
 OLD, NEW = (size * RNG.lognormal(0, 0.02, 40) for size in (0.010, 0.012))

@@ -18,9 +18,9 @@ from tests.tinybench.servers import double, served
 from tests.tinybench.test_report import BADLY, ROWS, WELL, studied
 from tests.tinybench.test_shown_numbers import quantile_ends
 from tinybench import suite
-from tinybench.pages import Page
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
+from tinybench.support.basics.pages import Page
 
 
 @pytest.mark.parametrize("slowdown", [1.2, 0.9])
@@ -140,7 +140,7 @@ def test_metrics_of_a_server(tmp_path: Path) -> None:
 
 
 def test_a_history_of_one_commit_claims_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tinybench.history.store import History
+    from tinybench.tools.history.sqlite_store import History
 
     with History(file := tmp_path / "history.db") as kept:
         values = BenchmarkResult("latency", [0.01, 0.02, 0.03], unit="s")

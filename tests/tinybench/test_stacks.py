@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tests.undisturbed import once_undisturbed
-from tinybench.sampling.stacks import Profile, collapsed
-from tinybench.sampling.ticks import Ticks, running, ticking
+from tinybench.support.profiling.sampling import Ticks, running, ticking
+from tinybench.support.profiling.stacks import Profile, collapsed
 
 alarms = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
 

@@ -1,4 +1,4 @@
-"""`tinybench.history.steps`: steps are found, placed and sized, by prefix alone; chance and outliers are not."""
+"""`tinybench.tools.history.steps`: steps are found, placed and sized, by prefix alone; chance and outliers are not."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinybench.history import steps
-from tinybench.history.steps import StepDetector, find_steps
+from tinybench.tools.history import steps
+from tinybench.tools.history.steps import StepDetector, find_steps
 
 
 def history(step: float = 0.0, at: int = 60, n: int = 90, seed: int = 0) -> np.ndarray:

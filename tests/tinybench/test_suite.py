@@ -22,9 +22,9 @@ from playwright.sync_api import Browser, Page
 
 from tinybench import suite
 from tinybench.energy import CpuTimeMeter
-from tinybench.pairs import is_detected
 from tinybench.pareto import Requirements
 from tinybench.suite import BenchmarkSuite
+from tinybench.support.reports.pair_tests import is_detected
 
 NAMES = ["logistic", "logistic ONNX", "forest", "forest ONNX", "bayes", "<b>&bold"]
 TABLES = {

@@ -14,16 +14,16 @@ from matplotlib.figure import Figure
 
 from tests.house import ROOT, files
 from tests.tinybench.test_one_value import SAMPLES, VIEWS, parts, samples
-from tinybench.causal.foreseen import Row, WhatIf
 from tinybench.comparison import compare, regression_gate
-from tinybench.numerals import with_digits, with_ends
-from tinybench.report import _pair_row
 from tinybench.result import BenchmarkResult
-from tinybench.roofline.batches import Gain, gains_table
-from tinybench.scaling.fits import Estimate
 from tinybench.shell.gate_run import Answer
 from tinybench.suite import dashboard_rows
-from tinybench.wording import gain_text
+from tinybench.support.basics.numbers import with_digits, with_ends
+from tinybench.support.comparisons.wording import gain_text
+from tinybench.support.profiling.forecast import Row, WhatIf
+from tinybench.support.reports.sections import _pair_row
+from tinybench.tools.roofline.batch_sizes import Gain, gains_table
+from tinybench.tools.scaling.fitted_laws import Estimate
 
 # Two numbers with fixed digits and a dash or "to" between them.
 FIXED = re.compile(r"\{[^{}]*:[^{}]*\.\d[fg%]\}[^{}]{0,4}(?:–| to )[^{}]{0,2}\{[^{}]*:[^{}]*\.\d[fg%]\}")
@@ -31,8 +31,8 @@ FIXED = re.compile(r"\{[^{}]*:[^{}]*\.\d[fg%]\}[^{}]{0,4}(?:–| to )[^{}]{0,2}\
 RANGES = {
     "tinybench/shell/gate_run.py": "min(medians)",
     "tinybench/result.py": "self.min_val",
-    "tinybench/causal/foreseen.py": "runs scatter too much",
-    "tinybench/history/pictures.py": "min(values)",
+    "tinybench/support/profiling/forecast.py": "runs scatter too much",
+    "tinybench/tools/history/pictures.py": "min(values)",
     "autograder/leaderboard/referee/referee.py": "varies too much",
 }
 ENDS = [(1.6, 1.71), (1.2, 2.6), (1.648, 1.6502), (0.5, 9.0)]

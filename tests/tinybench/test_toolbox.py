@@ -19,9 +19,9 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from tinybench import toolbox
 from tinybench.comparison import compare, compare_live
-from tinybench.optional import NOT_BUILT, corrected
 from tinybench.result import BenchmarkResult
-from tinybench.samples import compare_apart
+from tinybench.support.comparisons.optional import NOT_BUILT, corrected
+from tinybench.support.comparisons.two_samples import compare_apart
 
 
 def latency(values: Any, **metadata: Any) -> BenchmarkResult:

@@ -20,7 +20,7 @@ from autograder import pace
 from tests.tinybench.servers import Served, double, served
 from tests.undisturbed import once_undisturbed
 from tinybench.shell.cli import WRONG, main
-from tinybench.watching.dashboard import stored_dashboard
+from tinybench.tools.watching.dashboard import stored_dashboard
 
 NOWHERE = "http://127.0.0.1:9"  # the port of discard, where nobody listens
 QUICK = ["--every=0.2s", "--for=1s", "--window=12s"]

@@ -13,12 +13,12 @@ import matplotlib.image
 import pytest
 
 from tests.tinybench.servers import double, served
-from tinybench.serving.metrics import SECONDS, Metrics
-from tinybench.watching.looks import Bucket, Look, Watched, bucket, judge, share_interval
-from tinybench.watching.panels import panel_picture, panels_from_looks
-from tinybench.watching.prometheus import Target
-from tinybench.watching.queries import Objective, Window
-from tinybench.watching.scrape import Readings, parse_metrics
+from tinybench.tools.serving.counters import SECONDS, Metrics
+from tinybench.tools.watching.budget_burn import Bucket, Look, Watched, bucket, judge, share_interval
+from tinybench.tools.watching.metrics_reader import Readings, parse_metrics
+from tinybench.tools.watching.panel_figures import panel_picture, panels_from_looks
+from tinybench.tools.watching.prometheus import Target
+from tinybench.tools.watching.queries import Objective, Window
 
 HERE = Target("http://127.0.0.1:8000")
 COUNTER = "tinybench_requests_total"

@@ -25,15 +25,15 @@ from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.utils import floatToGoString
 
 from tests.tinybench.servers import Served, double, served
-from tinybench.rollout.metrics import own_metrics
 from tinybench.shell.cli import main
-from tinybench.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
-from tinybench.watching.looks import Look
-from tinybench.watching.panels import panel_picture, panels_from_prometheus
-from tinybench.watching.prometheus import AwayError, Prometheus, Target, configuration, start_prometheus
-from tinybench.watching.prometheus_looks import PrometheusLooks
-from tinybench.watching.queries import Objective, Window, panels_for
-from tinybench.watching.rules import write_rules
+from tinybench.tools.rollout.metrics import own_metrics
+from tinybench.tools.watching.alerts import write_rules
+from tinybench.tools.watching.budget_burn import Look
+from tinybench.tools.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
+from tinybench.tools.watching.panel_figures import panel_picture, panels_from_prometheus
+from tinybench.tools.watching.prometheus import AwayError, Prometheus, Target, configuration, start_prometheus
+from tinybench.tools.watching.prometheus_looks import PrometheusLooks
+from tinybench.tools.watching.queries import Objective, Window, panels_for
 
 EVERY = 0.25
 SCALE = 1 / 300  # the short window of a fast burn is 1 s
@@ -279,7 +279,7 @@ def test_watch_starts_a_prometheus(
         given.update(how, targets=targets, text=how["rules"].read_text())
         yield watching.prometheus
 
-    monkeypatch.setattr("tinybench.watching.prometheus.start_prometheus", start)
+    monkeypatch.setattr("tinybench.tools.watching.prometheus.start_prometheus", start)
     options = ["--every=0.5s", "--for=1s", "--window=6s", "--objective=99%", "--start-prometheus"]
     assert main(["watch", "http://127.0.0.1:1", "canary=http://127.0.0.1:2", *options]) == 1
     assert given["targets"] == [Target("http://127.0.0.1:1"), Target("http://127.0.0.1:2", "canary")]
@@ -384,7 +384,7 @@ def test_it_ends_with_the_block_and_its_data_go() -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_it_ends_also_when_its_owner_is_killed() -> None:
     program = (
-        "from tinybench.watching.prometheus import *\n"
+        "from tinybench.tools.watching.prometheus import *\n"
         "import time\n"
         "with start_prometheus([Target('http://127.0.0.1:9')]) as p:\n"
         "    print(p.url, flush=True)\n"

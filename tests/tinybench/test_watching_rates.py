@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from tests.tinybench.test_watching_rules import promtool, series
-from tinybench.watching.looks import Look, Watched
-from tinybench.watching.prometheus import Prometheus, Target
-from tinybench.watching.prometheus_looks import PrometheusLooks
-from tinybench.watching.queries import Objective, Window, panels_for
-from tinybench.watching.scrape import Readings
+from tinybench.tools.watching.budget_burn import Look, Watched
+from tinybench.tools.watching.metrics_reader import Readings
+from tinybench.tools.watching.prometheus import Prometheus, Target
+from tinybench.tools.watching.prometheus_looks import PrometheusLooks
+from tinybench.tools.watching.queries import Objective, Window, panels_for
 
 OBJECTIVE, STEP = Objective(0.999), 5  # s between two readings
 # in each step: 250 requests, 5 of them failed; 225 answers within 50 ms, 20 between 100 and 250 ms

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tinybench.serving.metrics import SECONDS
-from tinybench.watching.queries import PANELS, WINDOWS, Objective, promql_time
-from tinybench.watching.rules import Limits, alert_rules, write_rules
+from tinybench.tools.serving.counters import SECONDS
+from tinybench.tools.watching.alerts import Limits, alert_rules, write_rules
+from tinybench.tools.watching.queries import PANELS, WINDOWS, Objective, promql_time
 
 ALERTS = {rule["alert"] for group in alert_rules()["groups"] for rule in group["rules"]}
 
@@ -353,7 +353,7 @@ def test_limits_and_objective_stand_in_the_rules() -> None:
 
 @pytest.mark.parametrize("end", SECONDS)
 def test_every_bound_of_the_server_can_be_an_objective(end: float) -> None:
-    from tinybench.serving.metrics import Histogram
+    from tinybench.tools.serving.counters import Histogram
 
     assert Objective(0.9, end * (1 + 1e-12)).checked().le in dict(Histogram(SECONDS).buckets())
 

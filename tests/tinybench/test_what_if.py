@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tinybench.bottleneck import what_if
-from tinybench.causal.arms import Row, Stage, WhatIf, in_order
-from tinybench.causal.trial import Trial
+from tinybench.support.profiling.dry_run import Trial
+from tinybench.support.profiling.what_if_experiment import Row, Stage, WhatIf, in_order
 
 
 class Clock:

@@ -22,7 +22,7 @@ import tinybench
 from tinybench.course.figures import Markup
 from tinybench.course.marks import PROGRESS
 from tinybench.course.pieces import is_own
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 SAVED, BEFORE = "my-work-", "before-restore-"  # how the files begin that are written here
 MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 
 def cached(function: Callable[..., Any], *args: Any) -> Any:

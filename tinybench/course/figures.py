@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

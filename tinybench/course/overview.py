@@ -17,7 +17,7 @@ from tinybench.course.colab import COLAB
 from tinybench.course.figures import Markup
 from tinybench.course.marks import PROGRESS, standing
 from tinybench.course.pieces import how_given, is_own
-from tinybench.numerals import number_of, plural
+from tinybench.support.basics.numbers import number_of, plural
 
 HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
 HEADING = re.compile(r"^## (.+)$", re.M)

@@ -17,7 +17,7 @@ from numbers import Real
 from typing import Any
 
 from tinybench.course import marks
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 ROUNDS = 20_000  # of the key's derivation: guessing takes a while, checking some ten milliseconds
 HIDDEN_FAILS = (

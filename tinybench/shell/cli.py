@@ -93,7 +93,7 @@ def compare(
     """
     from tinybench.shell.files import load_data, load_models, refuse_missing
     from tinybench.shell.output import finish, rescued
-    from tinybench.shell.quick import comparison_table, measure_for
+    from tinybench.shell.quick_comparison import comparison_table, measure_for
 
     if len(models) < 2:
         raise ValueError("compare takes two or more models; for one there is `tinybench measure`")
@@ -139,7 +139,7 @@ def measure(
         return WRONG if problem else OK
     from tinybench.shell.files import load_data, load_models
     from tinybench.shell.output import finish, rescued
-    from tinybench.shell.quick import measure_one, tail_table
+    from tinybench.shell.quick_comparison import measure_one, tail_table
 
     inputs, _, _ = load_data(data, batch)
     [(name, loaded)] = load_models([model], threads).items()

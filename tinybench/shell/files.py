@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.numerals import number_of
 from tinybench.result import BenchmarkResult
+from tinybench.support.basics.numbers import number_of
 
 
 def load_models(specs: Sequence[str], threads: int = 1) -> dict[str, Any]:

@@ -14,18 +14,18 @@ from statistics import median
 from typing import Any
 
 from tinybench.comparison import anytime_interval, sign_e_value
-from tinybench.conditions.notes import disturbed, machine_notes
-from tinybench.conditions.settings import differing
-from tinybench.numerals import number_of, with_digits
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.files import keep
+from tinybench.shell.gate_targets import Target, read_target, read_targets
 from tinybench.shell.output import finish
-from tinybench.shell.running import run_sessions, stopping_on_term
-from tinybench.shell.sessions import Measured
-from tinybench.shell.targets import Target, read_target, read_targets
-from tinybench.shell.worker import ProcessorWait
-from tinybench.table import Table
-from tinybench.wording import finite, short_number, span
+from tinybench.shell.session_loop import run_sessions, stopping_on_term
+from tinybench.shell.side_process import ProcessorWait
+from tinybench.shell.side_processes import Measured
+from tinybench.support.basics.numbers import number_of, with_digits
+from tinybench.support.basics.table import Table
+from tinybench.support.comparisons.wording import finite, short_number, span
+from tinybench.support.conditions.environment_variables import differing
+from tinybench.support.rounds.machine_state import disturbed, machine_notes
 
 # Evidence in both directions at which an interval gives up a median. In one direction it is twice that, less what is
 # left for the other (below 3 %): 50, so that each end is wrong with 2 % at most, however often one looks.

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from tinybench.numerals import number_of, plural
 from tinybench.shell.options import FILE, Group, refuse_given, with_options
+from tinybench.support.basics.numbers import number_of, plural
 
 FINE, WORSE, UNDECIDED = 0, 1, 2
 
@@ -65,7 +65,7 @@ def add(result: Path, store: Path, lines: Path | None, conditions: Sequence[str]
     RESULT is what `tinybench gate --run … --save RESULT` writes, which also holds the baseline, or any file of --save.
     Adding the same measurement again changes nothing.
     """
-    from tinybench.history.store import History
+    from tinybench.tools.history.sqlite_store import History
 
     entry = read_entry(result, conditions=conditions, **named)
     with History(store) as kept:
@@ -95,10 +95,10 @@ def show(
 ) -> int:
     """Every commit, as a table, a figure or a page."""
     from tinybench.benchmark import system_info
-    from tinybench.history.again import changed_since, condition_changes
-    from tinybench.history.changes import changes_of
-    from tinybench.history.page import cautions, commits_table, page_of, sentence
-    from tinybench.history.pictures import draw
+    from tinybench.tools.history.changed_conditions import changed_since, condition_changes
+    from tinybench.tools.history.changes import changes_of
+    from tinybench.tools.history.page import cautions, commits_table, page_of, sentence
+    from tinybench.tools.history.pictures import draw
 
     if as_json:
         refuse_given({"form"}, "without --json")
@@ -134,8 +134,8 @@ def changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
 
     Exit code 0: nothing became worse by its last change; 1: something did; 2: too few commits to tell.
     """
-    from tinybench.history.changes import changes_of
-    from tinybench.history.page import LEAST, changes_table, sentence
+    from tinybench.tools.history.changes import changes_of
+    from tinybench.tools.history.page import LEAST, changes_table, sentence
 
     found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
     if as_json:
@@ -160,7 +160,7 @@ def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
 
     Lines keep their order, so that git shows what was added; `import` reads them.
     """
-    from tinybench.history.store import History
+    from tinybench.tools.history.sqlite_store import History
 
     with History(store, create=False) as kept:
         entries = kept.entries(benchmark, machine)
@@ -174,8 +174,8 @@ def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
 @STORE
 def take_in(files: Sequence[Path], store: Path) -> int:
     """Take in what `export` wrote, all of it or nothing; what is there already stays once."""
-    from tinybench.history.store import History
     from tinybench.shell.files import refuse_missing
+    from tinybench.tools.history.sqlite_store import History
 
     refuse_missing(*files)
     entries = [entry for file in files for entry in read_lines(file)]
@@ -199,7 +199,7 @@ def write_lines(file: Path | None, entries: Sequence[Any]) -> bool:
 
 def read_lines(file: Path) -> list[Any]:
     """Return the entries of a file of JSON lines; a ValueError names the line that is none."""
-    from tinybench.history.entry import Entry
+    from tinybench.tools.history.entry import Entry
 
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -226,8 +226,8 @@ def read_entry(
     **named: str,
 ) -> Any:
     """Return what a file of results holds as an entry."""
-    from tinybench.history.entry import entry_of
     from tinybench.shell.files import load_result
+    from tinybench.tools.history.entry import entry_of
 
     names = model_names(file)
     if {"old", "new"} <= set(names):  # written by `gate --run`
@@ -273,7 +273,7 @@ def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
 
 def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
     """Return every series that the names choose."""
-    from tinybench.history.store import History
+    from tinybench.tools.history.sqlite_store import History
 
     with History(store, create=False) as kept:
         keys = [key for key in kept.names() if benchmark in ("", key[0]) and machine in ("", key[1])]
@@ -285,9 +285,9 @@ def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
 
 def as_data(series: Any, changes: Sequence[Any]) -> dict[str, Any]:
     """Return a series with its changes as plain data for ``json.dumps``."""
-    from tinybench.history.again import condition_changes
     from tinybench.result import is_interval
-    from tinybench.wording import finite
+    from tinybench.support.comparisons.wording import finite
+    from tinybench.tools.history.changed_conditions import condition_changes
 
     points = [{**point._asdict(), "entries": len(point.entries)} for point in series.points]
     for point in points:

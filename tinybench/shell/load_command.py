@@ -16,21 +16,21 @@ from pathlib import Path
 import numpy as np
 
 from tinybench.benchmark import system_info
-from tinybench.conditions.notes import machine_notes
-from tinybench.numerals import number_of
-from tinybench.serving.client import Address, Users, address_of, probe
-from tinybench.serving.open_files import allow_files
 from tinybench.shell.files import load_data
 from tinybench.shell.load_summary import failures, print_summary, summary
-from tinybench.shell.running import StatusLine, stopping_on_term
+from tinybench.shell.session_loop import StatusLine, stopping_on_term
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.tools.serving.client import Address, Users, address_of, probe
+from tinybench.tools.serving.open_files import allow_files
 
 try:
     from tinybench.load import LoadResult, arrivals, closed_loop
-    from tinybench.serving.sender import Sender, TooLateError
+    from tinybench.tools.serving.sender import Sender, TooLateError
 except ImportError as missing:  # in a student's package that has not come so far
     raise ValueError(f"tinybench load uses what module 14 builds, and {missing}") from None
 
-FEWEST = 500  # requests for a p99, by `tinybench.traffic.objections`
+FEWEST = 500  # requests for a p99, by `tinybench.support.traffic.requests.objections`
 TRIALS = 50  # requests by which the generator learns what one costs itself
 LONGEST_TRIAL = 1.0  # s
 FILES = 64  # that the process may open beside its connections

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.conditions.notes import machine_warnings
-from tinybench.numerals import number_of, with_digits
 from tinybench.result import scale_unit
-from tinybench.table import Table
-from tinybench.traffic import objections
-from tinybench.wording import finite
+from tinybench.support.basics.numbers import number_of, with_digits
+from tinybench.support.basics.table import Table
+from tinybench.support.comparisons.wording import finite
+from tinybench.support.rounds.machine_state import machine_warnings
+from tinybench.support.traffic.requests import objections
 
 if TYPE_CHECKING:
     from tinybench.load import LoadResult

@@ -38,7 +38,7 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
     if not as_json:
         print(checked)
     if roofs:
-        from tinybench.roofline.roofs import measure_roofs
+        from tinybench.tools.roofline.roofs import measure_roofs
 
         measured = measure_roofs(threads=threads, seconds=seconds)
         found["roofs"] = [result.to_dict() for result in [*measured.products, *measured.bandwidths]]
@@ -46,7 +46,7 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
         if not as_json:
             print(f"\n{measured}")
         if figure:
-            from tinybench.roofline.pictures import roof_picture
+            from tinybench.tools.roofline.pictures import roof_picture
 
             roof_picture(measured).save(figure, dpi=130)
     if as_json:

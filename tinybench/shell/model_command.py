@@ -23,8 +23,8 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
     says whether it stands at the wall of computing, of memory, or of neither.
     """
     from tinybench.onnx import OnnxModel
-    from tinybench.roofline.batches import model_input, roofs_for
-    from tinybench.roofline.places import place_operators
+    from tinybench.tools.roofline.batch_sizes import model_input, roofs_for
+    from tinybench.tools.roofline.operator_bottlenecks import place_operators
 
     loaded = OnnxModel(model, threads)
     feeds = model_input(loaded, batch)
@@ -32,7 +32,7 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
     placed = place_operators(loaded, feeds, roofs)
     print(placed)
     if figure:
-        from tinybench.roofline.pictures import roof_picture
+        from tinybench.tools.roofline.pictures import roof_picture
 
         roof_picture(roofs, {loaded.name: placed}).save(figure, dpi=130)
     return 0

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tinybench.numerals import number_of, plural
 from tinybench.result import BenchmarkResult
 from tinybench.shell.files import keep
-from tinybench.shell.quick import comparison_table
-from tinybench.table import Table
+from tinybench.shell.quick_comparison import comparison_table
+from tinybench.support.basics.numbers import number_of, plural
+from tinybench.support.basics.table import Table
 
 
 @contextmanager

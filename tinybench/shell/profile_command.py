@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import click
 
-from tinybench.conditions.notes import machine_notes
-from tinybench.sampling.flames import save_flame, save_perfetto, save_speedscope
-from tinybench.sampling.stacks import Profile, collapsed
 from tinybench.shell.model_command import profile_model, run_for
 from tinybench.shell.options import FILE, Command, given, some_time, with_options
+from tinybench.support.profiling.flames import save_flame, save_perfetto, save_speedscope
+from tinybench.support.profiling.stacks import Profile, collapsed
+from tinybench.support.rounds.machine_state import machine_notes
 
 CHILD = Path(__file__).with_name("profiled.py")
 Saver = Callable[[Profile, Path], Any]

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 __all__ = ["Progress"]
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinybench.numerals import number_of
-from tinybench.rollout.evidence import METRICS
 from tinybench.shell.options import (
     DATA,
     FILE,
@@ -23,9 +21,11 @@ from tinybench.shell.options import (
     with_options,
 )
 from tinybench.shell.serve_command import FAULTS, fault
+from tinybench.support.basics.numbers import number_of
+from tinybench.tools.rollout.e_values import METRICS
 
 if TYPE_CHECKING:
-    from tinybench.rollout.plan import Look, Report
+    from tinybench.tools.rollout.plan import Look, Report
 
 PROMOTED, BACK, UNKNOWN = 0, 1, 2
 CANNOT_TELL = ("blind", "interrupted", "differs")
@@ -79,11 +79,11 @@ def rollout(
         raise ValueError(f"{', '.join(wrong)}: not an .onnx file; rollout takes no other models")
     refuse_missing(old, new, data)
     try:
-        from tinybench.rollout.engine import roll_out
-        from tinybench.rollout.plan import Plan
+        from tinybench.tools.rollout.engine import roll_out
+        from tinybench.tools.rollout.plan import Plan
     except ImportError as missing:  # in a student's package that has not come so far
         raise ValueError(f"tinybench rollout uses what modules 14 and 16 build, and {missing}") from None
-    from tinybench.shell.running import stopping_on_term
+    from tinybench.shell.session_loop import stopping_on_term
 
     _, rows, labels = load_data(data, 1)
     if labels is None:

@@ -17,7 +17,7 @@ FAULTS = "go wrong by order: slow:20ms, wrong:10%, crash:5% of the rows, drift:2
 def fault(text: str) -> str:
     """Read a fault, and hand it on as it was written: the workers read it again."""
     if text:
-        from tinybench.serving.faults import parse_fault
+        from tinybench.tools.serving.faults import parse_fault
 
         try:
             parse_fault(text)
@@ -63,8 +63,8 @@ def serve(model: str, threads: int, **how: Any) -> int:
     if threads < 1:
         raise ValueError(f"--threads is {threads}; a model needs at least one")
     try:
-        from tinybench.serving.server import Settings
-        from tinybench.serving.server import serve as run
+        from tinybench.tools.serving.server import Settings
+        from tinybench.tools.serving.server import serve as run
 
     except ModuleNotFoundError as missing:
         raise ValueError(f"{missing.name} is missing: pip install 'tinybench-ml[serve]'") from None

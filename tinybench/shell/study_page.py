@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tinybench.pages import Page, Picture, Section
 from tinybench.pareto import LATENCY_ACCURACY
-from tinybench.pictures import draw_frontier
 from tinybench.study import TradeoffStudy
 from tinybench.suite import write_text
+from tinybench.support.basics.pages import Page, Picture, Section
+from tinybench.support.reports.pictures import draw_frontier
 
 __all__ = ["write_page"]
 

@@ -18,8 +18,8 @@ import click
 from tinybench.shell.options import FILE, Command, duration, refuse_given, share, some_time, with_options
 
 if TYPE_CHECKING:
-    from tinybench.watching.looks import Bucket, Look
-    from tinybench.watching.queries import Objective, Window
+    from tinybench.tools.watching.budget_burn import Bucket, Look
+    from tinybench.tools.watching.queries import Objective, Window
 
 MET, MISSED, UNKNOWN = 0, 1, 2
 UNKNOWN_YET = "Prometheus"  # which has not told yet what it watches
@@ -58,7 +58,7 @@ def watch(
         from tinybench.production import burning  # noqa: F401
     except ImportError as missing:  # in a student's package that has not come so far
         raise ValueError(f"tinybench watch uses what module 16 builds, and {missing}") from None
-    from tinybench.watching.queries import Objective, Window
+    from tinybench.tools.watching.queries import Objective, Window
 
     objective = Objective(promised, bound).checked()
     _check(urls, long, **how)
@@ -104,8 +104,8 @@ def _check(
 
 def _write(objective: Objective, rules: Path | None, dashboard: Path | None) -> bool:
     """Write what Prometheus and Grafana read; return whether there was something to write."""
-    from tinybench.watching.dashboard import dashboard_json
-    from tinybench.watching.rules import write_rules
+    from tinybench.tools.watching.alerts import write_rules
+    from tinybench.tools.watching.dashboard import dashboard_json
 
     if rules:
         write_rules(rules, objective)
@@ -131,11 +131,11 @@ def _looker(
     **_: Any,
 ) -> Looker:
     """Return the function that looks once at everything: by an own reader, or by a Prometheus."""
-    from tinybench.watching.looks import Look, Watched
-    from tinybench.watching.prometheus import AwayError, Prometheus, Target
-    from tinybench.watching.prometheus import start_prometheus as start
-    from tinybench.watching.rules import write_rules
-    from tinybench.watching.scrape import Readings
+    from tinybench.tools.watching.alerts import write_rules
+    from tinybench.tools.watching.budget_burn import Look, Watched
+    from tinybench.tools.watching.metrics_reader import Readings
+    from tinybench.tools.watching.prometheus import AwayError, Prometheus, Target
+    from tinybench.tools.watching.prometheus import start_prometheus as start
 
     named = [url.partition("=") if "=" in url.partition("//")[0] else ("stable", "", url) for url in urls]
     targets = [Target(url, version) for version, _, url in named]
@@ -146,7 +146,7 @@ def _looker(
         keep = max(10 * every, 60.0)
         servers = [Watched(Readings(each, keep=keep, timeout=patience), objective, window, every) for each in targets]
         return lambda at, missed: [server.look(at, missed) for server in servers]
-    from tinybench.watching.prometheus_looks import PrometheusLooks
+    from tinybench.tools.watching.prometheus_looks import PrometheusLooks
 
     if asked:
         prometheus = Prometheus(asked, timeout=min(10.0, every))
@@ -172,7 +172,7 @@ def _looker(
 
 def _all_looks(look: Looker, every: float, lasting: float | None, show: Callable[[Look], None]) -> list[Look]:
     """Look every so often, until the time is over or somebody stops it; return all looks."""
-    from tinybench.shell.running import stopping_on_term
+    from tinybench.shell.session_loop import stopping_on_term
 
     looks: list[Look] = []
     began, number = time.monotonic(), 0
@@ -201,7 +201,7 @@ def _show(look: Look, objective: Objective) -> None:
 
 
 def _show_json(look: Look, objective: Objective) -> None:
-    from tinybench.wording import finite
+    from tinybench.support.comparisons.wording import finite
 
     budget = {"left": look.left(objective), "budget_seconds": look.at}
     print(json.dumps(finite(asdict(look) | budget)), flush=True)
@@ -242,8 +242,8 @@ def _quantile(name: str, found: Bucket | None) -> str:
 
 def _tell(looks: Sequence[Look], objective: Objective, window: Window, figure: Path | None, as_json: bool) -> int:
     """Print what the whole watch says of each server, draw it, and return the exit code."""
-    from tinybench.watching.panels import panel_picture, panels_from_looks
-    from tinybench.watching.queries import promql_time
+    from tinybench.tools.watching.panel_figures import panel_picture, panels_from_looks
+    from tinybench.tools.watching.queries import promql_time
 
     worst = MET
     for server, verdict in _verdicts(looks, objective):
@@ -260,7 +260,7 @@ def _tell(looks: Sequence[Look], objective: Objective, window: Window, figure: P
 
 
 def _verdicts(looks: Sequence[Look], objective: Objective) -> Iterator[tuple[str, Any]]:
-    from tinybench.watching.looks import judge
+    from tinybench.tools.watching.budget_burn import judge
 
     servers = [*dict.fromkeys(look.server for look in looks)]
     for server in [each for each in servers if each != UNKNOWN_YET] or servers:

@@ -19,7 +19,7 @@ from autograder.leaderboard.digits import CLASSES
 from autograder.leaderboard.entry.protobuf_limits import Malformed, check_limits
 from autograder.leaderboard.settings import EntryLimits
 from tinybench.course.digits import FEATURES
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 ALLOWED = tomllib.loads(Path(__file__).with_name("operators.toml").read_text(encoding="utf-8"))
 DOMAINS = ALLOWED["domains"]

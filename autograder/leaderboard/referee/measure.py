@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.numerals import number_of
 from tinybench.onnx import new_session, session_options
+from tinybench.support.basics.numbers import number_of
 
 Model = Callable[[np.ndarray], np.ndarray]
 OPTIONS = session_options()

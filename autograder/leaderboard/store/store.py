@@ -28,7 +28,7 @@ from autograder.leaderboard.store.tables import (
     settings,
     students,
 )
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 if TYPE_CHECKING:  # the entry check takes long to import
     from autograder.leaderboard.entry.validate import Facts

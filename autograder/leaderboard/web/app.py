@@ -33,7 +33,7 @@ from autograder.leaderboard.web.cache import PageCache
 from autograder.leaderboard.web.middleware import HttpMiddleware, check_same_site
 from autograder.leaderboard.web.pareto_chart import lay_out
 from autograder.leaderboard.web.uploads import COOKIE, OVERHEAD, EntryId, Uploads
-from tinybench.numerals import number_of
+from tinybench.support.basics.numbers import number_of
 
 HERE = Path(__file__).parent
 PAGE = re.compile(r"[0-9]{1,6}")

@@ -34,7 +34,7 @@ from tests.attacks.notebooks.inside import ATTACKS as INSIDE
 from tests.attacks.notebooks.outside import ATTACKS as OUTSIDE
 from tests.attacks.notebooks.stock import autograde_locked_up, copy_course, nbgrader, stock_course
 from tests.attacks.page import write_part
-from tinybench.table import Table
+from tinybench.support.basics.table import Table
 
 NAME = SOURCE.stem
 HONEST = "zoe"  # last in the order of nbgrader

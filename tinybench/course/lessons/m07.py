@@ -1,0 +1,106 @@
+"""Races for module 07: a model against itself, and how often somebody who looks all the time finds a winner."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinybench.course.figures import OKABE_ITO
+from tinybench.support.basics.numbers import number_of
+
+FIRST_LOOK = 10  # rounds
+
+
+def races_of_one_model(
+    call: Callable[[], Any],
+    number: int = 60,
+    rounds: int = 300,
+    seconds: float = 20.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[np.ndarray]:
+    """Return for each race of a function against itself the sign test's p value after each round.
+
+    There are fewer races than `number`, but at least one, if they take longer than `seconds`.
+    """
+    from scipy.stats import binom
+
+    n, races, stop = np.arange(1, rounds + 1), list[np.ndarray](), clock() + seconds
+    while len(races) < number and (not races or clock() < stop):
+        wins = np.cumsum([_first_wins(call, clock) for _ in range(rounds)])
+        races.append(np.minimum(1, 2 * binom.sf(np.maximum(wins, n - wins) - 1, n, 0.5)))
+    return races
+
+
+def _first_wins(call: Callable[[], Any], clock: Callable[[], float]) -> bool:
+    """Time both contestants once, in an order drawn by lot; a tie goes to either."""
+    times = [0.0, 0.0]
+    for runner in random.sample((0, 1), 2):
+        start = clock()
+        call()
+        times[runner] = clock() - start
+    return times[0] < times[1] or (times[0] == times[1] and random.random() < 0.5)
+
+
+def winners(races: list[np.ndarray]) -> tuple[int, int]:
+    """Return how many races have p < 0.05 at the end, and how many at some look from the tenth round on."""
+    return sum(bool(p[-1] < 0.05) for p in races), sum(bool((p[FIRST_LOOK - 1 :] < 0.05).any()) for p in races)
+
+
+def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
+    """Return what `show_figure` takes: the p values of some races with a winner at some look, and of some others."""
+    import matplotlib.pyplot as plt
+
+    begin = FIRST_LOOK - 1
+    dipped = [p for p in races if (p[begin:] < 0.05).any()][:each]
+    calm = [p for p in races if not (p[begin:] < 0.05).any()][:each]
+    figure, axes = plt.subplots(figsize=(6.5, 3.4))
+    looks = np.arange(FIRST_LOOK, len(races[0]) + 1)
+    for p in calm:
+        axes.plot(looks, p[begin:], color="0.6", linewidth=0.8)
+    for p, color in zip(dipped, OKABE_ITO, strict=False):
+        first = int(np.flatnonzero(p[begin:] < 0.05)[0])
+        axes.plot(looks, p[begin:], color=color, linewidth=1.4)
+        axes.plot(looks[first], p[begin + first], "v", color=color, markersize=9)
+    lowest = min(float(p[begin:].min()) for p in dipped + calm)
+    axes.axhline(0.05, color="black", linewidth=1.2)
+    axes.annotate("0.05", (looks[-1], 0.05), (4, 0), textcoords="offset points", va="center")
+    axes.set(xlabel="rounds so far", ylabel="p value so far", yscale="log", xlim=(0, looks[-1]))
+    axes.set_ylim(min(2e-3, 0.7 * lowest), 1.4)
+    axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    back = sum(bool(p[-1] >= 0.05) for p in dipped)
+    return {
+        "figure": figure,
+        "alt": f"Wandering p values over {number_of(looks[-1], 'round')}: of {number_of(len(dipped), 'race')} that "
+        "fell below 0.05 at some look, "
+        f"marked by a triangle where they first did, and of {len(calm)} that never did. At the end {back} of the "
+        f"{len(dipped)} are above 0.05 again.",
+        "caption": f"A p value wanders. Thick: {len(dipped)} of the races with a 'winner' at some look, a triangle "
+        f"where one would have stopped; {back} of these end above 0.05. Grey: races that never fell below.",
+        "data": {
+            "race": list(range(1, len(dipped + calm) + 1)),
+            "smallest p": [float(p[begin:].min()) for p in dipped + calm],
+            "last p": [float(p[-1]) for p in dipped + calm],
+        },
+    }
+
+
+def false_winners(
+    sign_e_value: Callable[[int, int], float], races: int = 400, rounds: int = 400, seed: int = 3
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the percentage of races between equals with a winner by each round: by t-test p < 0.05, and by e ≥ 20."""
+    from scipy import stats
+
+    logs, n = np.random.default_rng(seed).normal(0, 0.03, (races, rounds)), np.arange(1, rounds + 1)
+    means = np.cumsum(logs, axis=1) / n
+    errors = np.sqrt((np.cumsum(logs**2, axis=1) / n - means**2) / np.maximum(n - 1, 1)) + 1e-12
+    by_p = 2 * stats.t.sf(np.abs(means) / errors, np.maximum(n - 1, 1)) < 0.05
+    by_p[:, : FIRST_LOOK - 1] = False
+    heads = np.cumsum(logs > 0, axis=1)
+    enough = {(k, m): sign_e_value(k, m) >= 20 for m in n.tolist() for k in set(heads[:, m - 1].tolist())}
+    by_e = np.array([[enough[k, m] for m, k in enumerate(row, start=1)] for row in heads.tolist()])
+    percent = (100 * np.maximum.accumulate(found, axis=1).mean(axis=0) for found in (by_p, by_e))
+    return next(percent), next(percent)

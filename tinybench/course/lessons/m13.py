@@ -1,0 +1,54 @@
+"""Module 13: the networks of its recipes, trained once and then read from the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from tinybench.course.cache import cached
+from tinybench.support.basics.numbers import number_of
+
+BATCH = 200  # half as many steps as by batches of 100, which take most of the time
+Network = Callable[[str, int], Any]  # of a recipe by its name, and a seed
+
+
+def recipe_networks(
+    recipes: Mapping[str, tuple[tuple[int, ...], Callable[[Any], Any], bool]],
+    X: Any,
+    y: Any,
+    train: Callable[..., Any],
+    initial_layers: Callable[..., Any],
+    activations: Callable[..., Any],
+) -> tuple[Network, Network]:
+    """Return two functions: a recipe's network after 12 epochs, and after its change and 6 epochs more.
+
+    The functions that make networks are the student's, who may not have built the package yet.
+    """
+
+    def train_phase(label: str, network: Any, epochs: int, seed: int, scores: Any) -> Any:
+        print(
+            f"training {label}, seed {seed}, {number_of(epochs, 'epoch')}: once, then it is read from the cache",
+            flush=True,
+        )
+        return train(network, X, y, epochs, seed=seed, teacher=scores, batch=BATCH)
+
+    def teacher_scores(seed: int) -> Any:
+        return activations(after_change("base", seed), X)[-1]
+
+    @cache
+    def of_shape(hidden: tuple[int, ...], taught: bool, seed: int) -> Any:
+        label, start = "-".join(map(str, hidden)) + " taught" * taught, initial_layers((X.shape[1], *hidden, 10), seed)
+        return cached(train_phase, label, start, 12, seed, teacher_scores(seed) if taught else None)
+
+    def early(name: str, seed: int) -> Any:
+        hidden, _, taught = recipes[name]
+        return of_shape(hidden, taught, seed)
+
+    @cache
+    def after_change(name: str, seed: int) -> Any:
+        _, change, taught = recipes[name]
+        network = change(early(name, seed))
+        return cached(train_phase, name, network, 6, seed, teacher_scores(seed) if taught else None)
+
+    return early, after_change

@@ -1,0 +1,293 @@
+"""Module 14: a network for which batches pay, queues of this process, and what models in memory cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinybench.support.traffic.batching import aside
+from tinybench.support.traffic.requests import wait_until
+
+if TYPE_CHECKING:
+    from tinybench.load import LoadResult
+    from tinybench.support.traffic.batching import Batching
+
+INPUTS = 64
+
+
+def write_network(path: Path, width: int = 2048, layers: int = 4, outputs: int = 10) -> Path:
+    """Write a network of dense layers with random weights, on which its time does not depend."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    rng, sizes = np.random.default_rng(0), [INPUTS, *[width] * layers, outputs]
+    nodes, weights, name = [], [], "x"
+    for k, (a, b) in enumerate(pairwise(sizes)):
+        weights.append(numpy_helper.from_array((rng.normal(size=(a, b)) / np.sqrt(a)).astype(np.float32), f"w{k}"))
+        nodes.append(helper.make_node("MatMul", [name, f"w{k}"], [name := f"sum{k}"]))
+        if k < layers:
+            nodes.append(helper.make_node("Relu", [name], [name := f"layer{k}"]))
+    x, y = (
+        helper.make_tensor_value_info(label, onnx.TensorProto.FLOAT, ["rows", size])
+        for label, size in (("x", INPUTS), (name, outputs))
+    )
+    graph = helper.make_graph(nodes, "dense", [x], [y], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def load_network(path: Path) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function from rows to outputs, on one thread; ONNX Runtime lets Python's other threads run meanwhile."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda rows: np.asarray(session.run(None, {"x": rows})[0])
+
+
+class BatcherPool(Executor):
+    """A batcher in an event loop in a thread of its own, as a pool for `open_loop`, whose `send` is then async.
+
+    Use it as ``with BatcherPool(lambda: Batcher(run)) as pool``; `pool.answer(row)` is awaited by `send`.
+    """
+
+    def __init__(self, make: Callable[[], Batching]) -> None:
+        self._make, self._ready, self._error = make, threading.Event(), None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), daemon=True)
+
+    async def _live(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        async with self._make() as self._batcher:
+            self._ready.set()
+            await self._end.wait()
+
+    async def answer(self, item: Any) -> Any:
+        """Return the batcher's answer."""
+        return await self._batcher.submit(item)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
+        """Have the event loop call an async function."""
+
+        async def call() -> Any:
+            return await fn(*args, **keywords)
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop)
+
+    def __enter__(self) -> BatcherPool:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join()
+
+
+def batches_in_line(
+    batcher: Callable[..., Batching],
+    run: Callable[[list[Any]], Any],
+    rows: np.ndarray,
+    sizes: Sequence[int],
+    each: int = 15,
+) -> dict[int, float]:
+    """Return what a full batch of each size costs the one behind it, in seconds: the model, and handing over."""
+
+    async def cost(size: int) -> float:
+        starts: list[float] = []
+
+        async def noting(items: list[Any]) -> Any:
+            starts.append(asyncio.get_running_loop().time())
+            return await run(items)
+
+        async with batcher(noting, size, 0.0, max_queue=size * each) as open_batcher:
+            await asyncio.gather(*(open_batcher.submit(rows[i % len(rows)]) for i in range(size * each)))
+        return float(np.median(np.diff(starts)))
+
+    return {size: aside(partial(asyncio.run, cost(size))) for size in sizes}
+
+
+def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Return the mean of independent values, and the half width of its 95 % interval by Student t."""
+    from scipy.special import stdtrit
+
+    values = np.asarray(values, dtype=float)
+    return float(values.mean()), float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def replicated_waits(
+    simulate: Callable[..., np.ndarray],
+    rho: float,
+    services: Callable[[np.random.Generator, int], np.ndarray],
+    replications: int = 20,
+    requests: int = 40_000,
+    seed: Any = 0,
+) -> tuple[float, float]:
+    """Return the mean wait, with its half width, of Poisson arrivals at one server; services have the mean 1."""
+    rng, means = np.random.default_rng(seed), []
+    for _ in range(replications):
+        times = np.cumsum(rng.exponential(1 / rho, requests))
+        means.append(simulate(times, services(rng, requests))[requests // 10 :].mean())
+    return mean_interval(means)
+
+
+def services_in_line(result: LoadResult) -> np.ndarray:
+    """Return what each request cost the one behind it: from its start to the next start if that one had to wait."""
+    own, following = result.finished - result.started, np.diff(result.started)
+    waited = result.intended[1:] <= result.finished[:-1]
+    return np.append(np.where(waited, following, own[:-1]), own[-1])
+
+
+def one_at_a_time() -> ThreadPoolExecutor:
+    """Return a pool of one thread: a queue with one server, in this process."""
+    return ThreadPoolExecutor(1)
+
+
+def sleep_exactly(seconds: float) -> None:
+    """Sleep as `time.sleep`, and not some 0.1 ms too long."""
+    wait_until(time.perf_counter() + seconds)
+
+
+def ratio_to_theory(
+    simulate: Callable[..., np.ndarray],
+    services: np.ndarray,
+    rho: float,
+    shuffle: bool,
+    copies: int = 200,
+    seed: int = 0,
+) -> float:
+    """Return the mean wait over Pollaczek and Khinchine's, of service times in their order or shuffled, many times."""
+    rng = np.random.default_rng(seed)
+    rounds = [
+        rng.permutation(services) if shuffle else np.roll(services, rng.integers(len(services))) for _ in range(copies)
+    ]
+    work = np.concatenate(rounds)
+    times = np.cumsum(rng.exponential(services.mean() / rho, len(work)))
+    theory = rho / (1 - rho) * (1 + services.var() / services.mean() ** 2) / 2 * services.mean()
+    return float(simulate(times, work).mean() / theory)
+
+
+_NEIGHBOUR = """
+import os, sys, threading, time
+import numpy as np
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()  # ends with its parent
+square = np.ones((700, 700))
+
+def work():
+    while True:
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            square @ square
+        time.sleep(0.5)
+
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+print(flush=True)
+threading.Event().wait()
+"""
+
+
+@contextmanager
+def neighbour() -> Iterator[None]:
+    """Have another process compute on two cores meanwhile, 0.3 s in every 0.8."""
+    command = [sys.executable, "-c", _NEIGHBOUR]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+_CHILD = """
+import json, sys, threading
+import numpy as np, onnxruntime, psutil
+path, threads, models = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+process = psutil.Process()
+
+def memory():
+    full = process.memory_full_info()
+    return {"rss": full.rss, "uss": full.uss, "pss": getattr(full, "pss", None)}
+
+def load():
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+def work(session, rows):
+    for _ in range(3):
+        session.run(None, {"x": rows})
+
+def together(session, count):
+    rows = np.zeros((64, 64), np.float32)
+    running = [threading.Thread(target=work, args=(session, rows)) for _ in range(count)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+
+told = {"empty": memory(), "concurrent": {}, "models": {}}
+sessions = [load()]
+count = 1
+while count <= threads:
+    together(sessions[0], count)
+    told["concurrent"][count] = memory()
+    count *= 2
+told["models"][1] = memory()
+while len(sessions) < models:
+    sessions.append(load())
+    together(sessions[-1], 1)
+    told["models"][len(sessions)] = memory()
+print(json.dumps(told), flush=True)
+sys.stdin.readline()
+print(json.dumps(memory()), flush=True)
+"""
+
+
+def memory_of_models(path: Path, threads: int = 8, models: int = 4, processes: int = 2) -> dict[str, Any]:
+    """Return what processes hold in bytes, measured in child processes that end before this returns.
+
+    The first goes through concurrent calls (1, 2, 4, …) and then 1, 2, … copies of the model in one process; the
+    others hold one model each, all at the same time. ``uss`` is a process's own memory, ``pss`` (Linux) with its share
+    of what several use.
+    """
+    children = [
+        _child(path, threads if not k else 1, models if not k else 1)
+        for k in range(1 + processes)
+    ]  # fmt: skip
+    try:
+        first, *others = ([json.loads(child.stdout.readline())] for child in children)
+        _release(children[0])
+        for told, child in zip(others, children[1:], strict=True):
+            told.append(json.loads(_release(child)))
+        return {**first[0], "processes": [told[1] for told in others]}
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+
+
+def _child(path: Path, threads: int, models: int) -> Any:
+    command = [sys.executable, "-c", _CHILD, str(path), str(threads), str(models)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _release(child: Any) -> str:
+    """Have a child look at its memory once more, and end."""
+    child.stdin.write("\n")
+    child.stdin.flush()
+    return str(child.stdout.readline())

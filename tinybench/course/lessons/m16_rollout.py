@@ -1,0 +1,289 @@
+"""Module 16, second half: users who come to two versions, a rollout rehearsed and a real one, and histories."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tinybench
+from tinybench.support.basics.numbers import number_of
+
+Names = Mapping[str, Any]
+Evidence = Callable[[int, int], float]
+Z = 1.959964  # two-sided, 5 %
+ON_PRODUCTION = ("production", "rollout")  # of tinybench: imported anew to run on the notebook's functions
+
+
+def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
+    """Return how many standard errors the share in a is above that in b, each of n; 0 where nothing was bad."""
+    pooled = (bad_a + bad_b) / (2 * n)
+    error = np.sqrt(2 * pooled * (1 - pooled) / n)
+    z: np.ndarray = np.divide((bad_a - bad_b) / n, error, out=np.zeros(np.shape(error)), where=error > 0)
+    return z
+
+
+# ---- A/B tests
+class Stops(NamedTuple):
+    """Experiments that were looked at again and again: users of each version by look, and who had stopped by then."""
+
+    users: np.ndarray
+    peeking: np.ndarray
+    anytime: np.ndarray
+    estimates: np.ndarray
+
+    def share(self, name: str) -> np.ndarray:
+        """Return by look which share of the experiments had found a difference."""
+        return np.asarray(np.maximum.accumulate(getattr(self, name), axis=1).mean(axis=0))
+
+    def when(self, name: str) -> np.ndarray:
+        """Return at which look each experiment that stopped did so."""
+        found: np.ndarray = getattr(self, name)
+        return np.asarray(found[found.any(axis=1)].argmax(axis=1))
+
+
+def experiments(
+    evidence: Evidence, share: float, change: float, looks: int = 40, every: int = 100, number: int = 800, seed: int = 1
+) -> Stops:
+    """Simulate A/B tests with a look after each `every` users of either version.
+
+    `evidence` takes the users with a failure in the new version and in both. Who peeks stops at p < 0.05, who is
+    patient at e ≥ 20.
+    """
+    rng, known = np.random.default_rng(seed), cache(evidence)
+    old, new = (rng.binomial(every, p, (number, looks)).cumsum(axis=1) for p in (share, share + change))
+    users = every * np.arange(1, looks + 1)
+    e = np.array([[known(int(a), int(a + b)) for a, b in zip(*row, strict=True)] for row in zip(new, old, strict=True)])
+    return Stops(users, np.abs(z_of_shares(new, old, users)) > Z, e >= 20, (new - old) / users)
+
+
+def alarms_by_unit(
+    numbers: Sequence[int], share: float = 0.05, users: int = 400, trials: int = 800
+) -> dict[str, list[float]]:
+    """Return how often two equal versions "differ" at the 5 % level, counted per request and per user.
+
+    Each user sends so many requests. Some users' pictures are of the kind on which the model fails: half of the
+    variance lies between users.
+    """
+    rng = np.random.default_rng(3)
+    found: dict[str, list[float]] = {"per request": [], "per user": []}
+    for number in numbers:
+        failed = rng.binomial(number, rng.beta(share, 1 - share, (2, trials, users)))
+        a, b = failed.sum(axis=2)
+        found["per request"].append(float(np.mean(np.abs(z_of_shares(a, b, users * number)) > Z)))
+        a, b = failed / number
+        error = np.sqrt((a.var(axis=1, ddof=1) + b.var(axis=1, ddof=1)) / users)
+        found["per user"].append(float(np.mean(np.abs(a.mean(axis=1) - b.mean(axis=1)) > Z * error)))
+    return found
+
+
+# ---- rollout
+def in_another_process(expression: str) -> str:
+    """Return what a Python process of its own prints for an expression."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"print({expression})"], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.strip()
+
+
+class Look(NamedTuple):
+    """What a look at a rollout showed, after so many users or seconds, and who then got the new version."""
+
+    at: float
+    share: float
+    evidence: dict[str, float]
+    fresh: bool = True
+
+
+class Rehearsal(NamedTuple):
+    """A rollout from its first look to its end; how many users came, and how many of them met the fault."""
+
+    looks: list[Look]
+    end: Any
+    users: int
+    met: int
+
+    def __str__(self) -> str:
+        state = self.end
+        how = {"promoted": "promoted", "running": "still running"}.get(state.status, f"rolled back by {state.why}")
+        met = f"{self.met / self.users:.1%} of them met the fault"
+        return f"{how} at {self.looks[-1].share:.0%} after {number_of(f'{self.users:,}', 'user')}; {met}"
+
+
+class Counted:
+    """Evidence that the new version has more than its part of some events, over stages with shares of their own."""
+
+    def __init__(self, evidence: Callable[[int, int, float], float]) -> None:
+        self.of, self.before, self.surplus = evidence, 1.0, 0.0
+        self.new = self.both = 0
+
+    def add(self, new: bool, happened: bool) -> None:
+        """Count an event that `happened`, and whether it was one of the `new` version."""
+        self.new, self.both = self.new + (new and happened), self.both + happened
+
+    def value(self, share: float) -> float:
+        """Return the product over the stages; where the new version has no more than its part, at most 1."""
+        product = self.before * (self.of(self.new, self.both, share) if share < 1 else 1.0)
+        more = self.surplus + self.new - share * self.both > 0
+        return product if more else min(1.0, product)
+
+    def close(self, share: float) -> None:
+        """End a stage: its evidence is kept as a factor, its counts are not."""
+        if share < 1:
+            self.before *= self.of(self.new, self.both, share)
+            self.surplus += self.new - share * self.both
+        self.new = self.both = 0
+
+
+def rehearse(
+    names: Names,
+    wrong: Callable[[int], float] = lambda answered: 0.0,
+    slow: float = 0.01,
+    blind_from: float = math.inf,
+    stage_users: int = 2000,
+    every: int = 100,
+    most: int = 20_000,
+    seed: int = 0,
+) -> Rehearsal:
+    """Roll a new version out to simulated users, by the student's `in_canary`, `share_e_value` and `advance`.
+
+    Parameters
+    ----------
+    names
+        Where these functions are.
+    wrong
+        The probability that the new version's answer is wrong, by how many it has given.
+    slow
+        The probability that an answer of the new version is slow; of the old one it is 0.01.
+    blind_from
+        After so many users the metrics are away.
+    stage_users, every
+        How many users a stage needs, and after how many one looks.
+
+    Requests of users of the new version also go to the old one, aside: up to 1 % of the answers may differ. Slow
+    answers are compared with the old version's as long as it has users; the evidence of the stages is multiplied.
+    """
+    rng, state, looks = np.random.default_rng(seed), names["RolloutState"](), list[Look]()
+    answered = met = users = before = 0
+    late, differ = Counted(names["share_e_value"]), Counted(names["share_e_value"])
+    while state.status == "running" and users < most:
+        share = state.share
+        for _ in range(every):
+            users += 1
+            new = names["in_canary"](f"user {users}", share, f"rollout {seed}")
+            is_late = rng.random() < (slow if new else 0.01)
+            late.add(new, is_late)
+            if new:
+                is_wrong = rng.random() < wrong(answered)
+                answered, met = answered + 1, met + (is_wrong or (is_late and slow > 0.01))
+                differs = is_wrong or rng.random() < 0.003
+                differ.both, differ.new = differ.both + 1, differ.new + differs
+        evidence = {"slow answers": late.value(share), "differing answers": differ.value(0.01)}
+        fresh = users <= blind_from
+        looks.append(Look(users, share, evidence if fresh else {}, fresh))
+        state = names["advance"](state, names["Seen"](fresh, looks[-1].evidence, users - before >= stage_users))
+        if state.status == "running" and state.share != share:
+            before = users
+            late.close(share)
+    return Rehearsal(looks, state, users, met)
+
+
+def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, fault: str, **plan: Any) -> Any:
+    """Roll a model out beside itself with a fault, on two real servers, by the notebook's own `tinybench.production`.
+
+    Return the rollout's `Report`. Where a Prometheus is installed and does not answer, it goes without.
+    """
+    with standing_in(names):
+        from tinybench.tools.rollout.engine import roll_out
+        from tinybench.tools.rollout.plan import Plan
+
+        try:
+            return roll_out(model, model, rows, labels, Plan(fault=fault, **plan))
+        except OSError:
+            return roll_out(model, model, rows, labels, Plan(fault=fault, **plan, prometheus=False))
+
+
+@contextmanager
+def standing_in(names: Names) -> Iterator[None]:
+    """Let these names be `tinybench.production` for what is imported meanwhile; afterwards all is as it was."""
+    prefixes = tuple(f"tinybench.{name}" for name in ON_PRODUCTION)
+    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
+    package = vars(tinybench)  # an import leaves its module there too
+    attributes = {name: package.pop(name) for name in ON_PRODUCTION if name in package}
+    mine = types.ModuleType("tinybench.production")
+    vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
+    sys.modules[mine.__name__] = mine
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.startswith(prefixes)]:
+            del sys.modules[name]
+        for name in ON_PRODUCTION:
+            package.pop(name, None)
+        sys.modules.update(modules)
+        package.update(attributes)
+
+
+# ---- history
+def noise(kind: str, rng: np.random.Generator, commits: int, spread: float = 0.005) -> np.ndarray:
+    """Return relative errors of a series of measurements: normal, with heavy tails, or each like the one before."""
+    if kind == "normal":
+        return spread * rng.normal(size=commits)
+    if kind == "heavy tails":
+        return spread * rng.standard_t(2, commits)
+    steps, errors = spread * math.sqrt(1 - 0.7**2) * rng.normal(size=commits), [spread * rng.normal()]
+    for step in steps[1:]:
+        errors.append(0.7 * errors[-1] + step)
+    return np.array(errors)
+
+
+def neighbours(values: Sequence[float] | np.ndarray, limit: float = 0.02) -> list[int]:
+    """Return where a value differs from its predecessor by more than the limit."""
+    series = np.asarray(values)
+    return [int(i) + 1 for i in np.flatnonzero(np.abs(series[1:] / series[:-1] - 1) > limit)]
+
+
+def false_alarms(
+    rules: Mapping[str, Callable[[np.ndarray], list[int]]], kinds: Iterable[str], histories: int = 30
+) -> dict[str, list[float]]:
+    """Return by rule, and for each kind of noise, the share of histories without a change in which it sees one."""
+    rng, found = np.random.default_rng(5), {name: list[float]() for name in rules}
+    for kind in kinds:
+        series = [1 + noise(kind, rng, 100) for _ in range(histories)]
+        for name, rule in rules.items():
+            found[name].append(sum(bool(rule(values)) for values in series) / histories)
+    return found
+
+
+class History(NamedTuple):
+    """Times of a benchmark by commit on a machine that drifts, in ms, and of a baseline measured in the same rounds."""
+
+    milliseconds: np.ndarray
+    baseline: np.ndarray
+    step: int
+
+    @property
+    def ratio(self) -> np.ndarray:
+        """The time of each commit over that of the baseline, in which the machine's drift cancels."""
+        return np.asarray(self.milliseconds / self.baseline)
+
+
+def drifting_history(commits: int = 120, step: int = 70, size: float = 0.02, seed: int = 4) -> History:
+    """Simulate a history: a machine that gets slower and faster by some per cent, outliers, and one real step."""
+    rng = np.random.default_rng(seed)
+    machine = (
+        1
+        + 0.04 * np.sin(np.arange(commits) / 17)
+        + np.where((np.arange(commits) >= 30) & (np.arange(commits) < 48), 0.03, 0.0)
+    )
+    own, base = (1 + 0.004 * rng.normal(size=commits) for _ in range(2))
+    own[rng.choice(commits, 4, replace=False)] *= 1.08
+    return History(5 * machine * own * (1 + size * (np.arange(commits) >= step)), 4 * machine * base, step)

@@ -1,1 +1,0 @@
-"""Looks at what runs: when, the stacks seen, and their pictures and files."""

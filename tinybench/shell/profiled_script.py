@@ -1,0 +1,164 @@
+"""The process in which `tinybench profile` runs a script: as Python itself would, and looked at.
+
+It writes each look to a file at once, as a line of JSON, so that what was seen is kept however the process ends. It
+loads little, so that what the script imports is loaded by the script, and is run as a script itself.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import runpy
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import dropwhile
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # the folder of this file
+sys.path.append(package := str(Path(__file__).parents[2]))
+from tinybench.support.profiling.sampling import Ticks, ticking
+
+sys.path.remove(package)
+
+OURS = {__file__, runpy.__file__, "<frozen runpy>"}
+
+
+class Recorder:
+    """Writes every look to a file: ``[start, seconds, number of the stack]``, and each new stack before its first."""
+
+    def __init__(self, file: int, ticks: Ticks) -> None:
+        self.file, self.clock, self.last = file, ticks.clock, 0.0
+        self.stacks: dict[tuple[int, ...], int] = {}  # -1: of what started the script
+        self.told = 0
+        self.codes: list[CodeType] = []  # so that no other code gets the id of one
+        self.process, self.began, self.forks, self.threads = (
+            os.getpid(),
+            time.perf_counter(),
+            0,
+            2,
+        )  # with the one that looks
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_parent=self._forked)
+
+    def _forked(self) -> None:
+        self.forks += 1
+
+    def take(self, frame: Any) -> None:
+        """Write a look down."""
+        codes = []
+        while frame is not None:
+            codes.append(frame.f_code)
+            frame = frame.f_back
+        key = tuple(map(id, codes))
+        if key not in self.stacks:
+            names = names_of(codes[::-1])
+            self.stacks[key] = self.told if names else -1
+            self.codes += codes
+            self.threads = max(self.threads, len(sys._current_frames()))
+            if names:
+                self.told += 1
+                self.write({"stack": names})
+        now = self.clock()
+        if self.stacks[key] >= 0:
+            self.write([self.last, now - self.last, self.stacks[key]])
+        self.last = now
+
+    def write(self, line: Any) -> None:
+        """Write a line, unless this process is only a copy of the script's."""
+        if os.getpid() == self.process:
+            os.write(self.file, f"{json.dumps(line)}\n".encode())
+
+    def end(self, how: str) -> None:
+        """Write how the script ended."""
+        about = {"ended": how, "seconds": time.perf_counter() - self.began}
+        self.write(about | {"forks": self.forks, "threads": self.threads - 2})
+
+
+def names_of(codes: list[CodeType]) -> list[str]:
+    """Return the names of the functions, without what started the script."""
+    inside = dropwhile(lambda code: code.co_filename in OURS, codes)
+    return [f"{code.co_qualname} ({os.path.basename(code.co_filename)})" for code in inside]
+
+
+def ready(words: list[str], module: bool) -> Callable[[], Any]:
+    """Return what runs a script, or a module, as Python does."""
+    sys.argv = words
+    safe, file = sys.flags.safe_path, Path(words[0])
+    if module:
+        if not safe:
+            sys.path.insert(0, os.getcwd())
+        return partial(runpy.run_module, words[0], run_name="__main__", alter_sys=True)
+    if file.is_dir() or file.suffix in (".zip", ".pyz"):
+        return partial(runpy.run_path, words[0], run_name="__main__")
+    if not safe:
+        sys.path.insert(0, str(file.resolve().parent))
+    main = ModuleType("__main__")
+    vars(main).update(__file__=words[0], __builtins__=builtins, __spec__=None, __cached__=None)
+    code = compile(file.read_bytes(), words[0], "exec")
+    sys.modules["__main__"] = main
+    return partial(exec, code, vars(main))
+
+
+def told_apart(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without what is not the script's."""
+    while trace is not None and trace.tb_frame.f_code.co_filename in OURS:
+        trace = trace.tb_next
+    return trace
+
+
+def exit_code(asked: Any) -> int:
+    """Return what Python makes of ``SystemExit(asked)``, and print what it would print."""
+    if asked is None or isinstance(asked, int):
+        return int(asked or 0)
+    print(asked, file=sys.stderr)
+    return 1
+
+
+def main(words: list[str]) -> int:
+    """Run what is asked for, and write how it ended; return the exit code that Python would have."""
+    file, interval, module = words[:3]
+    ticks = Ticks(float(interval))
+    recorder = Recorder(os.open(file, os.O_WRONLY | os.O_APPEND), ticks)
+    for name in ("execv", "execve"):
+        setattr(os, name, _telling(recorder, getattr(os, name)))
+    how, code = "", 0
+    try:
+        run = ready(words[3:], module == "module")
+        with ticking(recorder.take, ticks):
+            run()
+    except SystemExit as asked:
+        code = exit_code(asked.code)
+        how = f"the script ended with exit code {code}" if code else ""
+    except BaseException as error:
+        trace = told_apart(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        code = 130 if isinstance(error, KeyboardInterrupt) else 1
+        how = "the script was stopped by Ctrl-C" if code == 130 else f"the script raised {type(error).__name__}"
+    recorder.write({"how": ticks.how})
+    recorder.end(how)
+    return code
+
+
+def _telling(recorder: Recorder, replace: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an os.exec… that writes that it was called, and takes no alarm into the next program."""
+
+    def tell(path: Any, *rest: Any) -> Any:
+        if os.getpid() == recorder.process:
+            if "signal" in sys.modules and hasattr(sys.modules["signal"], "setitimer"):
+                import signal
+
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            recorder.end(f"the script replaced itself by {os.fsdecode(path)}, which was not looked at")
+        return replace(path, *rest)
+
+    return tell
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""Sessions one after the other, until a verdict, a number or the time is reached; with a line of progress."""
+
+from __future__ import annotations
+
+import math
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TextIO
+
+from tinybench.shell.gate_targets import Target
+from tinybench.shell.side_processes import Measured, command_session, process_session
+
+SHARE, LONGEST = 1 / 100, 1 / 12  # of the time: the rounds of a session, and a whole session
+
+
+class StatusLine:
+    """One line about a long run: rewritten in place on a terminal, else a new line now and then."""
+
+    def __init__(
+        self, seconds: float, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.seconds, self.stream, self.clock = seconds, stream or sys.stderr, clock
+        self.live = self.stream.isatty()
+        self.began, self.last = clock(), -math.inf
+
+    def show(self, text: str) -> None:
+        """Show where the run is, unless that was shown just now."""
+        now = self.clock()
+        if self.seconds <= 2 or now - self.last < (0.2 if self.live else 10.0):
+            return
+        self.last = now
+        line = f"{text}, {now - self.began:.0f} of {self.seconds:.0f} s"
+        print(f"\r\033[K{line}" if self.live else line, end="" if self.live else "\n", file=self.stream, flush=True)
+
+    def clear(self) -> None:
+        """Leave the line empty for what comes next."""
+        if self.live and self.last > -math.inf:
+            print("\r\033[K", end="", file=self.stream, flush=True)
+
+
+@contextmanager
+def stopping_on_term() -> Iterator[None]:
+    """Treat SIGTERM, with which CI cancels a job, as Ctrl-C for the time of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_sessions(
+    targets: Mapping[str, Target],
+    measured: Measured,
+    seconds: float,
+    *,
+    seed: int | None = None,
+    sessions: int | None = None,
+    decided: Callable[[], str] = str,
+) -> None:
+    """Add sessions to `measured` until `decided` names a verdict, there are `sessions`, or the time is up.
+
+    Raises TimeoutError for a side that hangs, ValueError for one that fails; what was measured stays in `measured`.
+    """
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"seconds is {seconds}; it must be positive, such as 60")
+    began, rng, progress = time.monotonic(), random.Random(seed), StatusLine(seconds)
+    commands = all(target.words for target in targets.values())
+    deadline, kill_at = began + seconds, began + 1.2 * seconds
+    number, expected, start = 0, 0.0, began
+    try:
+        if commands:  # into the caches
+            command_session(0, targets, Measured({name: [] for name in targets}), rng, kill_at=kill_at)
+        while number != sessions and (number == 0 or start + expected <= deadline):
+            if commands:
+                progress.show(f"session {number + 1}")
+                command_session(number, targets, measured, rng, kill_at=kill_at)
+            else:
+                rounds, whole = SHARE * seconds, LONGEST * seconds
+                if sessions:  # the time that is left, in equal parts
+                    rounds = whole = (deadline - start) / (sessions - number)
+                times = {"deadline": deadline, "kill_at": kill_at, "seconds": rounds, "longest": whole}
+                show = partial(_show_session, progress, number)
+                process_session(number, targets, measured, rng, **times, show=show)
+            number += 1
+            start, took = time.monotonic(), time.monotonic() - start
+            expected = 0.0 if sessions else max(0.9 * expected, took)
+            if decided():
+                break
+    except TimeoutError as error:
+        if number == 0 or time.monotonic() - start > 3 * expected + 0.05 * seconds:
+            raise TimeoutError(
+                f"{error}, in session {number + 1}: it hangs, or takes longer than {1.2 * seconds:.3g} s; "
+                "if it is slow, give more --seconds"
+            ) from None
+    finally:
+        progress.clear()
+
+
+def _show_session(progress: StatusLine, number: int, what: str) -> None:
+    progress.show(f"session {number + 1}: {what}")

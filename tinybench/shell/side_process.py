@@ -1,0 +1,198 @@
+"""What runs in the fresh process of one side: load one call, warm it up, and time blocks of it when asked.
+
+The parent sends lines of JSON to the standard input and reads an answer to each. The file needs the standard library
+only, so that the process holds what the measured code brings along and nothing else; models and data come in by the
+package. It is run as a script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import partial
+from itertools import repeat
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+PACKAGE = str(Path(__file__).parents[2])
+CLOCKS = ("perf_counter", "perf_counter without the wait for a processor")
+Step = Callable[[], Any]
+
+
+class ProcessorWait:
+    """How long a thread, by default this one, stood ready and waited for a processor, in s; 0 where no kernel tells.
+
+    A busy machine lets a call of 5 ms wait for 4, 8 or 12 ms, however long the call is: what is left without the wait
+    is its time on an idle machine, sleep and disk included. Linux, Documentation/scheduler/sched-stats.
+    """
+
+    def __init__(self, of: str = "thread-self") -> None:
+        try:
+            self.file = os.open(f"/proc/{of}/schedstat", os.O_RDONLY)
+        except OSError:
+            self.file = -1
+
+    def __call__(self) -> float:
+        """Return the wait so far."""
+        return self._told(1)
+
+    def ran(self) -> float:
+        """Return how long the thread has run."""
+        return self._told(0)
+
+    def _told(self, field: int) -> float:
+        return 0.0 if self.file < 0 else int(os.pread(self.file, 64, 0).split()[field]) * 1e-9
+
+    def close(self) -> None:
+        """Forget the thread."""
+        if self.file >= 0:
+            os.close(self.file)
+
+
+def find_function(spec: str) -> Any:
+    """Return what ``module:function`` names; the error says what was looked for, and what there is instead."""
+    module, _, names = spec.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module is there, and misses one of its own
+        raise LookupError(f"looked for a module {module} in {os.getcwd()} and the environment; there is none") from None
+    for name in names.split("."):
+        if not hasattr(found, name):
+            near = ", ".join(get_close_matches(name, dir(found))) or "nothing like it"
+            file = getattr(found, "__file__", module)
+            raise LookupError(f"looked for {names} in {file}; there is {near}")
+        found = getattr(found, name)
+    if not callable(found):
+        raise TypeError(f"{spec} cannot be called: it is of the type {type(found).__name__}")
+    return found
+
+
+def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], bool]]:
+    """Return the call to measure, without arguments, what it is called with, and whether that is still the same."""
+    spec = task["target"]
+    if task["data"] is None:
+        return find_function(spec), {}, lambda: True
+    sys.path.insert(0, PACKAGE)  # the tool's own package, even where a package of this name is what is measured
+    from tinybench.latency import as_callable, shape_notes
+    from tinybench.shell.files import load_data, load_model
+    from tinybench.support.rounds.calls import same_content, untouched_copy
+
+    if spec.endswith(".onnx"):
+        importlib.import_module("tinybench.onnx")  # load_model would find it too late
+    sys.path.remove(PACKAGE)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tinybench"]:
+        del sys.modules[name]
+    x = load_data(Path(task["data"]), task["batch"])[0]
+    model = load_model(spec, task["threads"]) if spec.endswith((".onnx", ".joblib")) else find_function(spec)()
+    return partial(as_callable(model), x), shape_notes(x), partial(same_content, x, untouched_copy(x))
+
+
+def check_answer(answer: Any) -> None:
+    """Refuse a call that has only prepared its work when it returns."""
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError("it returns an awaitable, whose work is not done yet; wrap it: asyncio.run(function())")
+    if inspect.isgenerator(answer) or inspect.isasyncgen(answer):
+        raise TypeError("it returns a generator, whose work is not done yet; wrap it: list(function())")
+
+
+def own_files(root: str) -> dict[str, str]:
+    """Return the digest of each Python file below a folder that this process has loaded."""
+    found = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).is_file() and Path(file).is_relative_to(root) and not file.startswith(sys.prefix):
+            found[str(Path(file).relative_to(root))] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    return found
+
+
+class Worker:
+    """The questions a parent may ask, one method each."""
+
+    def __init__(self) -> None:
+        self.step: Step = lambda: None
+        self.unchanged: Callable[[], bool] = lambda: True
+        self.root = "."
+        self.wait = ProcessorWait()
+
+    def load(self, task: dict[str, Any]) -> dict[str, Any]:
+        """Load the call, and say what it is called with."""
+        sys.path[:0] = task["paths"]
+        self.root = task["root"]
+        self.step, about, self.unchanged = load_step(task)
+        home = getattr(sys.modules.get(task["target"].partition(":")[0]), "__file__", None)
+        return {"about": about | {"gc_enabled": gc.isenabled(), "clock": CLOCKS[self.wait.file >= 0]}, "home": home}
+
+    def warm(self, seconds: float) -> dict[str, Any]:
+        """Call for so many seconds, at least once, and return seconds per call at the end and the share of work."""
+        began, worked, waited, calls = time.perf_counter(), time.process_time(), self.wait(), 1
+        check_answer(self.step())
+        per_call = time.perf_counter() - began
+        while (left := began + seconds - time.perf_counter()) > 0:
+            calls = max(1, min(2 * calls, int(left / max(per_call, 1e-9))))
+            per_call = self._timed(calls)
+        if not self.unchanged():
+            raise ValueError("it changes its input: each call would do different work; let it work on a copy")
+        could = time.perf_counter() - began - (self.wait() - waited)
+        busy = (time.process_time() - worked) / max(could, 1e-9)
+        return {"per_call": per_call, "busy": busy, "files": own_files(self.root)}
+
+    def block(self, loops: int, count: int, lead: int) -> float:
+        """Return the median of so many measurements in s per call, each over so many calls; the lead is not timed."""
+        for _ in repeat(None, lead):
+            self.step()
+        return median([self._timed(loops) for _ in repeat(None, count)])
+
+    def conditions(self) -> dict[str, str]:
+        """Return the kernels and environment variables of this process's numerical libraries, or {} if unknown."""
+        sys.path.insert(0, PACKAGE)
+        try:
+            return importlib.import_module("tinybench.support.rounds.machine_state").library_conditions()  # type: ignore[no-any-return]
+        except (ImportError, AttributeError):  # the measured package is another version of this one
+            return {}
+        finally:
+            sys.path.remove(PACKAGE)
+
+    def _timed(self, loops: int) -> float:
+        step, clock = self.step, time.perf_counter
+        waited = self.wait()
+        start = clock()
+        for _ in repeat(None, loops):
+            step()
+        elapsed = clock() - start
+        waited = self.wait() - waited
+        return (elapsed - waited if waited < elapsed else elapsed) / loops
+
+
+def serve() -> None:
+    """Answer one line for each line that comes in, until there are no more."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the call prints is not an answer
+    questions = os.fdopen(os.dup(0), encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    worker = Worker()
+    for line in questions:
+        name, arguments = json.loads(line)
+        try:
+            answer = {"answer": getattr(worker, name)(*arguments)}
+        except (Exception, SystemExit) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,300 @@
+"""Sessions: each side in a fresh process, asked in turn for blocks of calls, in an order drawn by a coin."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tinybench.result import BenchmarkResult
+from tinybench.shell.gate_targets import Target
+from tinybench.shell.side_process import ProcessorWait
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.rounds.machine_state import machine_notes
+
+BLOCK, SHORTEST, WARM_UP, MOST_ROUNDS = 2.5e-3, 100e-6, 0.1, 200  # s, s, s, rounds of a session
+WORKER = Path(__file__).with_name("worker.py")
+
+
+class SideError(ValueError):
+    """A side that raised, died or was refused."""
+
+
+@dataclass
+class Measured:
+    """What all sessions gave: for each side one value in s a round, and for each round the number of its session."""
+
+    values: dict[str, list[float]]
+    sessions: list[int] = field(default_factory=list)
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    busy: dict[str, float] = field(default_factory=dict)
+    files: dict[str, dict[str, str]] = field(default_factory=dict)
+    conditions: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Number of sessions with a round at least."""
+        return len(set(self.sessions))
+
+    def add(self, session: int, row: Mapping[str, float]) -> None:
+        """Add one complete round."""
+        for name, value in row.items():
+            self.values[name].append(value)
+        self.sessions.append(session)
+
+    def medians(self, of: Callable[[dict[str, float]], float]) -> list[float]:
+        """Return for each session the median over its rounds of a function of a round."""
+        found: dict[int, list[float]] = {}
+        for index, session in enumerate(self.sessions):
+            found.setdefault(session, []).append(of({name: values[index] for name, values in self.values.items()}))
+        return [median(values) for values in found.values()]
+
+    def results(self, targets: Mapping[str, Target]) -> dict[str, BenchmarkResult]:
+        """Return the results of all sides, of common rounds."""
+        shared = {
+            "sessions": self.sessions,
+            "pairing": uuid.uuid4().hex,
+            "order": "sessions in fresh processes",
+            "mode": "hot",
+        }
+        state = machine_notes().get("machine", {})
+
+        def notes(name: str) -> dict[str, Any]:
+            own = (
+                {"machine": state | {"conditions": self.conditions.get(name) or state.get("conditions", {})}}
+                if state
+                else {}
+            )
+            return {**self.about.get(name, {}), **targets[name].notes(), **shared, **own}
+
+        return {name: BenchmarkResult("latency", values, notes(name), unit="s") for name, values in self.values.items()}
+
+
+class Side:
+    """The fresh process of one side."""
+
+    def __init__(self, name: str, target: Target) -> None:
+        self.name = name if name == target.label else f"{name} ({target.label})"
+        self.target, self.killed = target, False
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by close
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            cwd=target.root,
+            env=target.environment,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+
+    def send(self, question: str, *arguments: Any) -> None:
+        """Ask without waiting for the answer."""
+        assert self.process.stdin
+        try:
+            print(json.dumps([question, arguments]), file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def receive(self) -> Any:
+        """Wait for the answer."""
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            raise self._gone()
+        answer = json.loads(line)
+        if "error" in answer:
+            raise SideError(f"{self.name} raised {answer['error']}")
+        return answer["answer"]
+
+    def ask(self, question: str, *arguments: Any) -> Any:
+        """Ask and wait for the answer."""
+        self.send(question, *arguments)
+        return self.receive()
+
+    def kill(self) -> None:
+        """End the process and those it started, as the time is up."""
+        self.killed = True
+        kill_group(self.process)
+
+    def close(self) -> None:
+        """End the process and everything it started."""
+        kill_group(self.process)
+        self.process.communicate()
+        self.errors.close()
+
+    def _gone(self) -> Exception:
+        code = self.process.wait()
+        if self.killed:
+            return TimeoutError(f"{self.name} gave no answer in the time there was")
+        return SideError(f"{self.name} ended with exit code {code}{last_words(self.errors)}")
+
+
+def kill_group(process: subprocess.Popen[Any]) -> None:
+    """End a process and everything it started."""
+    try:
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # it has ended by itself
+        pass
+
+
+def last_words(errors: Any) -> str:
+    """Return the end of what a process wrote to its standard error."""
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - 2000))
+    text = errors.read().decode(errors="replace").strip()
+    return f":\n{text}" if text else ", without a word"
+
+
+@contextmanager
+def killing_at(moment: float, *kills: Callable[[], None]) -> Iterator[None]:
+    """Call functions if the block still runs at a moment of the monotonic clock."""
+    timer = threading.Timer(max(0.0, moment - time.monotonic()), lambda: [kill() for kill in kills])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def share_plan(per_call: Mapping[str, float]) -> dict[str, tuple[int, int, int]]:
+    """Return loops, measurements and untimed calls of a block, the same for all sides that are about equally fast."""
+    slowest = max(per_call.values())
+
+    def plan(seconds: float) -> tuple[int, int, int]:
+        loops = max(1, math.ceil(SHORTEST / seconds))
+        return loops, max(1, round(BLOCK / (loops * seconds))), min(loops, 2) if seconds < BLOCK / 5 else 0
+
+    return {name: plan(max(1e-9, slowest if 4 * own > slowest else own)) for name, own in per_call.items()}
+
+
+def process_session(
+    number: int,
+    targets: Mapping[str, Target],
+    measured: Measured,
+    rng: random.Random,
+    *,
+    deadline: float,
+    kill_at: float,
+    seconds: float,
+    longest: float,
+    show: Callable[[str], None],
+) -> None:
+    """Measure in fresh processes, all alive at once, and add each complete round to `measured`.
+
+    The rounds last for `seconds`, or as long as the start took; with it they take no longer than `longest`, and end
+    before the deadline. There is one at least.
+    """
+    began = time.monotonic()
+    order = rng.sample(list(targets), len(targets))
+    with ExitStack() as stack:
+        sides: dict[str, Side] = {}
+        for name in order:
+            sides[name] = Side(name, targets[name])
+            stack.callback(sides[name].close)
+        stack.enter_context(killing_at(kill_at, *[side.kill for side in sides.values()]))
+        show("starting")
+        for name in order:
+            sides[name].send("load", targets[name].task())
+        for name in order:
+            loaded = sides[name].receive()
+            check_home(loaded["home"], sides[name])
+            measured.about[name] = loaded["about"]
+        show("warming up")
+        warmth = {name: sides[name].ask("warm", WARM_UP) for name in order}
+        plans = share_plan({name: warmth[name]["per_call"] for name in order})
+        for name in order:
+            measured.about[name] |= {"loops": plans[name][0], "warmup": {"seconds": WARM_UP}}
+            measured.busy[name], measured.files[name] = warmth[name]["busy"], warmth[name]["files"]
+        setup, rounds, took = time.monotonic() - began, 0, 0.0
+        stop = min(deadline, began + max(setup, min(setup + max(seconds, setup), longest)))
+        while rounds == 0 or (rounds < MOST_ROUNDS and time.monotonic() + took <= stop):
+            start, turns = time.monotonic(), rng.sample(order, len(order))
+            measured.add(number, {name: sides[name].ask("block", *plans[name]) for name in turns})
+            rounds, took = rounds + 1, time.monotonic() - start
+            show(number_of(rounds, "round"))
+        for name in order:
+            measured.conditions[name] = sides[name].ask("conditions")
+
+
+def check_home(home: str | None, side: Side) -> None:
+    """Refuse a function of a commit that comes from somewhere else, such as an installed package."""
+    if side.target.commit and home and not Path(home).resolve().is_relative_to(side.target.root):
+        raise SideError(
+            f"{side.name} comes from {home}, which does not belong to the commit; "
+            "start in the folder from which its modules are imported"
+        )
+
+
+def command_session(
+    number: int, targets: Mapping[str, Target], measured: Measured, rng: random.Random, *, kill_at: float
+) -> None:
+    """Run each command once, in an order drawn by a coin."""
+    row = {name: run_command(name, targets[name], kill_at) for name in rng.sample(list(targets), len(targets))}
+    measured.add(number, row)
+
+
+def run_command(name: str, target: Target, kill_at: float) -> float:
+    """Return the seconds from the start of a command to its exit, without what it waited for a processor.
+
+    Raises SideError unless it exits with 0.
+    """
+    killed = threading.Event()
+
+    def kill() -> None:
+        killed.set()
+        kill_group(process)
+
+    with tempfile.TemporaryFile() as errors:
+        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": errors}
+        words: Sequence[str] = target.words
+        start = time.perf_counter()
+        process = subprocess.Popen(words, **quiet, cwd=target.root, env=target.environment, start_new_session=True)
+        try:
+            with killing_at(kill_at, kill):
+                seconds = ended(process, start) - start
+                code = process.wait()
+        finally:
+            kill_group(process)
+            process.wait()
+        if killed.is_set():
+            raise TimeoutError(f"{name} ({target.label}) did not end in the time there was")
+        if code:
+            raise SideError(f"{name} ({target.label}) ended with exit code {code}{last_words(errors)}")
+    return seconds
+
+
+def ended(process: subprocess.Popen[Any], start: float) -> float:
+    """Wait for a process and return when it ended, less what it, and then this thread, waited for a processor.
+
+    What both waited for at once is taken off twice, but never so much that it took less than it ran.
+    """
+    if not hasattr(os, "waitid"):
+        process.wait()
+        return time.perf_counter()
+    mine = ProcessorWait()
+    before = mine()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, it can still be asked
+    now, its = time.perf_counter(), ProcessorWait(str(process.pid))
+    moment = max(start + its.ran(), now - its() - (mine() - before))
+    its.close()
+    mine.close()
+    return moment

@@ -1,0 +1,1 @@
+"""Code that the lessons use, one folder for each subject."""

@@ -1,0 +1,1 @@
+"""Text, tables, pages, checks of arguments and fresh processes; imports nothing else of this library."""

@@ -1,0 +1,85 @@
+"""Limits of Linux's control groups on processor time, versions 1 and 2, at every level above this process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from tinybench.support.conditions.reading import read_text
+
+MOUNTS = {2: ("sys/fs/cgroup", "sys/fs/cgroup/unified"), 1: ("sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct")}
+
+
+def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
+    """Yield version and folder of each group that this process is in, from the outermost that can be seen inwards."""
+    for line in read_text(root / "proc/self/cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        version = 2 if number == "0" and not controllers else 1
+        if version == 1 and "cpu" not in controllers.split(","):
+            continue
+        for mount, inside in _mounts(root, version):
+            folder = mount
+            yield version, folder
+            own = PurePosixPath(path)
+            # a container may see its own group as the root, while the path is told from outside
+            below = own.relative_to(inside).parts if own.is_relative_to(inside) else ()
+            for part in below if ".." not in below else ():
+                folder = folder / part
+                yield version, folder
+
+
+def _mounts(root: Path, version: int) -> list[tuple[Path, str]]:
+    """Return where the groups of a version are mounted, and which group of all is the root there."""
+    found = []
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
+        before, dash, after = line.partition(" - ")
+        words, kind = before.split(), after.split()
+        if not dash or len(words) < 5 or len(kind) < 3:
+            continue
+        controls = version == 2 or "cpu" in kind[2].split(",")
+        if kind[0] == ("cgroup2" if version == 2 else "cgroup") and controls:
+            found.append((root / words[4].lstrip("/"), words[3]))
+    return found or [(root / place, "/") for place in MOUNTS[version] if (root / place).is_dir()]
+
+
+def tightest_quota(root: Path) -> str | None:
+    """Return the smallest limit as ``cpu.max`` has it, ``"50000 100000"`` for half a core; ``"max"`` for none.
+
+    None where there is a file that says something else.
+    """
+    limits: list[tuple[int, int]] = []
+    for version, folder in own_groups(root):
+        if version == 2:
+            said = read_text(folder / "cpu.max")
+        else:
+            said = " ".join(filter(None, (read_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period"))))
+        if found := re.fullmatch(r"(\d{1,15}) (\d{1,15})", said):
+            if int(found[2]) == 0:
+                return None
+            limits.append((int(found[1]), int(found[2])))
+        elif said and not re.fullmatch(r"(max|-1)( \d+)?", said):
+            return None
+    if not limits:
+        return "max"
+    quota, period = min(limits, key=lambda limit: limit[0] / limit[1])
+    return f"{quota} {period}"
+
+
+def times_stopped(root: Path) -> tuple[int, int] | None:
+    """Return in how many periods a limit counted, and in how many of these its group was stopped, since it exists.
+
+    Of the group that was stopped most often; (0, 0) without any limit, None where no group counts.
+    """
+    counts, groups = [], 0
+    for _, folder in own_groups(root):
+        groups += 1
+        found = dict(
+            re.findall(r"^(nr_periods|nr_throttled) (\d{1,18})$", read_text(folder / "cpu.stat"), re.MULTILINE)
+        )
+        if len(found) == 2:
+            counts.append((int(found["nr_periods"]), int(found["nr_throttled"])))
+    if not counts:
+        return (0, 0) if not groups or tightest_quota(root) == "max" else None
+    return max(counts, key=lambda count: count[1])

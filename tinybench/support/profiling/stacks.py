@@ -1,0 +1,114 @@
+"""What was seen of a run, as a table, as a flame graph, and as text for other tools."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from tinybench.support.basics.numbers import number_of, plural
+from tinybench.support.basics.table import Table
+from tinybench.support.profiling.flames import alike, flame_figure
+from tinybench.support.profiling.sampling import Ticks, ticking
+
+__all__ = ["Profile", "Sampled", "Ticks", "collapsed", "ticking"]
+
+ROWS = 20
+
+
+class Sampled(Protocol):
+    """From `start` on, for so many `seconds`, this stack was on; s."""
+
+    @property
+    def start(self) -> float:
+        """When the sample was taken, in seconds."""
+
+    @property
+    def stack(self) -> tuple[str, ...]:
+        """The functions of the stack, the outermost first."""
+
+    @property
+    def seconds(self) -> float:
+        """The time for which the sample stands."""
+
+
+class Profile:
+    """What was on during a run, and for how long: a table, and in a notebook a flame graph above it.
+
+    Parameters
+    ----------
+    samples
+        Each with `start`, `stack` (the outermost function first) and `seconds`.
+    how
+        How they came about, and what is biased.
+    """
+
+    def __init__(self, samples: Iterable[Sampled], how: str = "") -> None:
+        self.samples, self.how = list(samples), how
+
+    @property
+    def seconds(self) -> float:
+        """The time that the samples stand for."""
+        return sum(sample.seconds for sample in self.samples)
+
+    @property
+    def trunk(self) -> int:
+        """How many functions lead to the last one that all stacks share: not of interest, and left out everywhere."""
+        ordered = sorted({sample.stack for sample in self.samples})
+        return max(0, alike(ordered[0], ordered[-1]) - 1) if ordered else 0
+
+    def by_stack(self) -> dict[tuple[str, ...], float]:
+        """Return the seconds of each stack, without the trunk."""
+        trunk, times = self.trunk, defaultdict[tuple[str, ...], float](float)
+        for sample in self.samples:
+            times[sample.stack[trunk:]] += sample.seconds
+        return times
+
+    @property
+    def shares(self) -> Table:
+        """The share of each function itself, and with all it calls; and how far chance may put the first off."""
+        if not self.samples:
+            return Table([], self.how, empty="No samples: nothing ran long enough.")
+        own, whole = defaultdict[str, float](float), defaultdict[str, float](float)
+        for stack, seconds in self.by_stack().items():
+            own[stack[-1]] += seconds
+            for name in set(stack):
+                whole[name] += seconds
+        ranked = sorted(whole, key=lambda name: (-own[name], -whole[name]))
+        told = [name for name in ranked if whole[name] >= 0.005 * self.seconds][:ROWS]
+        caption = f"Where {self.seconds:.3g} s went: {self.how}"
+        if hidden := len(ranked) - len(told):
+            caption += (
+                f"; {number_of(hidden, 'more function')} {plural(hidden, 'takes', 'take')} "
+                f"{sum(own[n] for n in ranked if n not in told) / self.seconds:.1%}"
+            )
+        return Table([self._row(name, own[name] / self.seconds, whole[name] / self.seconds) for name in told], caption)
+
+    def _row(self, name: str, own: float, whole: float) -> dict[str, str]:
+        looks = len(self.samples) + 4  # Agresti and Coull (1998); looks are spread more evenly, so it is less
+        middle = (own * len(self.samples) + 2) / looks
+        return {
+            "function": name,
+            "itself": f"{100 * own:.1f} %",
+            "± points": f"{196 * math.sqrt(middle * (1 - middle) / looks):.1f}",
+            "with what it calls": f"{100 * whole:.1f} %",
+        }
+
+    def __str__(self) -> str:
+        return str(self.shares)
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        shares = self.shares
+        return {"text/plain": str(shares), "text/html": flame_figure(self), "text/markdown": shares.markdown()}
+
+
+def collapsed(samples: Iterable[Sampled]) -> str:
+    """Return a line ``a;b;c 1200`` for each stack, with its microseconds, as flamegraph.pl and inferno read it."""
+    times = defaultdict[str, float](float)
+    for sample in samples:
+        line = ";".join(name.replace(";", ",").replace("\n", " ") for name in sample.stack)
+        times[line] += sample.seconds
+    return "".join(f"{line} {seconds * 1e6:.0f}\n" for line, seconds in times.items())

@@ -1,0 +1,74 @@
+"""A comparison of two results of one metric by the test that fits them, or the reason why no test does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinybench.accuracy import difference_interval, mcnemar, rows_right
+from tinybench.comparison import compare
+from tinybench.result import BenchmarkResult, is_interval
+from tinybench.support.comparisons.wording import least_of
+
+
+def is_detected(value: Any) -> bool:
+    """Return whether a result is above its meter's detection limit; a result of 0 bytes or 0 joules never is."""
+    if not isinstance(value, BenchmarkResult):
+        return True
+    nothing = value.metric_name in ("memory", "energy", "cpu_time") and value.median <= 0
+    return value.metadata.get("seen") is not False and not nothing
+
+
+def same_rows(a: BenchmarkResult, b: BenchmarkResult) -> bool:
+    """Return whether both results list the right and wrong rows, for the same number of rows."""
+    right = rows_right(a.metadata), rows_right(b.metadata)
+    return right[0] is not None and right[1] is not None and len(right[0]) == len(right[1])
+
+
+def untestable(a: BenchmarkResult, b: BenchmarkResult) -> str:
+    """Return the reason why no test compares two results of one metric, or an empty string."""
+    if same_rows(a, b):
+        return ""
+    if "total" in a.metadata:
+        return "the two models did not answer the same rows; measure both on the same data"
+    for result in (a, b):
+        if not is_detected(result):
+            said = result.metadata.get("caution") or f"below the meter's resolution, which is not 0 {result.unit}"
+            return f"{result.metadata.get('model', 'one of the two')}: not seen, {said}"
+    if a.measured != b.measured or a.unit != b.unit:
+        return "an estimate cannot be compared with a measurement, nor results in different units; measure both alike"
+    if min(a.count, b.count) < 2:
+        return "one measurement shows no scatter; measure at least twice"
+    return ""
+
+
+def compare_pair(metric: str, names: tuple[str, str], a: BenchmarkResult, b: BenchmarkResult) -> dict[str, Any] | None:
+    """Compare two results of one metric by the test that fits them; None where there is none.
+
+    ``metric``, ``model_a``, ``model_b``; ``ratio`` (a / b) and ``difference`` (a − b, in ``unit``) with their
+    ``_lower`` and ``_upper``, None where the comparison has no interval; ``p`` (uncorrected), ``cohens_d``, ``paired``,
+    ``test``, ``verdict`` (of a, seen from b).
+    Accuracies whose `rows_right` are known are compared row by row; `untestable` says why there is no test.
+    """
+    row: dict[str, Any] = {"metric": metric, "model_a": names[0], "model_b": names[1], "unit": a.unit}
+    row |= dict.fromkeys(f"{what}{end}" for what in ("ratio", "difference") for end in ("", "_lower", "_upper"))
+    if untestable(a, b):
+        return None
+    if same_rows(a, b):
+        found = mcnemar(np.ones(a.metadata["total"], bool), rows_right(a.metadata), rows_right(b.metadata))
+        lower, upper = difference_interval(found.only_a, found.only_b, found.rows)
+        verdict = "undecided" if found.p_value >= 0.05 else "higher" if found.difference > 0 else "lower"
+        row |= {"difference": found.difference, "difference_lower": lower, "difference_upper": upper}
+        return row | {"p": found.p_value, "cohens_d": None, "paired": True, "test": "McNemar", "verdict": verdict}
+    same_input = a.metadata.get("input_shape") == b.metadata.get("input_shape")
+    comparison = compare(a, b, names=names, allow=() if same_input else ("shape",))
+    row |= {"ratio": comparison.ratio, "difference": comparison.difference}
+    row |= {"p": comparison.p_value, "cohens_d": comparison.effect_size}
+    for what, ends in (("ratio", comparison.ratio_ci), ("difference", comparison.difference_ci)):
+        if is_interval(*ends):
+            row[f"{what}_lower"], row[f"{what}_upper"] = ends
+    test = "Welch" if not comparison.paired else "t test of batches" if "Student" in comparison.method else "sign test"
+    if least := least_of(comparison):
+        test += f" (p ≤ {comparison.p_value:.2g}, the least that {least} allow)"
+    return row | {"paired": comparison.paired, "test": test, "verdict": comparison.verdict.partition(":")[0]}

@@ -1,0 +1,1 @@
+"""Lesson 03: how a model is called, and fair rounds of measurement."""

@@ -1,0 +1,1 @@
+"""Lesson 14: requests and batches of a load test."""

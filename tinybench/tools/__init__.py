@@ -1,0 +1,1 @@
+"""What engineers get in addition to the lessons: a model in use, and questions about measurements."""

@@ -1,0 +1,218 @@
+"""What the model was tested on, as counts in bins: small, without anybody's data in it, and enough for every test."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.short_reprs import short_repr
+
+FINEST = 100  # bins of a feature, about
+COARSE = 10  # groups of bins, for PSI and χ²
+FEWEST_ROWS = 20
+OTHER = "other"  # labels that did not occur among the rows that choose the bins
+
+
+@dataclass(frozen=True)
+class Feature:
+    """How the values of one feature are counted.
+
+    Bins are between the edges, and at them: a value that equals an edge has a bin of its own. So a feature that never
+    moves has one edge, and whatever differs from it is seen. The last bin is for NaN.
+
+    Attributes
+    ----------
+    name
+        What people call it.
+    edges
+        Sorted, without repetitions.
+    groups
+        Bins are put together to so many groups, by their index, for what needs fewer: group 0 is what was never seen.
+    counts
+        How many values of the reference fell into each bin; they took no part in choosing the edges.
+    """
+
+    name: str
+    edges: np.ndarray
+    groups: np.ndarray
+    counts: np.ndarray
+
+    __repr__ = short_repr
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values of the reference are one."""
+        return int(np.count_nonzero(self.counts)) == 1
+
+    def bins(self, values: np.ndarray) -> np.ndarray:
+        """Return the bin of each value."""
+        found = np.searchsorted(self.edges, values, side="left") + np.searchsorted(self.edges, values, side="right")
+        return np.where(np.isnan(values), 2 * len(self.edges) + 1, found)
+
+    def histogram(self, values: np.ndarray) -> np.ndarray:
+        """Return how many values fall into each bin."""
+        return np.bincount(self.bins(values), minlength=len(self.counts))
+
+    def grouped(self, counts: np.ndarray) -> np.ndarray:
+        """Return the counts of groups of bins."""
+        return np.bincount(self.groups, weights=counts, minlength=int(self.groups.max()) + 1).astype(int)
+
+
+def _feature(name: str, choose: np.ndarray, count: np.ndarray) -> Feature:
+    """Return a feature whose bins are chosen by some values and filled by others, as if known beforehand."""
+    known = np.unique(choose[~np.isnan(choose)])
+    finest = min(FINEST, max(1, len(choose) // 5))
+    if len(known) > finest:  # else they repeat, and each value has a bin
+        shares = np.linspace(0, 1, finest + 1)
+        known = np.unique(np.quantile(choose[~np.isnan(choose)], shares, method="inverted_cdf"))
+    empty = Feature(name, known, np.zeros(2 * len(known) + 2, dtype=int), np.zeros(2 * len(known) + 2, dtype=int))
+    seen = empty.histogram(choose)
+    groups, group, filled, share = np.zeros(len(seen), dtype=int), 1, 0, len(choose) / COARSE
+    for i in np.flatnonzero(seen):
+        if filled and (filled + seen[i] / 2 > share or i == len(seen) - 1):  # NaN stays alone
+            group, filled = group + 1, 0
+        groups[i], filled = group, filled + seen[i]
+    return Feature(name, known, groups, empty.histogram(count))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference: features of the inputs, and what the model answered.
+
+    Attributes
+    ----------
+    inputs
+        A `Feature` for each number of a row.
+    labels
+        How often the model answered each label, and ``"other"`` ones; empty where this is not known.
+    """
+
+    inputs: tuple[Feature, ...]
+    labels: Mapping[str, int]
+
+    __repr__ = short_repr
+
+    @classmethod
+    def of(cls, rows: Any, outputs: Any = None, names: Sequence[str] | None = None, seed: int = 0) -> Reference:
+        """Make one from rows that the model has not been fitted to.
+
+        Parameters
+        ----------
+        rows
+            n × numbers, n ≥ 20. A fifth, at most 2,000, drawn by `seed`, chooses the bins; the others are counted.
+        outputs
+            What the model answered: n labels, or n × classes scores.
+        names
+            Of the features.
+        """
+        table = as_table(rows)
+        if len(table) < FEWEST_ROWS:
+            raise ValueError(
+                f"a reference of {number_of(len(table), 'row')} says too little; give at "
+                f"least {FEWEST_ROWS}, better 10,000"
+            )
+        names = names if names is not None else [f"x{i}" for i in range(table.shape[1])]
+        if len(names) != table.shape[1]:
+            raise ValueError(f"{number_of(len(names), 'name')} for {number_of(table.shape[1], 'feature')}")
+        order = np.random.default_rng(seed).permutation(len(table))
+        choose, count = np.split(order, [min(2000, len(table) // 5)])
+        inputs = tuple(_feature(n, table[choose, i], table[count, i]) for i, n in enumerate(names))
+        if outputs is None:
+            return cls(inputs, {})
+        if len(outputs) != len(table):
+            raise ValueError(f"{number_of(len(outputs), 'output')} for {number_of(len(table), 'row')}")
+        answered = np.array(labels_of(outputs))
+        counts = Counter(answered[count].tolist())
+        labels = {label: counts[label] for label in np.unique(answered[choose]).tolist() if label != OTHER}
+        if not labels:  # numbers, not labels
+            return cls(inputs, {})
+        return cls(inputs, {**labels, OTHER: len(count) - sum(labels.values())})
+
+    @property
+    def rows(self) -> int:
+        """How many rows were counted."""
+        return int(self.inputs[0].counts.sum())
+
+    @property
+    def constants(self) -> list[str]:
+        """Return the features that never moved: of them only a first movement can be noticed."""
+        return [feature.name for feature in self.inputs if feature.constant]
+
+    def table(self, rows: Any) -> np.ndarray:
+        """Return rows as n × features, or say why they are others than these."""
+        table = as_table(rows)
+        if table.shape[1] != len(self.inputs):
+            raise ValueError(f"rows of {number_of(table.shape[1], 'number')}; the reference has {len(self.inputs)}")
+        return table
+
+    @classmethod
+    def load(cls, path: str | Path) -> Reference:
+        """Read one that was saved as .json, or make it from an .npz with X and perhaps outputs."""
+        from tinybench.shell.files import load_arrays
+
+        path = Path(path)
+        try:
+            if path.suffix == ".npz":
+                arrays = load_arrays(path)
+                return cls.of(arrays["X"], arrays.get("outputs"))
+            said = json.loads(path.read_text(encoding="utf-8"))
+            inputs = tuple(
+                Feature(str(each["name"]), np.array(list(map(float, each["edges"]))), *_integers(each))
+                for each in said["inputs"]
+            )
+            labels = {str(label): int(count) for label, count in said["labels"].items()}
+            if not inputs or any({len(f.counts), len(f.groups)} != {2 * len(f.edges) + 2} for f in inputs):
+                raise ValueError("counts and edges do not belong together")
+            return cls(inputs, labels)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: no such file") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is no reference: {error}; make one with Reference.of(rows).save(file)") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON; infinite edges are strings, for JSON has no word for them."""
+        inputs = [
+            {
+                "name": feature.name,
+                "edges": [edge if np.isfinite(edge) else str(edge) for edge in feature.edges.tolist()],
+                "groups": feature.groups.tolist(),
+                "counts": feature.counts.tolist(),
+            }
+            for feature in self.inputs
+        ]
+        text = json.dumps({"inputs": inputs, "labels": dict(self.labels)}, allow_nan=False, ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def _integers(each: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(each["groups"], dtype=int), np.array(each["counts"], dtype=int)
+
+
+def as_table(rows: Any) -> np.ndarray:
+    """Return rows as n × features of floats."""
+    array = np.asarray(rows)
+    if array.dtype.kind not in "fiub" or array.ndim == 0:
+        raise ValueError(f"rows are numbers, one row after the other, not {array.dtype} of shape {array.shape}")
+    return array.reshape(len(array), -1 if array.size else int(np.prod(array.shape[1:]))).astype(float)
+
+
+def labels_of(outputs: Any) -> list[str]:
+    """Return the label of each output as text: itself, or the index of the largest score.
+
+    A single number that is no integer is no label, and neither is NaN: they are ``"other"``.
+    """
+    array = np.asarray(outputs)
+    if array.ndim > 1 and array[0].size > 1:
+        return list(map(str, array.reshape(len(array), -1).argmax(axis=1).tolist()))
+    flat = array.reshape(len(array))
+    if flat.dtype.kind == "f":
+        whole = np.isfinite(flat) & (flat == np.round(flat))
+        return [str(int(value)) if yes else OTHER for value, yes in zip(flat.tolist(), whole.tolist(), strict=True)]
+    return list(map(str, flat.tolist()))

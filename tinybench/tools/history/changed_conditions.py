@@ -1,0 +1,74 @@
+"""When to measure again: what a result was measured under, and what of it has changed since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tinybench.result import BenchmarkResult
+from tinybench.support.conditions.environment_variables import differing
+from tinybench.tools.history.entry import Entry, entry_of, machine_name
+from tinybench.tools.history.series import Point
+
+KINDS = {
+    "data": r"data|input|rows\b",
+    "traffic": r"traffic|rate|users|batch|requests|\bprocess\b",
+    "library": r"version|python|blas(?! threads)|librar|\(environment\)$",
+    "hardware": r"processor|instruction|\bcores|governor|turbo|clock|threads|memory",
+}
+# what the code itself brings, and what may differ between two runs of the same
+_NO_REASON = re.compile(r"commit|loops|machine check|order|files?|tinybench-ml version")
+
+
+class Changed(NamedTuple):
+    """A condition that differs from the measurement before, from this commit on."""
+
+    commit: str
+    kind: str
+    condition: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.condition} {self.before} → {self.after} (from {self.commit[:10]} on)"
+
+
+def kind_of(condition: str) -> str:
+    """Return ``"data"``, ``"traffic"``, ``"library"``, ``"hardware"`` or ``"other"``."""
+    return next((kind for kind, words in KINDS.items() if re.search(words, condition, re.IGNORECASE)), "other")
+
+
+def conditions_of(entry: Entry) -> dict[str, str]:
+    """Return what a result says of the conditions that it was measured under."""
+    from tinybench.support.comparisons.stored_results import stored_conditions
+
+    stated = stored_conditions(entry.result["metadata"])
+    return {name: value for name, value in stated.items() if not _NO_REASON.search(name)}
+
+
+def changes_from(commit: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
+    """Return the conditions that both state, and that differ."""
+    return [Changed(commit, kind_of(name), name, *values) for name, values in differing(before, after).items()]
+
+
+def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
+    """Return what differs now from the last measurement of a commit; nothing if this is another machine."""
+    entry = point.entries[-1]
+    if entry.machine != machine_name(system):
+        return []
+    now = BenchmarkResult("now", [0.0], {"system": dict(system)})
+    return changes_from("now", conditions_of(entry), conditions_of(entry_of(now, commit="now")))
+
+
+def condition_changes(points: Sequence[Point]) -> list[Changed]:
+    """Return every condition of a series that differs from one commit to the next."""
+    entries = [entry for point in points for entry in point.entries]
+    known: dict[str, str] = {}
+    found = []
+    for entry in entries:
+        now = conditions_of(entry)
+        changes = changes_from(entry.commit, known, now)
+        found += changes
+        known |= {each.condition: each.after for each in changes} | now
+    return found

@@ -1,0 +1,186 @@
+"""One entry of a history: what was measured of a commit, beside the baseline that was measured in the same rounds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+from tinybench.result import BenchmarkResult, is_interval
+from tinybench.support.basics.short_reprs import short_repr
+
+NAMES = ("benchmark", "machine", "commit", "baseline")
+GIVEN = ("metric_name", "unit", "confidence", "metadata", "values")  # the rest of a result is computed from these
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A measurement of one commit.
+
+    Attributes
+    ----------
+    benchmark, machine
+        What was measured, and where: entries of the same two make a series.
+    commit, committed
+        The commit, and its time: entries are in the order of these times.
+    measured
+        When it was measured.
+    baseline
+        The commit, or another name, of what was measured in the same rounds; empty if nothing was.
+    value, low, high
+        The ratio to the baseline with its 95 % interval (0 to infinity where there were too few rounds); without a
+        baseline the median, in `unit`.
+    unit
+        Empty for a ratio.
+    result, baseline_result
+        All that was measured, for ``BenchmarkResult.from_dict``.
+    """
+
+    benchmark: str
+    machine: str
+    commit: str
+    committed: str
+    measured: str
+    baseline: str
+    value: float
+    low: float
+    high: float
+    unit: str
+    result: dict[str, Any]
+    baseline_result: dict[str, Any] | None = None
+
+    __repr__ = short_repr
+
+    @property
+    def id(self) -> str:
+        """A digest of what was measured: the same measurement is one entry, however often it is added."""
+        texts = [*(getattr(self, name) for name in NAMES), as_text(self.result), as_text(self.baseline_result)]
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data for ``json.dumps``; ends that make no interval are None."""
+        unknown = {} if is_interval(self.low, self.high) else {"low": None, "high": None}
+        return asdict(self) | unknown
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Entry:
+        """Return the entry that `to_dict` described; a ValueError says what is missing or wrong.
+
+        Value and interval are computed anew: they cannot differ from what was measured.
+        """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"an entry is a dictionary, not {type(data).__name__}")
+        if missing := [name for name in (*NAMES, "result") if not isinstance(data.get(name), str | Mapping)]:
+            raise ValueError(f"{', '.join(missing)} missing; an entry is written by `tinybench history export`")
+        result = BenchmarkResult.from_dict(data["result"])
+        baseline = BenchmarkResult.from_dict(data["baseline_result"]) if data.get("baseline_result") else None
+        named = {name: str(data[name]) for name in NAMES}
+        return entry_of(result, baseline, **named, committed=data.get("committed"), measured=data.get("measured"))
+
+
+def entry_of(
+    result: BenchmarkResult,
+    baseline_result: BenchmarkResult | None = None,
+    *,
+    commit: str = "",
+    committed: str | None = None,
+    measured: str | None = None,
+    benchmark: str = "",
+    machine: str = "",
+    baseline: str = "",
+) -> Entry:
+    """Return a measurement as an entry of a history.
+
+    Parameters
+    ----------
+    result, baseline_result
+        What was measured of the commit, and of the baseline in the same rounds.
+    commit, benchmark, machine, baseline
+        By default what the metadata say: ``commit``; ``target`` or ``model`` and the metric; the processor and its
+        cores; ``commit`` or ``model`` of the baseline.
+    committed, measured
+        ISO times; by default when it was measured, which metadata say as ``system.time``, or else now.
+
+    Raises
+    ------
+    ValueError
+        If there is no commit, a time is none, or the two were measured in different rounds.
+    """
+    told = result.metadata
+    if not (commit := commit or str(told.get("commit") or "")):
+        raise ValueError("of which commit? The result does not say; give --commit (commit=…)")
+    system: Mapping[str, Any] = told["system"] if isinstance(told.get("system"), Mapping) else {}
+    measured = as_utc(measured or system.get("time") or datetime.now(UTC).isoformat())
+    unit, value, low, high = "", *_ratio(result, baseline_result)
+    if baseline_result is None:
+        unit, baseline = result.unit, ""
+    else:
+        other = baseline_result.metadata
+        baseline = baseline or str(other.get("commit") or other.get("model") or "baseline")
+    return Entry(
+        benchmark or benchmark_name(result),
+        machine or machine_name(system),
+        commit,
+        as_utc(committed) if committed else measured,
+        measured,
+        baseline,
+        *(value, low, high, unit),
+        _given(result),
+        _given(baseline_result) if baseline_result else None,
+    )
+
+
+def _given(result: BenchmarkResult) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in GIVEN}
+
+
+def as_text(result: Mapping[str, Any] | None) -> str:
+    """Return what a result was given as JSON, always the same; empty for none."""
+    return "" if result is None else json.dumps(result, sort_keys=True, ensure_ascii=False)
+
+
+def _ratio(result: BenchmarkResult, baseline: BenchmarkResult | None) -> tuple[float, float, float]:
+    """Return the ratio of the same rounds and its interval; by session where there are several, as they differ."""
+    from tinybench.comparison import median_ratio
+    from tinybench.support.comparisons.two_samples import median_interval, same_rounds
+
+    if baseline is None:
+        return result.median, *median_interval(result.independent_values)
+    if not same_rounds(result, baseline):
+        raise ValueError(
+            "result and baseline come from different rounds, so what the machine did between them would look like a "
+            "change of the code; measure both together, as `tinybench gate --run … --save FILE` does"
+        )
+    sessions = result.metadata.get("sessions") or range(result.count)
+    groups: dict[Any, list[float]] = {}
+    for session, new, old in zip(sessions, result.values, baseline.values, strict=True):
+        if min(new, old) <= 0:
+            raise ValueError(f"{min(new, old)} has no ratio; a history with a baseline takes positive values")
+        groups.setdefault(session, []).append(new / old)
+    medians = [median(group) for group in groups.values()]
+    return median_ratio(medians, [1.0] * len(medians))
+
+
+def benchmark_name(result: BenchmarkResult) -> str:
+    """Return what a result measured, such as ``"latency of app:predict"``; a commit's name is no part of it."""
+    named = str(result.metadata.get("target") or result.metadata.get("model") or "")
+    what = named.rpartition(" at ")[0] or named if result.metadata.get("commit") else named
+    return f"{result.metric_name} of {what}" if what else result.metric_name
+
+
+def machine_name(system: Mapping[str, Any]) -> str:
+    """Return the processor and its cores, as far as a record of conditions knows them."""
+    return f"{system['cpu']}, {system.get('cores', '?')} cores" if system.get("cpu") else "unknown machine"
+
+
+def as_utc(text: str) -> str:
+    """Return an ISO time in UTC, to the second, so that text sorts as time does."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise ValueError(f"{text!r} is no time; write 2026-11-23T20:15:00+00:00") from None
+    return (moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat(timespec="seconds")

@@ -1,0 +1,213 @@
+"""Where a history is kept: one SQLite file, which any number of processes may write at once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tinybench.result import BenchmarkResult
+from tinybench.tools.history.entry import Entry, as_text, entry_of
+from tinybench.tools.history.series import Series, series_of
+
+APPLICATION, VERSION = 0x54424848, 1  # in the head of the file: whose it is, and of which schema
+PATIENCE = 30.0  # s to wait for others who write
+SCHEMA = """
+CREATE TABLE entries (
+    id TEXT PRIMARY KEY,
+    benchmark TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    commit_name TEXT NOT NULL,
+    committed TEXT NOT NULL,
+    measured TEXT NOT NULL,
+    baseline TEXT NOT NULL,
+    value REAL NOT NULL,
+    low REAL NOT NULL,
+    high REAL NOT NULL,
+    unit TEXT NOT NULL,
+    result TEXT NOT NULL,
+    baseline_result TEXT NOT NULL
+)
+"""
+COLUMNS = ", ".join(line.split()[0] for line in SCHEMA.splitlines() if line.startswith("    "))
+
+
+class History:
+    """Results by commit, machine and benchmark, in one file.
+
+    Parameters
+    ----------
+    path
+        The file; it is made if it is not there.
+    create
+        False: a FileNotFoundError if it is not there.
+
+    Raises
+    ------
+    ValueError
+        If the file is no history, is damaged, or was written by a later version.
+    OSError
+        If it cannot be read or written, such as for want of room; then nothing of what was to be added is in it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> new, old = (BenchmarkResult("latency", values, {"pairing": "a"}, unit="s") for values in ([2.2] * 8, [2.0] * 8))
+    >>> with TemporaryDirectory() as folder, History(Path(folder, "history.db")) as history:
+    ...     _ = history.add(new, old, commit="b2", baseline="a1", machine="mine")
+    ...     [(point.commit, round(point.value, 3)) for point in history.series("latency", "mine").points]
+    [('b2', 1.1)]
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        self.path = Path(path)
+        if not create and not self.path.is_file():
+            raise FileNotFoundError(f"{path}: no history there yet; `tinybench history add RESULT.json` begins one")
+        with self._told():
+            self.connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def add(self, result: BenchmarkResult, baseline_result: BenchmarkResult | None = None, **named: str) -> Entry:
+        """Keep a result, with the baseline of the same rounds; `named` is what `entry_of` takes. Return the entry."""
+        entry = entry_of(result, baseline_result, **named)
+        self.add_all([entry])
+        return entry
+
+    def add_all(self, entries: Iterable[Entry]) -> int:
+        """Keep entries, all of them or none, and return how many are new."""
+        rows = [_row(entry) for entry in entries]
+        with self._told(), self._writing():
+            before = self.connection.total_changes
+            places = ", ".join("?" * (COLUMNS.count(",") + 1))
+            self.connection.executemany(f"INSERT OR IGNORE INTO entries ({COLUMNS}) VALUES ({places})", rows)
+            return self.connection.total_changes - before
+
+    def entries(self, benchmark: str = "", machine: str = "") -> list[Entry]:
+        """Return all entries in the order of their commits, or those of a benchmark or a machine."""
+        query = f"SELECT {COLUMNS} FROM entries WHERE (benchmark = ?1 OR ?1 = '') AND (machine = ?2 OR ?2 = '')"
+        with self._told():
+            rows = self.connection.execute(f"{query} ORDER BY committed, measured, id", (benchmark, machine)).fetchall()
+        return [self._entry(row) for row in rows]
+
+    def names(self) -> list[tuple[str, str]]:
+        """Return benchmark and machine of every series."""
+        with self._told():
+            return self.connection.execute(
+                "SELECT benchmark, machine FROM entries GROUP BY 1, 2 ORDER BY 1, 2"
+            ).fetchall()
+
+    def series(self, benchmark: str = "", machine: str = "") -> Series:
+        """Return the ratios by commit; names may be left out where there is only one."""
+        keys = [key for key in self.names() if benchmark in ("", key[0]) and machine in ("", key[1])]
+        if len(keys) != 1:
+            there = "; ".join(f"{name!r} on {where!r}" for name, where in keys or self.names())
+            raise ValueError(f"{len(keys)} series fit, choose benchmark and machine: there are {there or 'none'}")
+        return series_of(self.entries(*keys[0]))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _prepare(self) -> None:
+        """Make the tables where there are none, and refuse what is no history of this version."""
+        self.connection.execute("BEGIN")  # the three are of one moment: another process may be making the tables
+        application, version, tables = (
+            self.connection.execute(query).fetchone()[0]
+            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
+        )
+        self.connection.execute("COMMIT")
+        if application != APPLICATION and (tables or application):
+            raise ValueError(f"{self.path} is a database, but no history of tinybench; name another file")
+        if version > VERSION:
+            raise ValueError(
+                f"{self.path} was written by a later tinybench (schema {version}, known: {VERSION}); update"
+            )
+        self.connection.execute("PRAGMA synchronous = FULL")  # what was added is there after a power failure
+        if version == VERSION:
+            return
+        self._write_ahead()
+        with self._writing():
+            if not self.connection.execute("PRAGMA user_version").fetchone()[0]:  # else another was faster
+                self.connection.execute(SCHEMA)
+                self.connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                self.connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _write_ahead(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:  # who turns a file to WAL needs it alone, and SQLite does not wait for that
+            try:
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Write within one transaction, which is there as a whole or not at all."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in words what SQLite's codes mean, and what to do."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_NOTADB:
+                raise ValueError(f"{self.path} is no history of tinybench; name another file") from None
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise ValueError(
+                    f"{self.path} is damaged ({error}); take a copy of it, or begin a new one from a file of "
+                    "`tinybench history export`"
+                ) from None
+            if code == sqlite3.SQLITE_FULL:
+                raise OSError(f"no room for {self.path}: nothing was added; make room and add it again") from None
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise TimeoutError(f"others have been writing to {self.path} for {PATIENCE:.0f} s; try again") from None
+            raise OSError(f"{self.path} cannot be opened or written: {error}") from None
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        id, *told, result, baseline_result = row
+        try:
+            results = json.loads(result), json.loads(baseline_result or "null")
+            entry = Entry(**dict(zip(Entry.__match_args__, (*told, *results), strict=True)))
+            whole = entry.id == id
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise ValueError(
+                f"{self.path} is damaged: entry {id} is not what was written; begin a new history from a file of "
+                "`tinybench history export`"
+            )
+        return entry
+
+
+def _row(entry: Entry) -> tuple[Any, ...]:
+    told = {name: value for name, value in vars(entry).items() if not name.endswith("result")}
+    return (entry.id, *told.values(), as_text(entry.result), as_text(entry.baseline_result))

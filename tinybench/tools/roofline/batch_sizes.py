@@ -1,0 +1,168 @@
+"""What the roofs say of a whole model: its operators, its way through batch sizes, and what INT8 gains by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinybench.comparison import median_ratio
+from tinybench.onnx import OnnxModel
+from tinybench.result import BenchmarkResult
+from tinybench.support.basics.table import Table
+from tinybench.support.comparisons.wording import gain_text
+from tinybench.support.rounds.calls import ONNX_DTYPES
+from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.tools.roofline.best_rates import ROUNDS, Probe, measure_rates
+from tinybench.tools.roofline.matrix_products import TYPES
+from tinybench.tools.roofline.operator_work import Counted, count_work
+from tinybench.tools.roofline.roofs import Roofs, measure_roofs
+
+BATCHES = tuple(2**power for power in range(11))
+
+
+class Step(NamedTuple):
+    """A model at one batch size: operations and bytes of a call, and 10⁹ operations/s in each round."""
+
+    batch: int
+    flop: float
+    bytes: float
+    rate: BenchmarkResult
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.flop / self.bytes
+
+    @property
+    def seconds(self) -> list[float]:
+        """Of a call, in each round."""
+        return [self.flop / rate / 1e9 for rate in self.rate.values]
+
+
+def model_input(model: OnnxModel, batch: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return random numbers for all inputs; axes of no fixed size take `batch`, integers are 0."""
+    rng, feeds = np.random.default_rng(seed), {}
+    for node in model.session.get_inputs():
+        if node.type not in ONNX_DTYPES or node.type == "tensor(string)":
+            raise ValueError(f"input {node.name!r} is a {node.type}, for which no numbers can be drawn; pass your own")
+        shape = [size if isinstance(size, int) else batch for size in node.shape]
+        values = rng.uniform(size=shape) if "float" in node.type or "double" in node.type else np.zeros(shape)
+        feeds[node.name] = values.astype(ONNX_DTYPES[node.type])
+    return feeds
+
+
+def roofs_for(model: OnnxModel, X: Any, seconds: float = 4.0) -> Roofs:
+    """Measure the roofs that the operators of a model stand under: with its threads, of the types in which they ran."""
+    ran = {each.dtype for each in count_work(model, X)} & set(TYPES)
+    return measure_roofs(["float32", *sorted(ran - {"float32"})], seconds, model.threads, kinds=["read"])
+
+
+def batch_walk(
+    models: Mapping[str, OnnxModel],
+    X: Any,
+    batches: Sequence[int] = BATCHES,
+    seconds: float = 3.0,
+    rounds: int = ROUNDS,
+) -> dict[str, list[Step]]:
+    """Measure the operations/s of whole calls by batch size, of all models and sizes in shuffled rounds.
+
+    Parameters
+    ----------
+    models
+        Loaded models of one input, by name; compared under the same conditions.
+    X
+        Rows, which are repeated where a batch takes more.
+    batches
+        Numbers of rows.
+    seconds, rounds
+        For all of it, and measurements of each.
+    """
+    rows = np.resize(np.asarray(X), (max(batches), *np.shape(X)[1:]))
+    probes, work = [], []
+    for name, model in models.items():
+        for batch in batches:
+            each = _known(count_work(model, rows[:batch]))
+            work.append((name, batch, sum(c.flop for c in each), sum(c.bytes for c in each)))
+            probes.append(Probe(_call(model, rows[:batch].copy()), work[-1][2]))
+    rates = measure_rates(probes, seconds, rounds)
+    notes, walks = machine_notes(), {name: list[Step]() for name in models}
+    for (name, batch, flop, moved), values in zip(work, rates, strict=True):
+        result = BenchmarkResult("rate", values, {"model": name, "batch_size": batch, **notes}, unit="10⁹ operations/s")
+        walks[name].append(Step(batch, flop, moved, result))
+    return walks
+
+
+def _call(model: OnnxModel, rows: np.ndarray) -> Any:
+    return lambda: model.forward(rows)
+
+
+def _known(each: Sequence[Counted]) -> list[Counted]:
+    known = [counted for counted in each if not counted.why]
+    if not any(counted.flop for counted in known):
+        raise ValueError(f"no operator of this model can be counted: {', '.join(f'{c.op} ({c.why})' for c in each)}")
+    return known
+
+
+def least_seconds(work: Sequence[Counted], roofs: Roofs) -> float:
+    """Return the s that the roofs allow all counted operators together, one after another."""
+    total = 0.0
+    for each in _known(work):
+        peak = roofs.peak(each.dtype if " × " in each.dtype or each.dtype in roofs.peaks else "float32")
+        total += max(each.flop / peak, each.bytes / roofs.bandwidth(each.working_set))
+    return total
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How many times faster the second of two models is at a batch size: by the roofs, and measured.
+
+    Attributes
+    ----------
+    batch, predicted
+        Rows, and the ratio of the times that the roofs allow.
+    measured, interval
+        Median of the ratios in each round, and its interval.
+    shares
+        Which share of what its roofs allow each model reaches: the measured gain is the predicted one, times the second
+        by the first.
+    """
+
+    batch: int
+    predicted: float
+    measured: float
+    interval: tuple[float, float]
+    shares: tuple[float, float]
+
+
+def int8_gains(
+    walks: Mapping[str, Sequence[Step]], models: Mapping[str, OnnxModel], X: Any, roofs: Roofs
+) -> list[Gain]:
+    """Return what the roofs promise of the second model against the first, and what was measured, by batch size."""
+    (first, a), (second, b) = models.items()
+    found = []
+    for slow, fast in zip(walks[first], walks[second], strict=True):
+        rows = np.resize(np.asarray(X), (slow.batch, *np.shape(X)[1:]))
+        least = [least_seconds(count_work(model, rows), roofs) for model in (a, b)]
+        ratio, low, high = median_ratio(slow.seconds, fast.seconds)
+        shares = (least[0] / median(slow.seconds), least[1] / median(fast.seconds))
+        found.append(Gain(slow.batch, least[0] / least[1], ratio, (low, high), shares))
+    return found
+
+
+def gains_table(gains: Sequence[Gain], caption: str = "Times faster than FP32") -> Table:
+    """Return predicted beside measured gains, and how near each model comes to its roofs."""
+    rows = [
+        {
+            "batch": str(gain.batch),
+            "by the roofs": f"{gain.predicted:.2f}",
+            "measured (95 % CI)": gain_text(gain.measured, gain.interval),
+            "FP32 of its roofs": f"{gain.shares[0]:.0%}",
+            "INT8 of its roofs": f"{gain.shares[1]:.0%}",
+        }
+        for gain in gains
+    ]
+    return Table(rows, caption)

@@ -1,0 +1,72 @@
+"""What moves bytes within a working set: reads, copies, and a triad, by NumPy and BLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+import psutil
+
+from tinybench.tools.roofline.best_rates import Clock, Probe, call_time
+
+_FEW = 0.1  # of a measurement may be spent on calling, no more
+HOW = {
+    "read": "the largest of many numbers by NumPy, whose instructions may be slower than the first cache",
+    "copy": "read and written by NumPy; most processors also read what they overwrite, which is not counted",
+    "triad": "y + a x into y by BLAS, two read and one written",
+}
+
+
+def mover(kind: str, numbers: np.ndarray) -> tuple[Callable[[], Any], float]:
+    """Return what moves bytes within an array of float32, and how many in each call."""
+    if kind == "read":
+        again = max(1, min(4096, 2**24 // numbers.nbytes))  # passes in a call, or calling would take longer than a pass
+        highest = np.empty(again, np.float32)
+        view = np.broadcast_to(numbers, (again, len(numbers)))
+        return partial(np.maximum.reduce, view, axis=1, out=highest), float(numbers.nbytes * again)
+    source, target = np.split(numbers, 2)
+    if kind == "copy":
+        return partial(np.copyto, target, source), float(numbers.nbytes)
+    from scipy.linalg.blas import saxpy
+
+    return partial(saxpy, source, target, a=1e-3), float(source.nbytes + 2 * target.nbytes)
+
+
+def _together(calls: Sequence[Callable[[], Any]], pool: ThreadPoolExecutor) -> Callable[[], Any]:
+    """Return a function that calls all at once, each in a thread; a single one in the thread that asks."""
+    if len(calls) == 1:
+        return calls[0]
+    return lambda: [waiting.result() for waiting in [pool.submit(call) for call in calls]]
+
+
+def find_movers(
+    kinds: Iterable[str], working_sets: Sequence[int], pool: ThreadPoolExecutor, threads: int, clock: Clock
+) -> list[Probe]:
+    """Return a probe for each kind and working set of a thread; those that would mostly measure calls are left out."""
+    found = []
+    # written, so that every page is there; a triad leaves zeros as they are
+    memory = [np.full(max(working_sets) // 4, 0.0, np.float32) for _ in range(threads)]
+    for kind in kinds:
+        empty = call_time(_together([mover(kind, memory[0][:16])[0]] * threads, pool), clock)
+        for size in working_sets if kind == "read" else working_sets[::2]:
+            each = [mover(kind, numbers[: size // 4]) for numbers in memory]
+            call = _together([call for call, _ in each], pool)
+            if kind == "read" or empty < _FEW * call_time(call, clock):
+                notes = {"kind": kind, "working_set": size, "how": HOW[kind], "threads": threads}
+                found.append(Probe(call, sum(amount for _, amount in each), notes))
+    return found
+
+
+def working_sets(caches: Mapping[str, int], largest: int) -> list[int]:
+    """Return what to measure: 16 KiB, doubled up to `largest`, and half of each cache, in bytes."""
+    steps = {2**power for power in range(14, largest.bit_length())} | {size // 2 for size in caches.values()}
+    return sorted(size // 64 * 64 for size in steps | {largest} if size <= largest)
+
+
+def largest_set(caches: Mapping[str, int], seconds: float, threads: int) -> int:
+    """Return the largest working set: four times the last cache, if memory and time are enough for it."""
+    wanted = max([2**28, *(4 * size for size in caches.values())])
+    return int(min(wanted, psutil.virtual_memory().available / 8 / threads, max(2**26, seconds * 2**24) / threads))

@@ -1,0 +1,244 @@
+"""The bottleneck of each operator of an ONNX graph: its work and time under the roofs of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.graphs import load_graph
+from tinybench.latency import timed_calls
+from tinybench.onnx import OnnxModel
+from tinybench.result import BenchmarkResult
+from tinybench.support.basics.numbers import number_of, plural
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table
+from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.tools.roofline.onnx_trace import as_feeds, own_name, run_traced
+from tinybench.tools.roofline.operator_work import Counted, counted
+from tinybench.tools.roofline.roofs import Roofs
+
+Wall = Callable[..., str]
+ADVICE = {
+    "memory": "memory traffic is the limit; try smaller weights, a larger batch, or fused operators",
+    "compute": "arithmetic is the limit; try a smaller layer, a faster type, or more cores",
+    "overhead": "the fixed cost of each operator is the limit; try fewer and larger operators, or a larger batch",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """An operator placed on the roofline.
+
+    Attributes
+    ----------
+    work, seconds
+        The operator's work, and its time in s: the lower quartile of its runs, because other programs only add time.
+    peak, bandwidth, level
+        Operations/s and bytes/s of the roofs above it, and where its working set lies.
+    wall
+        ``"compute"``, ``"memory"`` or ``"overhead"``.
+    """
+
+    work: Counted
+    seconds: float
+    peak: float
+    bandwidth: float
+    level: str
+    wall: str
+    __repr__ = short_repr
+
+    @property
+    def rate(self) -> float:
+        """Operations/s."""
+        return self.work.flop / self.seconds
+
+    @property
+    def least(self) -> float:
+        """Seconds that the roofs allow."""
+        return max(self.work.flop / self.peak, self.work.bytes / self.bandwidth)
+
+    @property
+    def of_roof(self) -> float:
+        """The share of the roofs' limit that the operator reaches."""
+        return self.least / self.seconds
+
+
+@dataclass(frozen=True)
+class Unplaced:
+    """An operator that has no place under the roofs, for the reason `work.why`, and its time in s."""
+
+    work: Counted
+    seconds: float
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Operators placed on the roofline, operators that could not be placed, and the time with and without a trace."""
+
+    places: list[Place]
+    left_out: list[Unplaced]
+    plain: BenchmarkResult
+    traced: float
+    __repr__ = short_repr
+
+    @property
+    def operators(self) -> list[Place | Unplaced]:
+        """All operators, those without a place last."""
+        return [*self.places, *self.left_out]
+
+    @property
+    def seconds(self) -> float:
+        """The time of all operators."""
+        return sum(each.seconds for each in self.operators)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Advice, the wall with the most time first, and cautions about the times."""
+        total = self.seconds or 1.0
+        by_wall: dict[str, float] = {}
+        for place in self.places:
+            by_wall[place.wall] = by_wall.get(place.wall, 0.0) + place.seconds
+        told = [
+            f"{wall}: {spent / total:.0%} of the operators' time; {ADVICE[wall]}"
+            for wall, spent in sorted(by_wall.items(), key=lambda item: -item[1])
+        ]
+        if self.left_out:
+            names = "; ".join(dict.fromkeys(f"{each.work.op} ({each.work.why})" for each in self.left_out))
+            spent = sum(each.seconds for each in self.left_out)
+            told.append(
+                f"without a place under the roofs, {spent / total:.0%} of the time: {names}; the table has their times"
+            )
+        elif not self.places:
+            told.append("no operator of this model computes or moves anything, so the table is empty")
+        if above := sum(place.of_roof > 1.1 for place in self.places):
+            told.append(
+                f"{above} of {number_of(len(self.places), 'operator')} {plural(above, 'is', 'are')} more than a tenth "
+                "faster than the roof. The roof was measured while the machine was busier, or their bytes come from a "
+                "faster cache"
+            )
+        share = self.traced / quick(self.plain.values)
+        told.append(
+            f"the operators' times in the trace add up to {share:.2f} of the model's time without a trace; a "
+            "trace rounds to whole µs and adds overhead, so times of a few µs are too long"
+        )
+        return told
+
+    def table(self) -> Table:
+        """Return a row for each operator that does something, those without a place last, by their times."""
+        rows = [_row(each, self.seconds or 1.0) for each in self.operators]
+        return Table(rows, "Operators at the roofs of this machine" if self.places else "Times of the operators")
+
+    def __str__(self) -> str:
+        """Return the table and the sentences."""
+        return "\n\n".join([str(self.table()), *self.sentences])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
+        return {"text/plain": str(self), "text/html": self.table().html() + told}
+
+
+def _row(each: Place | Unplaced, total: float) -> dict[str, str]:
+    """Return an operator as a row of the table; a dash stands for what is not known."""
+    work, known = each.work, each.work.bytes > 0
+    row = {
+        "operator": work.op,
+        "type": work.dtype,
+        "time": f"{each.seconds * 1e6:.3g} µs",
+        "share": f"{each.seconds / total:.0%}",
+        "operations": f"{work.flop:,.0f}" if known else "–",
+        "bytes": f"{work.bytes:,.0f}" if known else "–",
+        "per byte": f"{work.intensity:.3g}" if known else "–",
+    }
+    if isinstance(each, Unplaced):
+        return row | dict.fromkeys(("10⁹ operations/s", "level", "of its roof", "wall"), "–")
+    return row | {
+        "10⁹ operations/s": f"{each.rate / 1e9:{',.0f' if each.rate >= 1e11 else '.3g'}}",
+        "level": each.level,
+        "of its roof": f"{each.of_roof:.0%}",
+        "wall": each.wall,
+    }
+
+
+def quick(times: Sequence[float]) -> float:
+    """Return the lower quartile."""
+    return float(np.quantile(times, 0.25))
+
+
+def the_students_wall() -> Wall:
+    """Return `tinybench.bottleneck.wall`. Raise ImportError if it is not written yet."""
+    try:
+        from tinybench.bottleneck import wall
+    except ImportError as error:
+        raise ImportError(
+            "tinybench.bottleneck is not built yet: module 15 writes `wall`, which names the bottleneck"
+        ) from error
+    return wall
+
+
+def place(work: Counted, seconds: float, roofs: Roofs, wall: Wall) -> Place:
+    """Return the place of an operator. Raise LookupError if no roof is known for its type."""
+    level, bandwidth = roofs.level(work.working_set), roofs.bandwidth(work.working_set)
+    measured = roofs.peaks
+    if " × " in work.dtype and work.dtype not in measured:
+        raise LookupError(f"no product of {work.dtype} was measured")
+    peak = roofs.peak(work.dtype if work.dtype in measured else "float32")
+    if work.flop:
+        found = wall(work, seconds, peak, bandwidth)
+    else:  # bytes are all it has; those moved per second stand in for operations, under the bandwidth alone
+        moved = Counted(work.name, work.op, work.dtype, work.bytes, work.bytes)
+        found = wall(moved, seconds, float("inf"), bandwidth)
+    return Place(work, seconds, peak, bandwidth, level, found)
+
+
+def place_operators(
+    model: OnnxModel | str | Path,
+    X: Any,
+    roofs: Roofs,
+    *,
+    runs: int = 30,
+    warmup_runs: int = 5,
+    wall: Wall | None = None,
+) -> Placed:
+    """Measure the place of each operator of a model under the roofs of this machine.
+
+    Parameters
+    ----------
+    model, X
+        See `count_work`.
+    roofs
+        See `tinybench.tools.roofline.roofs.measure_roofs`.
+    runs, warmup_runs
+        Runs whose lower quartile counts, and runs before them.
+    wall
+        Names the wall of a work, its seconds, peak and bandwidth; by default the one of `tinybench.bottleneck`.
+    """
+    wall = wall or the_students_wall()
+    model = model if isinstance(model, OnnxModel) else OnnxModel(model)
+    traced = run_traced(model, X, runs, warmup_runs)
+    feeds = as_feeds(model.session, X)
+    timed_calls(lambda x: model.session.run(None, x), feeds, max(1, warmup_runs))
+    plain = BenchmarkResult(
+        "latency",
+        timed_calls(lambda x: model.session.run(None, x), feeds, runs),
+        {"model": model.name, **machine_notes()},
+        unit="s",
+    )
+    places, left_out, total = [], [], 0.0
+    for number, work in enumerate(counted(traced, load_graph(model.path))):
+        times = [event["dur"] / 1e6 for event in traced.events.get(own_name(number), [])]
+        seconds = max(quick(times), 5e-7) if times else 0.0  # below 1 µs the trace says 0
+        total += seconds
+        try:
+            if work.why:
+                raise LookupError(work.why)
+            if work.bytes and seconds:
+                places.append(place(work, seconds, roofs, wall))
+        except LookupError as error:
+            left_out.append(Unplaced(replace(work, why=str(error.args[0])), seconds))
+    return Placed(places, left_out, plain, total)

@@ -1,0 +1,97 @@
+"""The operations and bytes of every operator of an ONNX graph, counted from the shapes of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinybench.graphs import load_graph
+from tinybench.onnx import OnnxModel
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.tools.roofline.onnx_trace import Traced, inferred_shapes, nodes_of, run_traced, stored_tensors
+from tinybench.tools.roofline.operator_formulas import WHY_NOT, type_of, work_of
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What an operator does in one run.
+
+    Attributes
+    ----------
+    name, op, dtype
+        Its name in the graph that ran, its kind, and in which type it computed.
+    flop, bytes
+        Operations, and bytes moved at least; 0 where they are not known.
+    working_set
+        Bytes that pass through the caches between two of its runs: with stored weights those of the whole graph, else
+        its own, which the operator before has just written.
+    checked
+        Whether ONNX infers the same shapes for what it returns; False where it infers none.
+    why
+        Why it was left out; "" if it was counted.
+    """
+
+    name: str
+    op: str
+    dtype: str
+    flop: float = 0.0
+    bytes: float = 0.0
+    working_set: float = 0.0
+    checked: bool = False
+    why: str = ""
+    __repr__ = short_repr
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte; 0 where nothing is moved."""
+        return self.flop / self.bytes if self.bytes else 0.0
+
+
+def counted(traced: Traced, source: Any) -> list[Counted]:
+    """Return the work of every operator of a run; `source` is the graph before it was optimised."""
+    nodes = nodes_of(traced)
+    inferred = inferred_shapes(source, traced.inputs) | inferred_shapes(traced.graph, traced.inputs)
+    stored = stored_tensors(traced.graph.graph)
+    everything = {name: tensor for name, tensor in (stored | traced.inputs).items() if tensor.dtype != "string"}
+    whole = sum(tensor.bytes for tensor in everything.values())
+    whole += sum(tensor.bytes for node in nodes for tensor in node.outputs if tensor.dtype != "string")
+    found = []
+    for node, proto, title in zip(nodes, traced.graph.graph.node, traced.titles, strict=True):
+        names = [name for name in proto.output if name]
+        try:
+            if len(node.outputs) != len(names) and node.op not in WHY_NOT:
+                raise LookupError("its shapes are not in the trace")
+            for name, tensor in zip(names, node.outputs, strict=False):
+                if inferred.get(name, tensor.shape) != tensor.shape:
+                    raise LookupError(f"the runtime made {tensor.shape} of {name!r}, and ONNX infers {inferred[name]}")
+            flop, moved = work_of(node)
+        except LookupError as error:
+            found.append(Counted(title, node.op, type_of(node), why=str(error.args[0])))
+            continue
+        working_set = whole if any(name in stored and len(stored[name].shape) > 1 for name in proto.input) else moved
+        checked = all(name in inferred for name in names)
+        found.append(Counted(title, node.op, type_of(node), flop, moved, working_set, checked))
+    return found
+
+
+def count_work(model: OnnxModel | str | Path, X: Any) -> list[Counted]:
+    """Return what each operator of a model does, in the graph that really ran, in its order.
+
+    Shapes are those of the run, from the runtime's trace, and are checked against those that ONNX infers. What has no
+    formula is left out, and says why.
+
+    Parameters
+    ----------
+    model
+        A loaded model, or the path of an ``.onnx`` file.
+    X
+        One batch: an array, or arrays by input.
+
+    Raises
+    ------
+    ValueError
+        If the batch does not fit the inputs.
+    """
+    traced = run_traced(model, X)
+    return counted(traced, load_graph(model.path if isinstance(model, OnnxModel) else model))

@@ -1,0 +1,229 @@
+"""The roofs of this machine: operations/s of products of matrices by type, and bytes/s by working set, measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.pareto import interval
+from tinybench.result import BenchmarkResult, format_interval
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table
+from tinybench.support.rounds.machine_state import machine_notes
+from tinybench.tools.roofline.best_rates import ROUNDS, Clock, Probe, measure_rates
+from tinybench.tools.roofline.byte_movers import HOW, find_movers, largest_set, working_sets
+from tinybench.tools.roofline.matrix_products import TYPES, find_products
+from tinybench.tools.roofline.specification import Specification, read_caches, read_processor, specifications
+
+__all__ = ["Probe", "Roofs", "measure_rates", "measure_roofs"]
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """What a machine does at most, measured.
+
+    Attributes
+    ----------
+    products, bandwidths
+        Results in 10⁹ operations/s of each product of matrices, and in GB/s of each kind and working set.
+    caches
+        Bytes by level, as the system says; empty where it does not.
+    specification
+        By type, where it is known.
+    threads, notes
+        How many did the work, and what could not be measured.
+    """
+
+    products: list[BenchmarkResult]
+    bandwidths: list[BenchmarkResult]
+    caches: dict[str, int] = field(default_factory=dict)
+    specification: dict[str, Specification] = field(default_factory=dict)
+    threads: int = 1
+    notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
+
+    @property
+    def peaks(self) -> dict[str, BenchmarkResult]:
+        """The fastest product by the type it really ran in."""
+        best: dict[str, BenchmarkResult] = {}
+        for result in self.products:
+            ran = result.metadata["ran_in"]
+            if ran not in best or result.median > best[ran].median:
+                best[ran] = result
+        return best
+
+    def peak(self, dtype: str) -> float:
+        """Return the most operations/s in a type, such as ``"float32"`` or ``"uint8 × int8"``, also called ``"int8"``.
+
+        ValueError for a type in which no product ran.
+        """
+        dtype = "uint8 × int8" if dtype == "int8" else dtype
+        if dtype not in self.peaks:
+            raise ValueError(f"no product ran in {dtype} here; measured are {', '.join(self.peaks)}")
+        return 1e9 * self.peaks[dtype].median
+
+    @property
+    def reads(self) -> list[BenchmarkResult]:
+        """The bandwidths of reading, by working set."""
+        found = [result for result in self.bandwidths if result.metadata["kind"] == "read"]
+        return sorted(found, key=lambda result: int(result.metadata["working_set"]))
+
+    def bandwidth(self, working_set: float) -> float:
+        """Return the bytes/s at which a working set of so many bytes is read, between those measured."""
+        sizes = [np.log(result.metadata["working_set"]) for result in self.reads]
+        return 1e9 * float(np.interp(np.log(max(working_set, 1)), sizes, [result.median for result in self.reads]))
+
+    def level(self, working_set: float) -> str:
+        """Return the first cache that holds a working set, or ``"memory"``; its size where no cache is known."""
+        fitting = [level for level, size in self.caches.items() if working_set <= size]
+        return fitting[0] if fitting else "memory" if self.caches else bytes_text(working_set)
+
+    @property
+    def levels(self) -> dict[str, BenchmarkResult]:
+        """The bandwidth of reading half of each cache, and the largest working set: memory, if that is beyond all."""
+        by_size = {result.metadata["working_set"]: result for result in self.reads}
+        wanted = {level: size // 2 // 64 * 64 for level, size in self.caches.items()}
+        found = {level: by_size[size] for level, size in wanted.items() if size in by_size}
+        last = max(by_size)
+        if not self.caches:
+            return {bytes_text(size): by_size[size] for size in by_size if size in (2**15, 2**20, last)}
+        beyond = last >= 2 * max(self.caches.values())
+        return found | {"memory" if beyond else bytes_text(last): by_size[last]}
+
+    def tables(self) -> tuple[Table, Table]:
+        """Return the peaks beside their specification, and the bandwidths."""
+        of = f"{self.threads} {'thread' if self.threads == 1 else 'threads'}"
+        peaks = [
+            {
+                "product of": result.metadata["dtype"],
+                "by": result.metadata["by"],
+                "ran in": result.metadata["ran_in"],
+                "10⁹ operations/s": with_interval(result),
+                "specification": against(result, self.specification.get(result.metadata["ran_in"])),
+            }
+            for result in self.products
+        ]
+        bandwidths = [
+            {
+                "working set": bytes_text(size),
+                "lies in": self.level(size),
+                **{f"{kind}, GB/s": next(map(with_interval, self._moved(kind, size)), "–") for kind in HOW},
+            }
+            for size in sorted({result.metadata["working_set"] for result in self.bandwidths})
+        ]
+        return Table(peaks, f"Products of matrices, {of}"), Table(bandwidths, f"Bytes moved, {of}")
+
+    def _moved(self, kind: str, size: int) -> list[BenchmarkResult]:
+        return [r for r in self.bandwidths if (r.metadata["kind"], r.metadata["working_set"]) == (kind, size)]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the specification assumes of types that ran, how bytes were moved, and what could not be measured."""
+        known = {kind: each.assumed for kind, each in self.specification.items() if kind in self.peaks}
+        ways = dict.fromkeys(result.metadata["kind"] for result in self.bandwidths)
+        told = [f"Specification of {kind}: {assumed}." for kind, assumed in known.items()]
+        told += [*(f"Bytes of a {kind}: {HOW[kind]}." for kind in ways), *self.notes]
+        *_, last = self.caches or [""]
+        levels = {level: result.median for level, result in self.levels.items()} if self.reads else {}
+        if last in levels and levels[last] < 1.2 * [*levels.values()][-1] and last != [*levels][-1]:
+            told.append(
+                f"Half of {last} is read hardly faster than {[*levels][-1]}: this machine may have only a part of it, "
+                "as a virtual one does, or others use it now."
+            )
+        return told
+
+    def __str__(self) -> str:
+        """Return both tables and the sentences."""
+        return "\n\n".join([*map(str, self.tables()), *self.sentences])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
+        return {"text/plain": str(self), "text/html": "".join(table.html() for table in self.tables()) + told}
+
+
+def bytes_text(size: float) -> str:
+    """Return a size in powers of 1024, as caches are sold: ``"48 KiB"``."""
+    for factor, name in (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"):
+        if size >= factor:
+            return f"{size / factor:.3g} {name}"
+    return f"{size:.0f} B"
+
+
+def with_interval(result: BenchmarkResult) -> str:
+    """Return the median with its interval, or with the range of few values."""
+    named = f"{100 * result.confidence:.3g} % CI" if result.count >= 6 else "range"
+    return format_interval(result.median, *interval(result), "", named).strip()
+
+
+def against(result: BenchmarkResult, known: Specification | None) -> str:
+    """Return which share of the specification was reached; more than all of it shows a wrong assumption."""
+    if known is None:
+        return "not known"
+    share = 1e9 * result.median / known.rate
+    wrong = ": an assumption is wrong" if share > 1.02 else ""
+    return f"{share:.0%} of {known.rate / 1e9:,.0f}{wrong}"
+
+
+def measure_roofs(
+    dtypes: Iterable[str] = TYPES,
+    seconds: float = 6.0,
+    threads: int = 1,
+    *,
+    kinds: Iterable[str] = tuple(HOW),
+    largest: int | None = None,
+    rounds: int = ROUNDS,
+    clock: Clock = time.perf_counter,
+    root: str | Path = "/",
+    seed: int = 0,
+) -> Roofs:
+    """Measure what this machine computes and moves at most.
+
+    Parameters
+    ----------
+    dtypes
+        Types of products of matrices; see `tinybench.tools.roofline.matrix_products.TYPES`.
+    seconds
+        About how long it may take, on a machine that is fast enough.
+    threads
+        How many threads compute and move, each within a working set of its own.
+    kinds
+        Ways to move bytes, of ``"read"``, ``"copy"`` and ``"triad"``.
+    largest
+        The largest working set in bytes; by default beyond the last cache, as far as memory and time allow.
+    rounds
+        Measurements of each; at least 6 for an interval.
+    clock, root, seed
+        Of time in s; where ``/proc`` and ``/sys`` lie; of the order in each round.
+    """
+    caches, notes = read_caches(root), []
+    largest = largest or largest_set(caches, seconds, threads)
+    kinds = [kind for kind in kinds if kind != "triad" or threads == 1]
+    with ThreadPoolExecutor(threads) as pool:
+        found, left_out = find_products(dtypes, threads, seconds / 100, clock)
+        computing = [Probe(call, amount, about) for call, amount, about in found]
+        moving = find_movers(kinds, working_sets(caches, largest), pool, threads, clock)
+        probes = computing + moving
+        rates = measure_rates(probes, 0.6 * seconds, rounds, clock, seed)
+    state = machine_notes()
+    notes += left_out
+    if caches and largest < 2 * max(caches.values()):
+        notes.append(
+            f"The largest working set is {bytes_text(largest)}, less than twice the last cache "
+            f"({bytes_text(max(caches.values()))}): what memory alone gives was not reached."
+        )
+    results = [
+        BenchmarkResult(
+            "rate", values, probe.metadata | state, unit="GB/s" if "kind" in probe.metadata else "10⁹ operations/s"
+        )
+        for probe, values in zip(probes, rates, strict=True)
+    ]
+    specification = specifications(read_processor(root), threads)
+    return Roofs(results[: len(computing)], results[len(computing) :], caches, specification, threads, tuple(notes))

@@ -1,0 +1,300 @@
+"""Laws of scaling fitted to measured seconds, each number with an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tinybench.support.basics.arguments import check_least, check_share
+from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table
+from tinybench.support.comparisons.wording import finite
+
+Seconds = Mapping[int, Sequence[float]]
+Fit = Callable[[dict[int, float]], "float | Sequence[float]"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval; ``str`` gives both, and "at least" where the interval has no upper end.
+
+    `low` and `high` are NaN where there is no interval, as rounds that do not differ do not show their scatter.
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float = 0.95
+
+    def __str__(self) -> str:
+        """Return such as ``0.12 (95 % CI 0.08 to 0.15)``, ``at least 3.4 (95 % CI)`` or ``2 (no interval)``."""
+        if math.isnan(self.low):
+            return f"{self.value:.3g} (no interval: the rounds do not differ)"
+        level = f"{100 * self.confidence:.3g} % CI"
+        if math.isinf(self.high):
+            return f"at least {self.low:.3g} ({level})" if math.isfinite(self.low) else f"without end ({level})"
+        return with_ends(self.value, (self.low, self.high), named=f"{level} ")
+
+
+def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.ndarray:
+    """Return the logarithms of the seconds, a row for each round.
+
+    ValueError if a law with so many `unknown` numbers cannot be fitted, there are fewer rounds than `least`, or not as
+    many for each n.
+    """
+    workers = ", ".join(map(str, seconds_by_n)) or "none"
+    if 1 not in seconds_by_n or sum(n > 1 for n in seconds_by_n) < unknown:
+        other = "another number" if unknown == 1 else number_of(unknown, "other number")
+        raise ValueError(
+            f"measured with these numbers of workers: {workers}; a law with {unknown} unknown "
+            f"number{'s' * (unknown > 1)} takes 1 and at least {other}"
+        )
+    lengths = sorted({len(values) for values in seconds_by_n.values()})
+    if len(lengths) > 1 or lengths[0] < least:
+        raise ValueError(f"{' or '.join(map(str, lengths))} rounds; at least {least}, and as many for each n")
+    seconds = np.array(list(seconds_by_n.values()), float).T
+    if not (np.isfinite(seconds).all() and seconds.min() > 0):
+        raise ValueError("the seconds must be finite and above 0")
+    logs: np.ndarray = np.log(seconds)
+    return logs
+
+
+def trimmed(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the middle of each column of rounds, how far the rounds are from it, and how many of them count.
+
+    What a round has in common is taken off. The fifth of the rounds that is lowest in a column, and the fifth that is
+    highest, count for the middle not at all, and for the distances as the nearest that do.
+    """
+    cut = len(logs) // 5
+    apart = logs - np.median(logs, axis=1, keepdims=True)
+    kept = np.sort(apart, axis=0)[cut : len(logs) - cut]
+    held = np.clip(apart, kept[0], kept[-1])
+    return np.median(logs) + kept.mean(axis=0), held - held.mean(axis=0), len(kept)
+
+
+def middle_seconds(seconds_by_n: Seconds) -> dict[int, float]:
+    """Return the middle of the rounds by n; see `trimmed`."""
+    middle = trimmed(check_rounds(seconds_by_n, 0, 1))[0]
+    return dict(zip(seconds_by_n, np.exp(middle).tolist(), strict=True))
+
+
+def with_interval(
+    fit: Fit,
+    seconds_by_n: Seconds,
+    confidence: float = 0.95,
+    *,
+    unknown: int = 1,
+    drawn: Fit | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> Any:
+    """Return what a function makes of seconds by number of workers, with an interval for each number.
+
+    Parameters
+    ----------
+    fit
+        Takes the seconds by n, one each, and returns a number, or several.
+    seconds_by_n
+        The seconds of each round, by n; the same rounds for all.
+    confidence
+        Coverage of each interval.
+    unknown
+        How many unknown numbers the fitted law has: it takes n = 1 and as many others, else ValueError.
+    drawn
+        The same, for what is drawn. Where a number of several stands at the bound of its law, a bounded fit makes the
+        intervals of the others too narrow (`free_usl` does not).
+    draws, seed
+        How often the seconds are drawn anew, and from which random numbers.
+
+    Returns
+    -------
+    Estimate, or a tuple of them
+        Of the middle of the rounds (see `trimmed`). For the interval this is moved at random as far as the rounds
+        differ, with the heavier tails of Student's t for few rounds, and fitted again; the interval lies between the
+        quantiles. It keeps to the bounds of a law, and may be infinite. Where the rounds do not differ, it is NaN.
+
+    References
+    ----------
+    Tukey, McLaughlin, "Less vulnerable confidence and significance procedures for location", Sankhyā A 25 (1963): the
+    trimmed mean with its standard error and degrees of freedom.
+    """
+    check_share(confidence=confidence)
+    check_least(1, draws=draws)
+    logs = check_rounds(seconds_by_n, unknown)
+    workers = list(seconds_by_n)
+    middle, apart, kept = trimmed(logs)
+    rng = np.random.default_rng(seed)
+    heavy = np.sqrt((kept - 1) / rng.chisquare(kept - 1, (draws, 1)))
+    moved = heavy * (rng.normal(size=(draws, len(logs))) @ apart) / math.sqrt(kept * (kept - 1))
+    moved = middle + np.clip(moved, -50, 50)  # of three rounds one draw in a million would be beyond all floats
+    plain = fit(dict(zip(workers, np.exp(middle).tolist(), strict=True)))
+    again = [(drawn or fit)(dict(zip(workers, row, strict=True))) for row in np.exp(moved).tolist()]
+    values, found = np.atleast_1d(np.asarray(plain, float)), np.array(again, float).reshape(draws, -1)
+    tail = (1 - confidence) / 2
+    # ends that were drawn, not points between two of them, of which one may be infinite
+    low = np.quantile(found, tail, axis=0, method="lower")
+    high = np.quantile(found, 1 - tail, axis=0, method="higher")
+    low, high = np.minimum(values, low), np.maximum(values, high)
+    if np.abs(apart).max() < 1e-12:  # of logarithms: only rounding
+        low, high = np.full((2, len(values)), math.nan)
+    ends = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
+    estimates = tuple(Estimate(*found, confidence) for found in ends)
+    return estimates if np.ndim(plain) else estimates[0]
+
+
+def serial_share(law: Callable[[float, float], float], speedups: Mapping[int, float]) -> float:
+    """Return the serial share, from 0 to 1, with which a law such as `amdahl` or `gustafson` fits speed-ups best."""
+    from scipy.optimize import minimize_scalar
+
+    logs = {n: math.log(gain) for n, gain in speedups.items()}
+
+    def missed(serial: float) -> float:
+        return sum((math.log(law(n, serial)) - gain) ** 2 for n, gain in logs.items())
+
+    inside = float(minimize_scalar(missed, bounds=(0, 1), method="bounded", options={"xatol": 1e-5}).x)
+    return min((0.0, inside, 1.0), key=missed)
+
+
+def free_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
+    """Return contention and crosstalk that fit best, each as if the other might be below 0."""
+    points = [(n - 1.0, n * (n - 1.0), n / gain - 1) for n, gain in speedups.items()]
+    aa, ab, bb = (sum(p[i] * p[j] for p in points) for i, j in ((0, 0), (0, 1), (1, 1)))
+    al, bl = (sum(p[i] * p[2] for p in points) for i in (0, 1))
+    area = aa * bb - ab * ab
+    return max(0.0, (al * bb - bl * ab) / area), max(0.0, (bl * aa - al * ab) / area)
+
+
+@dataclass(frozen=True)
+class Laws:
+    """What the laws say of measured seconds; ``str`` gives it as a table.
+
+    Attributes
+    ----------
+    amdahl, gustafson
+        The serial share of the time with one worker, and with all.
+    contention, crosstalk, best
+        Of the Universal Scalability Law: its two numbers, and the number of workers at which it is fastest.
+    best_measured
+        The fastest of the numbers that were measured; its interval ends at the others that may be as fast.
+    misses
+        By law, by which factor it misses a measured speed-up at most.
+    largest
+        The largest number of workers that was measured.
+    """
+
+    amdahl: Estimate
+    gustafson: Estimate
+    contention: Estimate
+    crosstalk: Estimate
+    best: Estimate
+    best_measured: Estimate
+    misses: dict[str, float]
+    largest: int
+
+    __repr__ = short_repr
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know before believing it."""
+        found = [
+            f"{law} is off by up to {factor - 1:.0%}" if factor < 2 else f"{law} is off up to {factor:.1f} times"
+            for law, factor in self.misses.items()
+            if factor > 1.1
+        ]
+        if found:
+            found.append("intervals allow for noise, not for a law that does not hold")
+        if self.best.value > self.largest:
+            found.append(
+                f"the best number by the law lies beyond the {number_of(self.largest, 'worker')} that were measured"
+            )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for ``json.dumps``; what is infinite becomes None."""
+        return finite({**asdict(self), "notes": self.notes})  # type: ignore[no-any-return]
+
+    def table(self) -> Table:
+        """Return the numbers as text."""
+        named = {
+            "serial share (Amdahl)": self.amdahl,
+            "serial share (Gustafson)": self.gustafson,
+            "contention (USL)": self.contention,
+            "crosstalk (USL)": self.crosstalk,
+            "best number of workers (USL)": self.best,
+            "best number of those measured": self.best_measured,
+        }
+        return Table(
+            [{"what": name, "value": str(found)} for name, found in named.items()], "laws fitted to the rounds"
+        )
+
+    def __str__(self) -> str:
+        """Return the table and the notes."""
+        return "\n".join([str(self.table()), *self.notes])
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        notes = Table([{"to know": note} for note in self.notes]).html() if self.notes else ""
+        return {"text/plain": str(self), "text/html": self.table().html() + notes}
+
+
+def fit_laws(
+    seconds_by_n: Seconds,
+    confidence: float = 0.95,
+    *,
+    functions: Mapping[str, Any] | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> Laws:
+    """Return what Amdahl's, Gustafson's and the Universal Scalability Law say of measured seconds.
+
+    ValueError if not 1 and at least two other numbers of workers were measured: the last law has two unknown numbers.
+
+    Parameters
+    ----------
+    functions
+        Where ``amdahl``, ``gustafson``, ``usl``, ``fit_usl`` and ``best_workers`` are found by name: ``globals()`` in
+        the notebook that builds them; by default `tinybench.bottleneck`.
+    seconds_by_n, confidence, draws, seed
+        See `with_interval`.
+    """
+    if functions is None:
+        functions = vars(import_module("tinybench.bottleneck"))
+    amdahl, gustafson, usl = (functions[name] for name in ("amdahl", "gustafson", "usl"))
+    fit_usl, best_workers = functions["fit_usl"], functions["best_workers"]
+
+    def gains_of(seconds: Mapping[int, float]) -> dict[int, float]:
+        return {n: seconds[1] / took for n, took in seconds.items()}
+
+    def fastest(seconds: Mapping[int, float]) -> int:
+        return min(seconds, key=seconds.__getitem__)
+
+    def numbers(seconds: dict[int, float], fit: Callable[[Mapping[int, float]], Any] = fit_usl) -> list[float]:
+        contention, crosstalk = fit(gains_of(seconds))
+        return [contention, crosstalk, best_workers(contention, crosstalk), fastest(seconds)]
+
+    def free(seconds: dict[int, float]) -> list[float]:
+        return numbers(seconds, free_usl)
+
+    def share_by(law: Callable[[float, float], float]) -> Estimate:
+        def share(seconds: dict[int, float]) -> float:
+            return serial_share(law, gains_of(seconds))
+
+        found: Estimate = with_interval(share, seconds_by_n, **again)
+        return found
+
+    again: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
+    contention, crosstalk, best, fastest_one = with_interval(numbers, seconds_by_n, unknown=2, drawn=free, **again)
+    shares = share_by(amdahl), share_by(gustafson)
+    by_law: dict[str, Callable[[int], float]] = {
+        "Amdahl's law": lambda n: amdahl(n, shares[0].value),
+        "Gustafson's law": lambda n: gustafson(n, shares[1].value),
+        "the Universal Scalability Law": lambda n: usl(n, contention.value, crosstalk.value),
+    }
+    gains = gains_of(middle_seconds(seconds_by_n))
+    misses = {name: max(max(law(n) / gain, gain / law(n)) for n, gain in gains.items()) for name, law in by_law.items()}
+    return Laws(*shares, contention, crosstalk, best, fastest_one, misses, max(seconds_by_n))

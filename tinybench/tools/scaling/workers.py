@@ -1,0 +1,257 @@
+"""Ways to have n workers at work: threads, processes, and the threads inside ONNX Runtime or a BLAS library.
+
+A way is a context manager. It starts what it needs before any clock does; what it yields is called with a number of
+workers, a window in s and the cores to stay on (None: all), and returns how many calls were done in the window, in all.
+The last call of each worker counts by the share of it that lies in the window.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.graphs import save_graph
+from tinybench.latency import session_call
+from tinybench.onnx import OnnxModel, load_session, session_options
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.rounds.fresh_processes import BEGINNING, fresh_task
+from tinybench.tools.scaling.pinned_worker import calls_in, pinned
+
+Measure = Callable[[int, float, "list[int] | None"], float]
+Way = Callable[[Sequence[int]], AbstractContextManager[Measure]]
+
+_CHILD = """
+def run():
+    import os
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the work prints is no answer
+    from tinybench.tools.scaling.pinned_worker import calls_in, pinned
+    call = load_factory()(*loads(task["args"]))
+    call()
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        start, end, cores = json.loads(line)
+        with pinned(cores):
+            done = calls_in(call, start, end)
+        print(json.dumps(done), file=answers, flush=True)
+"""
+
+
+def _work(call: Callable[[], Any], orders: queue.SimpleQueue[Any], answers: queue.SimpleQueue[Any]) -> None:
+    """Count calls in one window after another, until an order is None."""
+    while (order := orders.get()) is not None:
+        try:
+            answers.put(calls_in(call, *order))
+        except BaseException as error:  # told where it was asked for
+            answers.put(error)
+
+
+def threads(call: Callable[[], Any]) -> Way:
+    """Return the way of n Python threads, each of which calls the function again and again."""
+
+    @contextmanager
+    def way(workers: Sequence[int]) -> Iterator[Measure]:
+        orders: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(max(workers))]
+        answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def measure(n: int, window: float, cores: list[int] | None) -> float:
+            with pinned(cores):
+                start = time.perf_counter() + 1e-3
+                for todo in orders[:n]:
+                    todo.put((start, start + window))
+                done = [answers.get() for _ in range(n)]
+            for each in done:
+                if isinstance(each, BaseException):
+                    raise each
+            return float(sum(done))
+
+        for todo in orders:
+            threading.Thread(target=_work, args=(call, todo, answers), daemon=True).start()
+        try:
+            call()
+            yield measure
+        finally:
+            for todo in orders:
+                todo.put(None)
+
+    return way
+
+
+class _Process:
+    """A process that is kept alive, and answers how many calls it did in a window."""
+
+    def __init__(self, task: Mapping[str, Any], number: int, folder: Path) -> None:
+        self.number, self.errors = number, folder / f"errors{number}"
+        question = folder / "task.json"
+        command = [sys.executable, "-c", BEGINNING + _CHILD + "\nrun()\n", str(question)]
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+
+    def ask(self, order: Sequence[Any]) -> None:
+        assert self.process.stdin
+        try:
+            print(json.dumps(order), file=self.process.stdin, flush=True)
+        except OSError:  # its end of the pipe is closed
+            self.died()
+
+    def answer(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip() or self.died()
+
+    def died(self) -> Any:
+        try:
+            code = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:  # it lives, but has closed its pipe
+            code = None
+        said = self.errors.read_text(encoding="utf-8", errors="replace").strip()[-500:]
+        raise RuntimeError(f"worker process {self.number} ended by itself with code {code}: {said or 'no last words'}")
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
+    """Return the way of n processes, in each of which ``factory(*args)`` makes the function that is called.
+
+    The factory travels as for `measure_cold_start`: a function that imports what it needs, or ``"module:function"``.
+    All processes start, and make one call, before the first measurement. RuntimeError if one dies.
+    """
+    task = fresh_task(factory, None, args, 0)
+
+    @contextmanager
+    def way(workers: Sequence[int]) -> Iterator[Measure]:
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            question = Path(folder, "task.json")
+            question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
+            team = []
+            for number in range(1, max(workers) + 1):
+                team.append(_Process(task, number, Path(folder)))
+                stack.callback(team[-1].stop)
+            for each in team:
+                each.answer()
+
+            def measure(n: int, window: float, cores: list[int] | None) -> float:
+                start = time.perf_counter() + 2e-3
+                for each in team[:n]:
+                    each.ask((start, start + window, cores))
+                return sum(float(each.answer()) for each in team[:n])
+
+            yield measure
+
+    return way
+
+
+def _of_setting(make: Callable[[int], tuple[Callable[[], Any], AbstractContextManager[Any]]]) -> Way:
+    """Return a way in which one caller has n threads inside its calls; `make` returns the call and what it runs in."""
+
+    @contextmanager
+    def way(workers: Sequence[int]) -> Iterator[Measure]:
+        calls = {n: make(n) for n in workers}
+
+        def measure(n: int, window: float, cores: list[int] | None) -> float:
+            call, setting = calls[n]
+            with pinned(cores), setting:
+                call()
+                start = time.perf_counter()
+                return calls_in(call, start, start + window)
+
+        yield measure
+
+    return way
+
+
+def save_branches(path: str | Path, branches: int = 4, width: int = 256, depth: int = 4, seed: int = 0) -> Path:
+    """Write an ``.onnx`` file of as many chains of products, which do not wait for each other, and their sum."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng, nodes, stored, ends = np.random.default_rng(seed), [], [], []
+    for branch in range(branches):
+        x = "X"
+        for step in range(depth):
+            name = f"{branch}_{step}"
+            weight = rng.normal(0, width**-0.5, (width, width)).astype(np.float32)
+            stored.append(numpy_helper.from_array(weight, f"W{name}"))
+            nodes.append(helper.make_node("MatMul", [x, f"W{name}"], [x := f"product{name}"]))
+        ends.append(x)
+    nodes.append(helper.make_node("Sum", ends, ["Y"]))
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, width]) for name in "XY")
+    graph = helper.make_graph(nodes, "branches", [x], [y], stored)
+    save_graph(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), Path(path))
+    return Path(path)
+
+
+def intra_op(path: str | Path, X: Any) -> Way:
+    """Return the way of n threads inside each operator of an ``.onnx`` file, which answers the rows X in each call."""
+
+    def make(n: int) -> tuple[Callable[[], Any], AbstractContextManager[Any]]:
+        return partial(OnnxModel(path, threads=n).forward, X), nullcontext()
+
+    return _of_setting(make)
+
+
+def inter_op(path: str | Path, X: Any) -> Way:
+    """Return the way of n threads among which ONNX Runtime shares out operators that do not wait for each other.
+
+    Only a graph with branches has such; each operator has one thread.
+    """
+    import onnxruntime
+
+    def make(n: int) -> tuple[Callable[[], Any], AbstractContextManager[Any]]:
+        options = session_options()
+        options.inter_op_num_threads = n
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        return partial(session_call(load_session(Path(path), options)), X), nullcontext()
+
+    return _of_setting(make)
+
+
+class _BlasThreads:
+    """So many threads for BLAS within a block."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        self.limits = threadpool_limits(self.threads, "blas")
+
+    def __exit__(self, *_: object) -> None:
+        self.limits.restore_original_limits()
+
+
+def blas(call: Callable[[], Any]) -> Way:
+    """Return the way of n threads inside the BLAS library that NumPy calls.
+
+    ValueError where there is none whose threads can be set, or it refuses to have so many.
+    """
+    from threadpoolctl import threadpool_info
+
+    def make(n: int) -> tuple[Callable[[], Any], AbstractContextManager[Any]]:
+        setting = _BlasThreads(n)
+        with setting:
+            had = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+        if not had:
+            raise ValueError("there is no BLAS library whose threads can be set; Apple's Accelerate, for one, has none")
+        if max(had) < n:
+            raise ValueError(
+                f"the BLAS library has {number_of(max(had), 'thread')} at most, not {n}; measure up to that"
+            )
+        return call, setting
+
+    return _of_setting(make)

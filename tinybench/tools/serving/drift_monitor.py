@@ -1,0 +1,223 @@
+"""Drift beside the requests: what was asked and answered is noted, and a process of its own looks at it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.support.basics.numbers import number_of
+from tinybench.tools.drifting import DriftWatch, Reference
+from tinybench.tools.drifting.reference import labels_of
+from tinybench.tools.drifting.windows import psi_of
+from tinybench.tools.serving.model_worker import Facts, end_with
+from tinybench.tools.serving.worker_pool import Job, Pool
+
+LEVEL = 0.01  # of false alarms for inputs, and for predictions, as long as the server runs
+WINDOW = 1000  # rows, for PSI
+BACKLOG = 10_000  # rows that may wait; of more, only the answers are counted
+AT_ONCE = 64 * 4096  # rows × features in one look: some tenth of a second, of a process of its own
+LABELS = 100  # as many are named on /metrics; the rest is "other"
+
+
+@dataclass
+class Found:
+    """What the process knows: by label how many answers, and by what was watched evidence, PSI and alarm."""
+
+    labels: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    evidence: dict[str, float] = field(default_factory=dict)
+    psi: dict[str, float] = field(default_factory=dict)
+    alarm: dict[str, bool] = field(default_factory=dict)
+
+
+class Looker:
+    """What the process keeps between two looks."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.watch, self.found = DriftWatch(reference, LEVEL), Found()
+        self.recent = {what: deque[np.ndarray](maxlen=WINDOW) for what in self.watch.streams}
+
+    def look(self, rows: np.ndarray | None, bodies: list[bytes]) -> Found:
+        """Take in rows, and the bodies of answers to them and perhaps to others after them."""
+        found, outputs = self.found, [output for body in bodies for output in json.loads(body)["outputs"]]
+        labels = _labels(outputs)
+        for label in labels:
+            name = label if label in found.labels or len(found.labels) < LABELS else "other"
+            found.labels[name] = found.labels.get(name, 0) + 1
+        if rows is None:
+            return found
+        found.rows += len(rows)
+        bins = {"inputs": self.watch.bins(rows), "predictions": self.watch.places(labels[: len(rows)])}
+        for what, stream in self.watch.streams.items():
+            found.alarm[what] = stream.add(bins[what])
+            found.evidence[what] = stream.evidence
+            self.recent[what].extend(bins[what])
+            found.psi[what] = self._psi(what)
+        return found
+
+    def _psi(self, what: str) -> float:
+        """Return the largest PSI of any column of the last rows."""
+        recent, reference = np.array(self.recent[what]), self.watch.reference
+        if what == "predictions":
+            counts = np.array(list(reference.labels.values()))
+            return float(psi_of(counts, np.bincount(recent[:, 0], minlength=len(counts))))
+        columns = zip(reference.inputs, recent.T, strict=True)
+        return max(
+            float(psi_of(f.grouped(f.counts), f.grouped(np.bincount(column, minlength=len(f.counts)))))
+            for f, column in columns
+        )
+
+
+def _labels(outputs: list[Any]) -> list[str]:
+    """Return the labels of outputs; those of several shapes, one by one."""
+    try:
+        return labels_of(outputs) if outputs else []
+    except ValueError:
+        return [labels_of([output])[0] for output in outputs]
+
+
+_looker: Looker
+
+
+def _begin(reference: Reference, parent: int) -> None:
+    global _looker
+    for name in ("SIGINT", "SIGTERM"):  # they go to all of a terminal's processes; the server ends this one
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(10)  # requests first
+    threading.Thread(target=end_with, args=[parent], daemon=True).start()
+    _looker = Looker(reference)
+
+
+def _look(rows: np.ndarray | None, bodies: list[bytes]) -> Found:
+    return _looker.look(rows, bodies)
+
+
+class Drift:
+    """Notes requests and answers, and hands them over; what was found last stands on /metrics.
+
+    On the way of a request there is one append to a list. To hand over wakes threads that want this process's lock, so
+    it is done each second and when somebody reads /metrics, not oftener.
+    """
+
+    def __init__(self, reference: Reference) -> None:
+        self.features, self.found, self.skipped = len(reference.inputs), Found(), 0
+        self.noted: deque[tuple[np.ndarray, bytes]] = deque()
+        self.waiting = 0
+        self.looking: Future[Found] | None = None
+        spawn = multiprocessing.get_context("spawn")  # this process has threads, which a fork would lose
+        start = (reference, os.getpid())
+        self.process: ProcessPoolExecutor | None = ProcessPoolExecutor(1, spawn, initializer=_begin, initargs=start)
+
+    def note(self, rows: np.ndarray, body: bytes) -> None:
+        """Keep a request and its answer for the next look."""
+        if self.process is None:
+            return
+        self.noted.append((rows, body))
+        self.waiting += len(rows)
+
+    def tick(self) -> None:
+        """Take what was found, and hand over what has come since."""
+        if self.looking is not None and not self.looking.done():
+            return
+        looking, self.looking = self.looking, None
+        try:
+            if looking is not None:
+                self.found = looking.result()
+            if self.noted and self.process is not None:
+                self.looking = self.process.submit(_look, *self._batch())
+        except Exception as error:  # the process was killed, or met an answer that it does not know
+            print(f"tinybench: drift is not watched any more: {error}", file=sys.stderr)
+            self.close()
+
+    def _batch(self) -> tuple[np.ndarray | None, list[bytes]]:
+        most, rows, bodies = max(1, AT_ONCE // self.features), list[np.ndarray](), list[bytes]()
+        if self.waiting > BACKLOG:  # by its length, not by what is in it: what is left out is left out by chance
+            while self.waiting > BACKLOG // 2:
+                asked, body = self.noted.popleft()
+                self.waiting, self.skipped = self.waiting - len(asked), self.skipped + len(asked)
+                bodies.append(body)
+            return None, bodies
+        while self.noted and most > 0:
+            asked, body = self.noted.popleft()
+            self.waiting, most = self.waiting - len(asked), most - len(asked)
+            rows.append(asked.reshape(len(asked), -1))
+            bodies.append(body)
+        return np.concatenate(rows), bodies
+
+    def close(self) -> None:
+        """End the process."""
+        process, self.process = self.process, None
+        self.noted.clear()
+        if process is not None:
+            process.shutdown(wait=True, cancel_futures=True)
+
+    def collect(self) -> Iterator[Any]:
+        """Yield what stands on /metrics."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        self.tick()
+        found = self.found
+        predictions = CounterMetricFamily(
+            "tinybench_predictions", "Rows by the label that the model gave", labels=["label"]
+        )
+        for label, count in found.labels.items():
+            predictions.add_metric([label], count)
+        yield predictions
+        for name, about, values in (
+            ("evidence", "E value of a change against the reference; 1 / level is an alarm", found.evidence),
+            ("psi", f"Largest PSI of the last {WINDOW} rows; says little without its threshold", found.psi),
+            ("alarm", f"1 once the evidence has reached {1 / LEVEL:g}", found.alarm),
+        ):
+            family = GaugeMetricFamily(f"tinybench_drift_{name}", about, labels=["what"])
+            for what, value in values.items():
+                family.add_metric([what], float(value))
+            yield family
+        yield CounterMetricFamily("tinybench_drift_rows", "Rows compared with the reference", found.rows)
+        yield CounterMetricFamily("tinybench_drift_skipped", "Rows that came too fast to be compared", self.skipped)
+        yield GaugeMetricFamily(
+            "tinybench_drift_watching", "Whether somebody looks at drift: 1, or 0", float(self.process is not None)
+        )
+
+
+async def reference_for(path: Path, pool: Pool, facts: Facts) -> Reference:
+    """Return the reference in a file; where an .npz has no outputs, those of the model that is served."""
+    if path.suffix != ".npz":
+        reference = Reference.load(path)
+    else:
+        from tinybench.shell.files import load_arrays
+
+        arrays = load_arrays(path)
+        outputs = arrays.get("outputs")
+        if outputs is None:
+            outputs = np.array(await _answers(path, arrays["X"].astype(facts.dtype), pool))
+        reference = Reference.of(arrays["X"], outputs)
+    row = [size for size in facts.row if size is not None]
+    if len(row) == len(facts.row) and int(np.prod(row)) != len(reference.inputs):
+        raise ValueError(
+            f"{path} has {number_of(len(reference.inputs), 'number')} a row, and the model takes {int(np.prod(row))}"
+        )
+    return reference
+
+
+async def _answers(path: Path, rows: np.ndarray, pool: Pool) -> list[Any]:
+    outputs = []
+    for begin in range(0, len(rows), 64):
+        [(code, body)] = await pool.run([Job(rows[begin : begin + 64])])
+        said = json.loads(body)
+        if code != 200:
+            raise ValueError(f"the model cannot answer the rows of {path}: {said['detail']}")
+        outputs += said["outputs"]
+    return outputs

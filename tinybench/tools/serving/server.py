@@ -1,0 +1,282 @@
+"""The server as a process: what it was told, its listener, its connections' limits, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from tinybench.tools.drifting import Reference
+from tinybench.tools.serving.drift_monitor import Drift, reference_for
+from tinybench.tools.serving.http_front import Front, Submit, plain_queue
+from tinybench.tools.serving.model_worker import sentence
+from tinybench.tools.serving.open_files import allow_files
+from tinybench.tools.serving.request_body import Reader
+from tinybench.tools.serving.trace import Trace
+from tinybench.tools.serving.worker_pool import Pool
+
+HEAD_SECONDS = 10.0  # for the head of a request, if its whole time is not shorter
+KEEP_SECONDS = 60  # between two requests of a connection
+HEAD_BYTES = 2**16
+FILES, RESERVED = 65_536, 50  # open at once, if this system lets us, and so many for other things than connections
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `tinybench serve` was told; times are seconds."""
+
+    model: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    threads: int = 1
+    max_batch: int = 8
+    max_wait: float = 0.002
+    max_queue: int = 1000
+    timeout: float = 10.0
+    max_body: int = 2**20
+    stall: tuple[float, float] | None = None
+    fault: str = ""
+    trace: Path | None = None
+    reference: Path | None = None
+
+
+class OneWrite:
+    """A transport that keeps the head of an answer until its body comes: one packet, and one waking of the client."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport, self.keep, self.kept = transport, False, b""
+        self.written = 0.0  # when the last answer was handed to the system; 0 while there is none
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Keep the head of an answer; send it together with the bytes that come next."""
+        if self.keep:
+            self.keep, self.kept = False, data
+        else:
+            data, self.kept = self.kept + data, b""
+            self.written = time.perf_counter()  # the client has it before the call returns
+            self.transport.write(data)
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that notes when a request arrives, and ends the request's task when the client leaves."""
+
+    task: asyncio.Task[None] | None = None
+    gone = False
+    since: float | None = None  # when the message that is still arriving began
+    in_head, head_bytes = True, 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time limit for the head of a request; refuse the connection if too many are open."""
+        super().connection_made(OneWrite(transport))  # type: ignore[arg-type]
+        self.since = time.perf_counter()
+        if len(self.connections) > (self.config.limit_concurrency or FILES):
+            self.refuse(503, "too many connections are open; try again in 1 s", b"retry-after: 1\r\n")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the request that the client no longer waits for."""
+        self.gone = True
+        super().connection_lost(exc)
+        if self.task is not None:
+            self.task.cancel()
+
+    def on_message_begin(self) -> None:
+        """Note the arrival time of a request, which is passed on in its scope."""
+        super().on_message_begin()
+        self.since = time.perf_counter()
+        self.in_head, self.head_bytes = True, 0
+        self.scope["received"] = self.since  # type: ignore[typeddict-unknown-key]
+        self.scope["connection"] = self  # type: ignore[typeddict-unknown-key]
+
+    def on_headers_complete(self) -> None:
+        """End the size limit that holds for the head of a request."""
+        self.in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """End the time limit of a request that has arrived completely."""
+        self.since = None
+        super().on_message_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse bytes from the client; refuse the request if its head is too large."""
+        super().data_received(data)
+        if self.in_head and self.since is not None:
+            self.head_bytes += len(data)
+            if self.head_bytes > HEAD_BYTES:
+                self.refuse(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse bytes that are not HTTP with a sentence in JSON, instead of uvicorn's plain text."""
+        self.refuse(400, "this is no HTTP request")
+
+    def check_time(self, now: float, timeout: float) -> None:
+        """Close the connection if what it sends takes too long."""
+        if self.since is None:
+            return
+        most = min(timeout, HEAD_SECONDS)
+        if self.in_head and now - self.since > most:
+            self.refuse(408, f"the head of the request took longer than {most:g} s to arrive")
+        elif now - self.since > timeout + HEAD_SECONDS:  # the body of a request that was answered long ago
+            self.transport.close()
+
+    def refuse(self, code: int, why: str, more: bytes = b"") -> None:
+        """Answer what is no whole request, and close."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:  # else it would end up within another answer
+            body = sentence(why)
+            head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n" % len(body)
+            self.transport.write(STATUS_LINE[code] + head + more + b"\r\n" + body)
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which here says when it is ready and finishes what it began before it closes connections."""
+
+    def __init__(self, app: Front, ready: str, drift: Drift | None) -> None:
+        options: dict[str, Any] = {"lifespan": "off", "ws": "none", "log_config": None, "log_level": "error"}
+        options |= {
+            "access_log": False,
+            "proxy_headers": False,
+            "server_header": False,
+            "timeout_keep_alive": KEEP_SECONDS,
+        }
+        options |= {"limit_concurrency": allow_files(FILES) - RESERVED, "timeout_graceful_shutdown": 1}
+        super().__init__(uvicorn.Config(app, http=Connection, **options))
+        self.app, self.ready, self.drift = app, ready, drift
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the sockets, then print the line that says the server is ready."""
+        await super().startup(sockets)
+        print(self.ready, flush=True)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once a second, enforce the timeouts of clients and workers, update the drift and flush the trace."""
+        if counter % 10 == 0:  # each second
+            if self.drift is not None:
+                self.drift.tick()
+            now = time.perf_counter()
+            for connection in list(self.server_state.connections):
+                connection.check_time(now, self.app.timeout)  # type: ignore[union-attr]
+            self.app.pool.kill_stuck()
+            self.app.trace.flush()
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting connections, and wait until every open request is answered."""
+        self.app.draining = True
+        for server in self.servers:
+            server.close()
+        while self.app.open and not self.force_exit:  # none is open for longer than the timeout
+            await asyncio.sleep(0.01)
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle Ctrl-C and SIGTERM without raising them again at the end."""
+        with on_signals(self.handle_exit):  # uvicorn raises them again at the end, and the process would die of them
+            yield
+
+
+@contextmanager
+def on_signals(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Have a handler called on Ctrl-C and SIGTERM; Windows knows the first only."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket, or say why there is none."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=2048)
+        # by Nagle's rule the second piece of an answer would wait 40 ms for the client; asyncio sees to it only for
+        # sockets that name their protocol
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except socket.gaierror:
+        raise ValueError(f"--host {host} is no address of this machine") from None
+    except OSError as error:
+        hint = "another program has it; choose another --port, or 0 for any that is free"
+        why = hint if error.errno == 98 or "in use" in str(error) else error.strerror
+        raise OSError(f"cannot listen on {host}:{port}: {why}") from None
+
+
+@asynccontextmanager
+async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
+    """Give the way of a request to the workers: alone, or in batches."""
+    if settings.max_batch == 1:
+        yield plain_queue(pool, settings.max_queue)
+        return
+    from tinybench.load import Batcher
+
+    how: dict[str, Any] = {"workers": settings.workers, "max_queue": settings.max_queue}
+    async with Batcher(pool.run, settings.max_batch, settings.max_wait, **how) as batcher:
+        yield batcher.submit
+
+
+async def serve(settings: Settings) -> int:
+    """Serve until a signal ends it; return the exit code."""
+    name = Path(settings.model).name
+    pool = Pool(settings.model, settings.workers, settings.threads, settings.stall, settings.timeout, settings.fault)
+    with listen(settings.host, settings.port) as listener, closing(Trace(settings.trace)) as trace:
+        try:
+            loop, starting = asyncio.get_running_loop(), asyncio.ensure_future(pool.start())
+            try:
+                with on_signals(lambda *_: loop.call_soon_threadsafe(starting.cancel)):
+                    facts = await starting
+            except asyncio.CancelledError:
+                return 0
+            reference = await reference_for(settings.reference, pool, facts) if settings.reference else None
+            if facts.alone and settings.max_batch > 1:
+                raise ValueError(f"{name}: {facts.alone}; serve it with --max-batch 1")
+            async with submitting(pool, settings) as submit:
+                front = Front(Reader(facts), pool, submit, trace, name, settings.timeout, settings.max_body)
+                with watching(front, reference) as drift:
+                    try:
+                        await Server(front, _ready(name, listener, settings), drift).serve([listener])
+                    finally:
+                        await pool.stop()  # what a worker still does, nobody waits for
+        finally:
+            await pool.stop()
+    return 3 if trace.failed else 0
+
+
+@contextmanager
+def watching(front: Front, reference: Reference | None) -> Iterator[Drift | None]:
+    """Have drift watched, if there is a reference."""
+    if reference is None:
+        yield None
+        return
+    with closing(Drift(reference)) as drift:
+        front.note = drift.note
+        front.metrics.more.append(drift.collect)
+        yield drift
+
+
+def _ready(name: str, listener: socket.socket, settings: Settings) -> str:
+    host, port = listener.getsockname()[:2]
+    workers = f"{settings.workers} worker{'s' * (settings.workers > 1)} of {settings.threads} thread"
+    batches = f"batches of {settings.max_batch} within {1e3 * settings.max_wait:g} ms"
+    about = f"{workers}{'s' * (settings.threads > 1)}, {batches if settings.max_batch > 1 else 'no batches'}"
+    windows = ", only Ctrl-C stops it in good order" * (sys.platform == "win32")
+    return f"serving {name} on http://{f'[{host}]' if ':' in host else host}:{port} ({about}{windows})"

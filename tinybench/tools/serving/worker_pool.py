@@ -1,0 +1,286 @@
+"""The workers as the front sees them: who is idle, whose turn it is, and what happens when one dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tinybench.tools.serving.model_worker import LENGTH, Answer, Facts, packed, sentence, unpacked_answers
+
+KILLED_WORKERS = 500, sentence("two workers died of this request; it is not tried again")
+LONGEST_PAUSE = 5.0  # s between two tries to start a worker
+
+
+class WorkerDied(Exception):
+    """A worker ended before it answered."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A request's rows on their way through the workers."""
+
+    rows: Any = None
+    started: float = 0.0
+    batch: int = 0
+    dropped: bool = False
+    answer: Answer = KILLED_WORKERS
+
+
+class Worker(asyncio.SubprocessProtocol):
+    """One worker process, seen from the front."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool, self.received, self.alive, self.introduced = pool, bytearray(), True, False
+        self.transport: Any = None
+        self.pipe: Any = None
+        self.ready: asyncio.Future[Facts] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.answers: asyncio.Future[list[Answer]] | None = None
+        self.since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport of the new worker and the pipe to its standard input."""
+        self.transport = transport
+        self.pipe = self.transport.get_pipe_transport(0)
+
+    def send(self, jobs: Sequence[Job]) -> asyncio.Future[list[Answer]]:
+        """Hand over jobs whose rows have one shape; the answers come in their order."""
+        data = jobs[0].rows.tobytes() if len(jobs) == 1 else b"".join([job.rows.tobytes() for job in jobs])
+        self.answers, self.since = asyncio.get_running_loop().create_future(), time.perf_counter()
+        self.pipe.write(packed([len(job.rows) for job in jobs], jobs[0].rows.shape[1:], data))
+        return self.answers
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Collect bytes from the worker until a frame is whole: its introduction first, later answers."""
+        self.received += data
+        if len(self.received) < LENGTH.size:
+            return
+        end = LENGTH.size + LENGTH.unpack_from(self.received)[0]
+        if len(self.received) < end:
+            return
+        frame, self.received = bytes(self.received[LENGTH.size : end]), self.received[end:]
+        if not self.introduced:
+            self._introduce(json.loads(frame))
+        elif self.answers is not None:
+            seconds, answers = unpacked_answers(frame)
+            future, self.answers = self.answers, None
+            self.pool.served(self, len(answers), seconds)
+            if not future.done():
+                future.set_result(answers)
+
+    def _introduce(self, said: dict[str, Any]) -> None:
+        if self.ready.done():  # nobody waits any more
+            return
+        if "error" in said:
+            self.ready.set_exception(ValueError(said["error"]))
+        else:
+            dtype, row, alone = said["facts"]
+            self.introduced = True
+            self.ready.set_result(Facts(dtype, tuple(row), alone))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Kill a worker that closed a pipe, unless the pool is closing."""
+        if not self.pool.closing:
+            self.kill()
+
+    def process_exited(self) -> None:
+        """Fail the worker's pending requests and note that it has ended."""
+        self.kill()
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def kill(self) -> None:
+        """End it, and tell who waits for it."""
+        if not self.alive:
+            return
+        self.alive = False
+        with suppress(ProcessLookupError):
+            self.transport.kill()
+        if not self.ready.done():
+            self.ready.set_exception(WorkerDied("a worker died while it loaded the model"))
+        if self.answers is not None and not self.answers.done():
+            self.answers.set_exception(WorkerDied())
+        self.pool.lost(self)
+
+
+class Pool:
+    """So many workers with one model.
+
+    Batches get the next idle one in the order of their arrival. One whose worker dies is given to another, request by
+    request: the one that kills a second worker is answered with 500, the others do not suffer for it.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        count: int,
+        threads: int,
+        stall: tuple[float, float] | None = None,
+        longest: float = 10.0,
+        fault: str = "",
+    ) -> None:
+        self.fault = fault
+        self.model, self.count, self.threads, self.stall, self.longest = model, count, threads, stall, longest
+        self.workers: set[Worker] = set()
+        self.idle: deque[Worker] = deque()
+        self.waiting: deque[asyncio.Future[Worker]] = deque()
+        self.restarting: set[asyncio.Task[None]] = set()
+        self.restarts, self.per_job, self.origin, self.closing = 0, 0.0, 0.0, False
+        self.on_batch: Callable[[int, float], None] = lambda size, seconds: None
+
+    async def start(self) -> Facts:
+        """Start all workers and return what the model takes; ValueError if it does not load."""
+        found = await asyncio.gather(*(self._start_one() for _ in range(self.count)))
+        self.origin = time.perf_counter()
+        return found[0]
+
+    async def _start_one(self) -> Facts:
+        module, *fault = ["faults", self.fault] if self.fault else ["model_worker"]
+        name = f"tinybench.tools.serving.{module}"
+        command = [sys.executable, "-P", "-m", name, self.model, str(self.threads), *fault]
+        # it imports what this process would: neither what lies in the current folder, nor another tinybench
+        path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+        environment = {**os.environ, "PYTHONPATH": path}
+        _, worker = await asyncio.get_running_loop().subprocess_exec(
+            lambda: Worker(self), *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, env=environment
+        )
+        self.workers.add(worker)
+        facts = await worker.ready
+        self._release(worker)
+        return facts
+
+    async def run(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Return the answers to a batch; jobs that were dropped meanwhile are left out."""
+        alike: dict[tuple[int, ...], list[Job]] = {}
+        for job in jobs:
+            if not job.dropped:
+                alike.setdefault(job.rows.shape[1:], []).append(job)
+        for batch in alike.values():
+            try:
+                await self._try(batch)
+            except WorkerDied:
+                for job in batch:
+                    job.started = 0.0
+                for job in batch:
+                    with suppress(WorkerDied):
+                        if not job.dropped:
+                            await self._try([job])
+        return [job.answer for job in jobs]
+
+    async def _try(self, batch: Sequence[Job]) -> None:
+        if self.closing:
+            raise WorkerDied
+        worker = await self._turn()
+        if self.stall:
+            try:
+                await self._stalled(self.stall)
+            except BaseException:
+                self._release(worker)
+                raise
+        while not worker.alive:  # it died before it got anything
+            worker = await self._turn()
+        answers = worker.send(batch)
+        for job in batch:
+            job.started, job.batch = worker.since, len(batch)
+        for job, answer in zip(batch, await answers, strict=True):
+            job.answer = answer
+
+    async def _turn(self) -> Worker:
+        """Return an idle worker, or the next one when those who came before have had theirs."""
+        if self.idle:
+            return self.idle.popleft()
+        turn: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+        self.waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with suppress(ValueError):
+                    self.waiting.remove(turn)
+            else:  # its turn came in the same moment
+                self._release(turn.result())
+            raise
+
+    async def _stalled(self, stall: tuple[float, float]) -> None:
+        """Wait for the end of a stall, which is the last part of each period."""
+        length, period = stall
+        since = (time.perf_counter() - self.origin) % period
+        if since >= period - length:
+            await asyncio.sleep(period - since)
+
+    def _release(self, worker: Worker) -> None:
+        """Give a worker to who waits longest."""
+        if not worker.alive:
+            return
+        while self.waiting:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                turn.set_result(worker)
+                return
+        self.idle.append(worker)
+
+    def served(self, worker: Worker, size: int, seconds: float) -> None:
+        """Take back a worker that has answered a batch."""
+        each = (time.perf_counter() - worker.since) / size
+        self.per_job = 0.95 * self.per_job + 0.05 * each if self.per_job else each
+        self.on_batch(size, seconds)
+        self._release(worker)
+
+    def lost(self, worker: Worker) -> None:
+        """Put a new worker in the place of one that died."""
+        self.workers.discard(worker)
+        with suppress(ValueError):
+            self.idle.remove(worker)
+        if worker.introduced and not self.closing:
+            task = asyncio.get_running_loop().create_task(self._restart())
+            self.restarting.add(task)
+            task.add_done_callback(self.restarting.discard)
+
+    async def _restart(self) -> None:
+        self.restarts += 1
+        pause = 0.1
+        while not self.closing:
+            try:
+                await self._start_one()
+                return
+            except (WorkerDied, ValueError, OSError) as error:
+                print(f"tinybench: a worker does not start again: {error}", file=sys.stderr)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    def kill_stuck(self) -> None:
+        """Kill workers whose batch takes longer than anybody waits for it."""
+        now = time.perf_counter()
+        for worker in list(self.workers):
+            if worker.answers is not None and now - worker.since > self.longest:
+                worker.kill()
+
+    def wait_seconds(self, queue: int) -> float:
+        """Return how long so many requests take at the rate measured lately."""
+        return (queue + 1) * self.per_job / self.count
+
+    async def stop(self) -> None:
+        """End all workers; those that do not end by themselves are killed."""
+        self.closing = True
+        for task in list(self.restarting):
+            task.cancel()
+        workers = list(self.workers)
+        for worker in workers:
+            worker.pipe.close()
+        for turn in self.waiting:
+            if not turn.done():
+                turn.set_exception(WorkerDied())
+        if workers:
+            await asyncio.wait([worker.ended for worker in workers], timeout=2)
+        for worker in workers:
+            worker.kill()
+            worker.transport.close()

@@ -1,0 +1,1 @@
+"""What compression and number formats bring for one model."""

@@ -1,0 +1,288 @@
+"""One model in several precisions: its size, its answers, its time, and what really ran."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.accuracy import output_kind, parity, wilson_interval
+from tinybench.latency import as_input, measure_latencies
+from tinybench.onnx import OnnxModel, both_answers
+from tinybench.result import BenchmarkResult, is_interval
+from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table
+
+FP32, FOUR_BITS = "FP32", "4-bit weights"
+TRACED = 12  # runs under the trace
+Types = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, float]]
+PRODUCTS: dict[str, str | None] = {
+    **dict.fromkeys(("Conv", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm", "MatMul")),
+    **dict.fromkeys(("ConvInteger", "MatMulInteger", "MatMulInteger16", "MatMulIntegerToFloat")),
+    **dict.fromkeys(("QGemm", "QLinearConv", "QLinearMatMul")),
+    "DynamicQuantizeMatMul": "uint8",
+    "MatMulNBits": FOUR_BITS,
+}
+"""Operators that multiply matrices, and the type they compute in where that is not the type of their first input:
+``DynamicQuantizeMatMul`` takes floats and makes integers of them itself, ``MatMulNBits`` takes floats, too."""
+
+# the types of products that a form is made for; all others have fallen back
+_WANTED = {
+    FP32: {"float"},
+    "FP16": {"float16"},
+    "bfloat16": {"bfloat16"},
+    "INT8 dynamic": {"uint8", "int8"},
+    "INT8 static": {"uint8", "int8"},
+    FOUR_BITS: {FOUR_BITS},
+}
+FORMS = tuple(_WANTED)
+
+
+@dataclass(frozen=True)
+class PrecisionStudy:
+    """What each form of a model costs and answers; ``str`` gives it as a table.
+
+    Attributes
+    ----------
+    rows
+        By form: ``form``; ``reason`` why it cannot be made or does not run, or None; ``size`` in bytes; ``gap``, the
+        largest difference of the scores; ``agreement``, the share of rows with the label of FP32, with
+        ``agreement_ci``; ``ratio`` of its time to that of FP32, with ``ratio_ci``, and the ``verdict``; ``ran``, the
+        share of each operator in the operators' time; ``types``, the share of each type in the products' time;
+        ``fell_back`` in words.
+    latencies
+        Seconds of each form that runs, in common rounds.
+    batch, confidence
+        Rows in a timed call, and the coverage of the intervals.
+    """
+
+    rows: list[dict[str, Any]]
+    latencies: dict[str, BenchmarkResult] = field(repr=False)
+    batch: int
+    confidence: float = 0.95
+
+    __repr__ = short_repr
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for ``json.dumps``."""
+        latencies = {form: result.to_dict() for form, result in self.latencies.items()}
+        return {"rows": self.rows, "latencies": latencies, "batch": self.batch, "confidence": self.confidence}
+
+    def table(self) -> Table:
+        """Return the rows as text."""
+        level = f"{100 * self.confidence:.3g} %"
+        return Table(
+            [_cells(row) for row in self.rows],
+            f"one model in several precisions, {number_of(self.batch, 'row')} in a call; time as "
+            f"a ratio to FP32, {level} intervals",
+        )
+
+    def __str__(self) -> str:
+        """Return the table."""
+        return str(self.table())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return self.table()._repr_mimebundle_()
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return a row as text."""
+
+    def shown(name: str, scale: float = 1.0) -> str:
+        return with_ends(scale * row[name], [scale * end for end in row[f"{name}_ci"] or ()], "–")
+
+    return {
+        "form": row["form"],
+        "size (kB)": "–" if row["size"] is None else f"{row['size'] / 1e3:.0f}",
+        "largest gap": "–" if row["gap"] is None else f"{row['gap']:.2g}",
+        "same label": "–" if row["agreement"] is None else f"{shown('agreement', 100)} %",
+        "time": "–" if row["ratio"] is None else shown("ratio"),
+        "products ran in": ", ".join(f"{kind} {share:.0%}" for kind, share in row["types"].items()) or "–",
+        "fell back": row["reason"] or row["fell_back"] or "nothing",
+    }
+
+
+def write_form(form: str, path: Path, out: Path, calibration: Any) -> None:
+    """Write a model in the named form, which is one of `FORMS` but FP32."""
+    if form == FOUR_BITS:
+        from tinybench.tools.study.four_bits import to_four_bits
+
+        to_four_bits(path, out)
+    elif form in ("FP16", "bfloat16"):
+        from tinybench.half import to_half
+
+        to_half(path, out, kind="float16" if form == "FP16" else form)
+    else:
+        from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
+
+        if form == "INT8 dynamic":
+            quantize_dynamic_int8(path, out)
+        else:
+            quantize_static_int8(path, calibration, out)
+
+
+def precision_study(
+    path: str | Path,
+    X: Any,
+    *,
+    types: Types,
+    batch: int | None = None,
+    calibration: Any = None,
+    forms: Sequence[str] = FORMS,
+    rounds: int = 20,
+    threads: int = 1,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    max_seconds: float | None = None,
+) -> PrecisionStudy:
+    """Make the forms of a model, and tell size, answers, time and what really ran of each.
+
+    Parameters
+    ----------
+    path
+        An ``.onnx`` file in float32.
+    X
+        Rows in use, of shape (n, features); their answers are compared with those of FP32.
+    types
+        What tells the share of each type in the time of products from the events of a trace, such as `types_that_ran`
+        of `tinybench.bottleneck`.
+    batch
+        Rows in a timed call, repeated where there are fewer; by default all of X.
+    calibration
+        Rows for static INT8; by default the first 512 of X.
+    forms
+        Which to make, of `FORMS`; FP32 always is.
+    rounds, threads, seed, max_seconds
+        See `measure_latencies` and `OnnxModel`: at least 6 shuffled rounds.
+    confidence
+        Coverage of all intervals.
+
+    Returns
+    -------
+    PrecisionStudy
+        A form that cannot be made, or does not run here, is a row that says why.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the model itself cannot be loaded or run, or an argument makes no sense.
+    """
+    _check(forms, rounds)
+    rows = np.asarray(as_input(X), np.float32)
+    timed = rows if batch is None else np.resize(rows, (batch, *rows.shape[1:]))
+    calibration = rows[:512] if calibration is None else calibration
+    original = OnnxModel(path, threads)
+    original.forward(timed)  # a model that does not run has no study
+    found: dict[str, dict[str, Any]] = {}
+    models: dict[str, OnnxModel] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for form in dict.fromkeys((FP32, *forms)):
+            file = Path(path) if form == FP32 else Path(folder, f"{form}.onnx")
+            row = found[form] = dict.fromkeys(("reason", "size", "gap", "agreement", "agreement_ci"))
+            row |= dict.fromkeys(("seconds", "ratio", "ratio_ci", "verdict", "fell_back")) | {"ran": {}, "types": {}}
+            try:
+                if form != FP32:
+                    with warnings.catch_warnings(action="ignore"):  # what they say, the row says
+                        write_form(form, Path(path), file, calibration)
+                row["size"] = file.stat().st_size
+                model = OnnxModel(file, threads)
+                row |= _answers(original, model, rows, confidence)
+                row |= _what_ran(model, timed, types, Path(folder))
+                row["fell_back"] = _fell_back(form, row, found[FP32])
+                if form == FOUR_BITS and _same_in_float(Path(path), model, rows, Path(folder)):
+                    row["fell_back"] = "all in float: no kernel here takes 8-bit activations to 4-bit weights"
+            except NotImplementedError:
+                raise
+            except Exception as error:
+                if form == FP32:
+                    raise
+                row["reason"] = _why(error)
+            else:
+                models[form] = model
+        latencies = measure_latencies(models, timed, measurement_runs=rounds, seed=seed, max_seconds=max_seconds)
+        models.clear()  # Windows deletes no file that is open
+    for form, result in latencies.items():
+        found[form] |= _times(result, latencies[FP32], confidence)
+    return PrecisionStudy([{"form": form, **row} for form, row in found.items()], latencies, len(timed), confidence)
+
+
+def _check(forms: Sequence[str], rounds: int) -> None:
+    if unknown := [form for form in forms if form not in FORMS]:
+        raise ValueError(f"there is no form {unknown[0]!r}; there are {', '.join(FORMS)}")
+    if rounds < 6:
+        raise ValueError(f"rounds is {rounds}; an interval takes at least 6 rounds")
+
+
+def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: float) -> dict[str, Any]:
+    """Return how far a form's answers are from the original's."""
+    first, second = both_answers(original, model, X)
+    found = parity(first, second)
+    if output_kind(first) == "logits" and first[0].size == 1:  # values, which have no labels
+        return {"gap": found.max_difference}
+    same = round(found.label_agreement * found.rows)
+    ends = list(wilson_interval(same, found.rows, confidence))
+    return {"gap": found.max_difference, "agreement": found.label_agreement, "agreement_ci": ends}
+
+
+def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: float = 0.95) -> dict[str, Any]:
+    """Return the seconds of a form, and their ratio to those of FP32, the baseline."""
+    from tinybench.comparison import compare
+
+    if candidate is baseline:
+        return {"seconds": baseline.median, "ratio": 1.0, "ratio_ci": None, "verdict": "the baseline"}
+    told = compare(candidate, baseline, confidence=confidence)
+    ends = list(told.ratio_ci) if is_interval(*told.ratio_ci) else None
+    return {"seconds": candidate.median, "ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
+
+
+def _what_ran(model: OnnxModel, X: np.ndarray, types: Types, folder: Path) -> dict[str, Any]:
+    """Return from a trace the shares of operators in their time, and of types in the time of products."""
+    profiled = OnnxModel(model.path, model.threads, profile=folder / "trace")
+    for _ in range(TRACED):
+        profiled.forward(X)
+    written = profiled.end_profiling()
+    events = json.loads(written.read_text(encoding="utf-8"))
+    written.unlink()
+    times: dict[str, float] = {}
+    for event in events:
+        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+            name = event["args"]["op_name"]
+            times[name] = times.get(name, 0.0) + event["dur"]
+    total = sum(times.values()) or 1.0
+    ran = {name: spent / total for name, spent in sorted(times.items(), key=lambda item: -item[1])}
+    return {"ran": ran, "types": dict(types(events))}
+
+
+def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -> str:
+    """Return in words what a form was not computed in, and what casts take beyond those of the original."""
+    other = {kind: share for kind, share in row["types"].items() if kind not in _WANTED[form]}
+    told = [f"{share:.0%} of the products ran in {kind}" for kind, share in other.items()]
+    casts = row["ran"].get("Cast", 0.0) - original["ran"].get("Cast", 0.0)
+    if other and casts > 0.01:
+        told.append(f"casts take {casts:.0%} of the operators' time")
+    return "; ".join(told)
+
+
+def _same_in_float(path: Path, model: OnnxModel, X: np.ndarray, folder: Path) -> bool:
+    """Return whether a model with 4-bit weights answers as if no activation were rounded to 8 bits; no trace tells."""
+    from tinybench.tools.study.four_bits import to_four_bits
+
+    plain = OnnxModel(to_four_bits(path, folder / "unrounded.onnx", accuracy_level=1), model.threads)
+    return np.array_equal(plain.forward(X), model.forward(X))
+
+
+def _why(error: Exception) -> str:
+    """Return why a form cannot be had, in the runtime's words where it lacks a kernel."""
+    text = " ".join(str(error).split())
+    words = text.partition("It says: ")[2] or text
+    missing = words.lower().find("could not find an implementation")
+    if missing >= 0:
+        return "no kernel: " + words[missing:].partition(" node with name")[0]
+    return words[:300]

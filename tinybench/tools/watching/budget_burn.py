@@ -1,0 +1,236 @@
+"""Servers looked at every so often: what each look showed, whether a budget burns, and what the whole watch says."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tinybench.support.basics.arguments import check_least
+from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.tools.watching.metrics_reader import Reading, Readings, increases
+from tinybench.tools.watching.queries import COUNTED, Objective, Window
+
+__all__ = ["Bucket", "Look", "Verdict", "Watched", "judge"]
+
+SURE = 0.95
+COUNTER, HISTOGRAM, EVIDENCE, ALARM, OPEN = (
+    f"tinybench_{name}"
+    for name in ("requests_total", "request_seconds", "drift_evidence", "drift_alarm", "requests_open")
+)
+LOOKS_TO_MOVE = 3
+
+
+class Bucket(NamedTuple):
+    """A quantile: what is estimated, and the ends of the bucket in which it really lies."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at one server showed; NaN where it cannot tell.
+
+    Attributes
+    ----------
+    server, at
+        Which, and when, in seconds from the first look.
+    problem, read
+        Why there is nothing; empty where there is. Whether the server could be read.
+    rate, failed
+        Requests per second, and how many of them failed, since the look before.
+    p50, p99
+        In seconds, of the same time.
+    long, short, burning
+        Burn rates over both windows, and whether they are high enough, in both, to wake somebody.
+    bad, total
+        Requests that failed or were late, and all, since the first look.
+    drift, alarm
+        Evidence by what it is of, and of what there is an alarm.
+    open
+        Requests without an answer yet.
+    notes
+        What else should be known.
+    """
+
+    server: str
+    at: float
+    problem: str = ""
+    rate: float = math.nan
+    failed: float = math.nan
+    p50: Bucket | None = None
+    p99: Bucket | None = None
+    long: float = math.nan
+    short: float = math.nan
+    burning: bool = False
+    bad: float = 0.0
+    total: float = 0.0
+    drift: Mapping[str, float] = field(default_factory=dict)
+    alarm: Sequence[str] = ()
+    open: float = math.nan
+    notes: Sequence[str] = ()
+    read: bool = True
+
+    __repr__ = short_repr
+
+    def left(self, objective: Objective) -> float:
+        """Return the share of the budget of all requests so far that is left; below 0 more failed than may."""
+        return 1 - self.bad / (objective.budget * self.total) if self.total else math.nan
+
+
+class Watched:
+    """A server that an own reader looks at, every `every` seconds."""
+
+    def __init__(self, readings: Readings, objective: Objective, window: Window, every: float) -> None:
+        self.readings, self.objective, self.window, self.every = readings, objective.checked(), window, every
+        target = readings.target
+        self.name = f"{target.version} {target.address}"
+        self.bad, self.total = [0.0], [0.0]  # at regular moments, as `burning` wants them
+
+    def look(self, at: float, missed: int = 0) -> Look:
+        """Read the server; `missed` looks before this one did not take place, as the watch itself stood still."""
+        from tinybench.production import burn_rate, burning, increase
+
+        for _ in range(missed):
+            self._count(0.0, 0.0)
+        restarts, known = self.readings.restarts, len(self.readings.kept)
+        if not self.readings.look():
+            self._count(0.0, 0.0)
+            return Look(self.name, at, self.readings.problem, bad=self.bad[-1], total=self.total[-1], read=False)
+        rows = list(self.readings.kept)[-2:]
+        counts = requests_in(rows, self.objective)
+        if not known or not counts.known:
+            self._count(0.0, 0.0)
+            other = f"its /metrics has no {COUNTER} or no bound of {self.objective.le} s; is it `tinybench serve`?"
+            first = "the first look: what has come since, the next one tells"
+            return Look(self.name, at, first if counts.known else other)
+        self._count(counts.bad, counts.total)
+        steps = [max(1, round(seconds / self.every)) for seconds in (self.window.long, self.window.short)]
+        past = [(self.bad[-step - 1 :], self.total[-step - 1 :]) for step in steps]
+        (bad, all_), rates = past[0], [burn_rate(increase(b), increase(t), self.objective.share) for b, t in past]
+        burns = burning(self.bad, self.total, self.objective.share, self.window.factor, steps[0], steps[1])
+        notes = ["it was started anew"] * (self.readings.restarts > restarts)
+        return Look(
+            self.name,
+            at,
+            rate=counts.total / (rows[1].at - rows[0].at),
+            failed=counts.failed,
+            p50=bucket(0.5, counts.buckets),
+            p99=bucket(0.99, counts.buckets),
+            long=rates[0] if increase(all_) else math.nan,
+            short=rates[1] if increase(past[1][1]) else math.nan,
+            burning=burns and share_interval(increase(bad), increase(all_))[0] > self.objective.budget,
+            bad=self.bad[-1],
+            total=self.total[-1],
+            **self._gauges(notes),
+        )
+
+    def _count(self, bad: float, total: float) -> None:
+        self.bad.append(self.bad[-1] + bad)
+        self.total.append(self.total[-1] + total)
+
+    def _gauges(self, notes: list[str]) -> dict[str, Any]:
+        drift = {dict(labels).get("what", ""): value for (_, labels), value in self.readings.latest(EVIDENCE).items()}
+        alarms = {dict(labels).get("what", ""): value for (_, labels), value in self.readings.latest(ALARM).items()}
+        looks = LOOKS_TO_MOVE * self.every
+        answered = self.readings.increase(COUNTER, looks, code="200")
+        if (
+            drift
+            and len(self.readings.kept) > LOOKS_TO_MOVE
+            and answered > 0
+            and not self.readings.moved(EVIDENCE, looks)
+        ):
+            notes.append("its evidence of drift does not move, though answers are given: nobody watches for drift")
+        waiting = sum(self.readings.latest(OPEN).values())
+        alarm = [what for what, value in alarms.items() if value > 0]
+        return {"drift": drift, "alarm": alarm, "open": waiting, "notes": notes}
+
+
+class Counts(NamedTuple):
+    """Requests over some readings of a server, as the objective counts them.
+
+    ``buckets``: answers below each bound; ``known``: whether the server counts requests and has the objective's bound.
+    """
+
+    total: float
+    bad: float
+    failed: float
+    buckets: dict[float, float]
+    known: bool
+
+
+def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
+    """Return the requests from the first of these readings to the last."""
+    codes = {dict(labels).get("code", ""): count for (_, labels), count in increases(COUNTER, rows, {}).items()}
+    total = sum(count for code, count in codes.items() if re.fullmatch(COUNTED, code))
+    below = {dict(labels)["le"]: count for (_, labels), count in increases(f"{HISTOGRAM}_bucket", rows, {}).items()}
+    good, known = below.get(objective.le, 0.0), bool(codes) and objective.le in below
+    buckets = {float(bound): count for bound, count in below.items()}
+    return Counts(total, max(0.0, total - good), total - codes.get("200", 0.0), buckets, known)
+
+
+def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
+    """Return a quantile by what lies below each bound; None without values."""
+    from tinybench.production import histogram_quantile, quantile_bounds
+
+    bounds = sorted(counts)
+    below = [counts[bound] for bound in bounds]
+    if not below or not below[-1] > 0:
+        return None
+    return Bucket(histogram_quantile(q, bounds, below), *quantile_bounds(q, bounds, below))
+
+
+def share_interval(bad: float, total: float) -> tuple[float, float]:
+    """Return the 95 % interval of a share by Clopper and Pearson: one failure in a hundred may be chance."""
+    from scipy.stats import beta
+
+    if not total > 0:
+        return 0.0, 1.0
+    check_least(bad=bad, total=total)
+    bad = min(bad, total)  # Prometheus extrapolates, and may give more
+    low = float(beta.ppf((1 - SURE) / 2, bad, total - bad + 1)) if bad else 0.0
+    high = float(beta.ppf((1 + SURE) / 2, bad + 1, total - bad)) if bad < total else 1.0
+    return low, high
+
+
+class Verdict(NamedTuple):
+    """``"met"``, ``"missed"`` or ``"cannot tell"``, and why."""
+
+    verdict: str
+    why: str
+
+
+def judge(looks: Sequence[Look], objective: Objective, patience: int = 3) -> Verdict:
+    """Return what all looks at one server say of its objective.
+
+    Missed: a budget burned at some look, or all requests together are worse than the objective, surely. Cannot tell:
+    the last `patience` looks could not read it, no request came, these are too few, or answers in time may be wrong,
+    as their inputs have changed.
+    """
+    last = looks[-1]
+    bad, total = next(((look.bad, look.total) for look in reversed(looks) if look.total > 0), (0.0, 0.0))
+    if burned := next((look for look in looks if look.burning), None):
+        return Verdict("missed", f"its budget burned {burned.long:.3g} times too fast after {burned.at:.0f} s")
+    low, high = share_interval(bad, total)
+    seen = (
+        f"{bad:,.0f} of {number_of(f'{total:,.0f}', 'request')} failed or took longer than {1e3 * objective.bound:g} ms"
+    )
+    if low > objective.budget:
+        return Verdict("missed", f"{seen}, more than {100 * objective.budget:.3g} % of them")
+    if all(look.problem or not look.read for look in looks[-patience:]):
+        return Verdict("cannot tell", last.problem or "; ".join(last.notes))
+    if not total:
+        return Verdict("cannot tell", "no request came: the counter does not move")
+    if last.alarm:
+        return Verdict("cannot tell", f"{seen}, but there is drift of {' and '.join(last.alarm)}: are they right?")
+    if high <= objective.budget:
+        return Verdict("met", seen)
+    fewest = math.ceil(math.log((1 - SURE) / 2) / math.log(objective.share))
+    return Verdict(
+        "cannot tell", f"{seen}; to show {100 * objective.share:.6g} % takes {fewest:,} or more, none of them bad"
+    )

@@ -1,0 +1,204 @@
+"""An own reader of /metrics, where there is no Prometheus: what a server counted, over windows of monotonic time."""
+
+from __future__ import annotations
+
+import math
+import time
+import urllib.error
+import urllib.request
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from http.client import HTTPException
+from typing import NamedTuple
+
+from tinybench.tools.watching.prometheus import Labels, Target
+
+__all__ = ["Reading", "Readings", "fetch_metrics", "increases", "parse_metrics"]
+
+Key = tuple[str, tuple[tuple[str, str], ...]]  # name, and labels in order
+STARTED = "process_start_time_seconds"
+MOST = 2**24  # bytes of a /metrics
+
+
+class Reading(NamedTuple):
+    """What a server showed at a moment of the reader's clock.
+
+    ``anew``: it began to count anew since the reading before.
+    """
+
+    at: float
+    gauges: dict[Key, float]
+    counters: dict[Key, float]
+    anew: bool = False
+
+
+def fetch_metrics(target: Target, timeout: float) -> str:
+    """Return the text of a server's /metrics."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://{target.address}/metrics", timeout=timeout) as answer:
+        return str(answer.read(MOST).decode())
+
+
+def parse_metrics(text: str, at: float = 0.0) -> Reading:
+    """Return what a text in Prometheus's format says; ValueError where it is none."""
+    try:
+        from prometheus_client.parser import text_string_to_metric_families
+    except ModuleNotFoundError:
+        raise ValueError("reading /metrics takes prometheus_client: pip install 'tinybench-ml[serve]'") from None
+    gauges: dict[Key, float] = {}
+    counters: dict[Key, float] = {}
+    for family in text_string_to_metric_families(text):
+        into = counters if family.type in ("counter", "histogram", "summary") else gauges
+        for sample in family.samples:
+            into[sample.name, tuple(sorted(sample.labels.items()))] = float(sample.value)
+    if not gauges and not counters:
+        raise ValueError("it holds no metric")
+    return Reading(at, gauges, counters)
+
+
+class Readings:
+    """One server's readings, the last of them some seconds long.
+
+    Parameters
+    ----------
+    target
+        The server.
+    keep
+        How many seconds of readings are kept: the longest window that will be asked for.
+    timeout
+        Seconds after which a reading counts as missing.
+    clock
+        Must not jump when somebody sets the time: the default does not.
+    fetch
+        Returns the text of /metrics.
+
+    Attributes
+    ----------
+    problem
+        Why the last look gave no reading; empty if it did.
+    restarts
+        How often the server began to count anew.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        keep: float = 3600.0,
+        timeout: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+        fetch: Callable[[Target, float], str] = fetch_metrics,
+    ) -> None:
+        self.target, self.keep, self.timeout, self.clock, self.fetch = target, keep, timeout, clock, fetch
+        self.kept: deque[Reading] = deque()
+        self.problem, self.restarts = "nobody has looked yet", 0
+
+    def look(self) -> bool:
+        """Read the server once; return whether it worked. What stops a reading is kept as `problem`."""
+        self.problem = ""
+        try:
+            text = self.fetch(self.target, self.timeout)
+            reading = parse_metrics(text, self.clock())  # stamped when it is here: it shows what was before
+        except urllib.error.HTTPError as error:
+            with error:
+                self.problem = f"its /metrics answers {error.code}"
+        except TimeoutError:
+            self.problem = f"its /metrics does not answer within {self.timeout:g} s"
+        except (OSError, HTTPException) as error:
+            self.problem = f"its /metrics does not answer ({getattr(error, 'reason', None) or error})"
+        except (ValueError, UnicodeError) as error:
+            self.problem = f"what it answers at /metrics cannot be read ({error})"
+        if self.problem:
+            return False
+        if self.kept and reading.at <= self.kept[-1].at:
+            self.problem = "the reader's clock stands still or runs backwards"
+            return False
+        if self.kept and (anew := began_anew(self.kept[-1], reading)):
+            self.restarts += 1
+            reading = reading._replace(anew=anew)
+        self.kept.append(reading)
+        while len(self.kept) > 2 and self.kept[1].at <= reading.at - self.keep:  # one from before the window stays
+            self.kept.popleft()
+        return True
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last reading; infinite without one."""
+        return self.clock() - self.kept[-1].at if self.kept else math.inf
+
+    def window(self, seconds: float) -> list[Reading]:
+        """Return the readings of the last so many seconds and the one before them, where a counter stood at its start.
+
+        None at all where the last reading is older than the window, or the only one.
+        """
+        start = self.clock() - seconds
+        found = [reading for reading in self.kept if reading.at > start]
+        before = [reading for reading in self.kept if reading.at <= start][-1:]
+        return before + found if found and len(before + found) > 1 else []
+
+    def increase(self, name: str, seconds: float, **labels: str) -> float:
+        """Return by how much a counter grew in the last so many seconds, over all series with these labels.
+
+        NaN where the readings cannot tell.
+        """
+        rows = self.window(seconds)
+        return sum(increases(name, rows, labels).values()) if rows else math.nan
+
+    def histogram(self, name: str, seconds: float, **labels: str) -> tuple[list[float], list[float]]:
+        """Return bounds and cumulative counts of what a histogram took in over the last so many seconds.
+
+        Both are empty where the readings cannot tell.
+        """
+        counts: dict[float, float] = {}
+        for (_, pairs), more in increases(f"{name}_bucket", self.window(seconds), labels).items():
+            bound = float(dict(pairs)["le"])
+            counts[bound] = counts.get(bound, 0.0) + more
+        return sorted(counts), [counts[bound] for bound in sorted(counts)]
+
+    def latest(self, name: str, seconds: float = math.inf, **labels: str) -> dict[Key, float]:
+        """Return the series of a gauge or counter as last read; none where that was longer ago than so many seconds."""
+        if not self.kept or self.age > seconds:
+            return {}
+        last = self.kept[-1]
+        return {key: value for key, value in _all(last) if _fits(key, name, labels)}
+
+    def moved(self, name: str, seconds: float, **labels: str) -> bool:
+        """Return whether any series of a metric changed in the last so many seconds."""
+        rows = self.window(seconds)
+        seen = [{key: value for key, value in _all(row) if _fits(key, name, labels)} for row in rows]
+        return any(row != seen[0] for row in seen)
+
+
+def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, float]:
+    """Return the growth of a counter over these readings, by series.
+
+    A series that is missing in an earlier reading was 0 then. If the server restarted, all its counters began at 0,
+    even those that already exceed their last value.
+    """
+    from tinybench.production import increase
+
+    found = {}
+    for key in {key: None for row in rows for key in row.counters if _fits(key, name, labels)}:
+        values: list[float] = []
+        for row in rows:
+            values += [0.0] * (row.anew and bool(values))
+            values.append(row.counters.get(key, 0.0))
+        found[key] = increase(values)
+    return found
+
+
+def began_anew(before: Reading, after: Reading) -> bool:
+    """Return whether a server was started anew between two readings: it says so, or a counter became smaller."""
+    started = [reading.gauges.get((STARTED, ())) for reading in (before, after)]
+    return started[0] != started[1] or any(
+        value < before.counters.get(key, -math.inf) for key, value in after.counters.items()
+    )
+
+
+def _all(reading: Reading) -> Iterator[tuple[Key, float]]:
+    yield from reading.gauges.items()
+    yield from reading.counters.items()
+
+
+def _fits(key: Key, name: str, labels: Labels) -> bool:
+    return key[0] == name and labels.items() <= set(key[1])

@@ -1,0 +1,195 @@
+"""Prometheus: asked where it runs, or started here for the time of a block, with a list of servers to watch."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+__all__ = ["AwayError", "Labels", "Point", "Prometheus", "Target", "start_prometheus"]
+
+LEASH = Path(__file__).with_name("leash.py")
+STARTING = 60.0  # s; it takes 0.1 s, more on a busy machine
+JOB = "tinybench"
+NOT_HERE = (
+    "Prometheus is not installed here: apt-get install prometheus (Debian, Ubuntu), brew install prometheus (macOS), "
+    "or put a program of that name on the path; without it `tinybench watch URL` reads the servers itself"
+)
+
+Labels = dict[str, str]
+Point = tuple[float, float]  # when, in seconds of Prometheus's clock, and how much
+
+
+class AwayError(ConnectionError):
+    """Prometheus does not answer."""
+
+
+class Target(NamedTuple):
+    """A server to be watched: its URL, as `tinybench serve` prints it, and the version it serves."""
+
+    url: str
+    version: str = "stable"
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        parts = urlsplit(self.url if "//" in self.url else f"//{self.url}")
+        if not parts.hostname or parts.scheme not in ("", "http"):
+            raise ValueError(f"{self.url} is no address to watch; write it as http://127.0.0.1:8000")
+        return parts.netloc.rpartition("@")[2] if parts.port else f"{parts.netloc}:80"
+
+
+class Prometheus:
+    """A Prometheus that runs at a URL; `Prometheus("http://127.0.0.1:9090").query("up")`.
+
+    Parameters
+    ----------
+    url
+        Its address.
+    timeout
+        Seconds after which it is taken to be away.
+    """
+
+    def __init__(self, url: str, timeout: float = 10.0) -> None:
+        self.url, self.timeout = url.rstrip("/"), timeout
+        if urlsplit(self.url).scheme not in ("http", "https"):
+            raise ValueError(f"{url} is no address of a Prometheus; write it as http://127.0.0.1:9090")
+        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # as it is, past any proxy
+
+    def query(self, promql: str, at: float | None = None) -> list[tuple[Labels, float]]:
+        """Return what an expression is, now or at a time of Prometheus's clock: labels and value of each series."""
+        found = self._ask("query", query=promql, **({} if at is None else {"time": repr(float(at))}))
+        if found["resultType"] == "scalar":
+            return [({}, float(found["result"][1]))]
+        return [(series["metric"], float(series["value"][1])) for series in found["result"]]
+
+    def readings(self, selector: str, seconds: float, at: float) -> list[tuple[Labels, list[Point]]]:
+        """Return the stored readings of the last `seconds` before a time of Prometheus's clock."""
+        window = f"[{max(1, round(1000 * seconds))}ms]"
+        found = self._ask("query", query=selector + window, time=repr(float(at)))["result"]
+        return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
+
+    def query_range(self, promql: str, start: float, end: float, step: float) -> list[tuple[Labels, list[Point]]]:
+        """Return what an expression was between two times of Prometheus's clock, every `step` seconds."""
+        times = {"start": repr(float(start)), "end": repr(float(end)), "step": repr(float(step))}
+        found = self._ask("query_range", query=promql, **times)["result"]
+        return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
+
+    def now(self) -> float:
+        """Return the time by Prometheus's clock: what readings are stamped with, whatever the clock here says."""
+        return self.query("time()")[0][1]
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Return its alerts that are pending or firing, as it tells them."""
+        return list(self._ask("alerts")["alerts"])
+
+    def wait_for(self, promql: str, seconds: float = 30.0) -> list[tuple[Labels, float]]:
+        """Return what an expression is as soon as it is anything; TimeoutError if it does not become so."""
+        until = time.monotonic() + seconds
+        while not (found := self.query(promql)):
+            if time.monotonic() > until:
+                raise TimeoutError(f"Prometheus has nothing for {promql} after {seconds:g} s")
+            time.sleep(0.02)
+        return found
+
+    def _ask(self, path: str, **parameters: str) -> dict[str, Any]:
+        data = urlencode(parameters).encode() if parameters else None  # as a form: an expression may be long
+        try:
+            with self._open(f"{self.url}/api/v1/{path}", data, self.timeout) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read()
+        except (OSError, HTTPException) as error:
+            why = getattr(error, "reason", None) or error
+            raise AwayError(f"Prometheus at {self.url} does not answer ({why}); is it running there?") from None
+        try:
+            told = json.loads(text)
+            failed = told["status"] != "success"
+        except (ValueError, TypeError, KeyError):
+            raise ValueError(f"what answers at {self.url} is no Prometheus") from None
+        if failed:
+            raise ValueError(f"Prometheus refuses {parameters.get('query', path)}: {told['error']}")
+        return dict(told["data"])
+
+
+@contextmanager
+def start_prometheus(
+    targets: Sequence[Target], *, interval: float = 1.0, rules: Path | None = None, timeout: float = 10.0
+) -> Iterator[Prometheus]:
+    """Run a Prometheus on a free port of this machine for the time of the block; its data go when it ends.
+
+    It reads its targets for the first time after 5 s, which cannot be set; ``wait_for("up")`` waits for that.
+
+    Parameters
+    ----------
+    targets
+        What to read, at /metrics. The series carry the labels ``job="tinybench"``, ``version`` and ``instance``.
+    interval
+        Seconds between two readings of a target, and between two evaluations of the rules; 0.1 at least.
+    rules
+        A file of alert rules, such as `tinybench.tools.watching.alerts.write_rules` writes.
+    timeout
+        Seconds after which a query finds it away.
+    """
+    program = shutil.which("prometheus")
+    if program is None:
+        raise FileNotFoundError(NOT_HERE)
+    if not interval >= 0.1:
+        raise ValueError(f"an interval of {interval:g} s is too short for Prometheus here; take 0.1 s or more")
+    with tempfile.TemporaryDirectory(prefix="tinybench-prometheus-") as name:
+        folder, log = Path(name), Path(name, "log")
+        config = folder / "prometheus.json"  # JSON is YAML
+        config.write_text(json.dumps(configuration(targets, interval, rules)), encoding="utf-8")
+        options = ["--web.listen-address=127.0.0.1:0", f"--storage.tsdb.path={folder / 'data'}"]
+        command = [sys.executable, "-IS", str(LEASH), program, f"--config.file={config}", *options]
+        with (
+            log.open("wb") as out,
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT) as process,
+        ):
+            try:
+                found = Prometheus(f"http://{_listening(process, log)}", timeout)
+                yield found
+            finally:
+                assert process.stdin is not None
+                process.stdin.close()
+                process.wait()
+
+
+def configuration(targets: Sequence[Target], interval: float, rules: Path | None = None) -> dict[str, Any]:
+    """Return the configuration with which a Prometheus watches these servers."""
+    if twice := {target.address for target in targets if sum(target.address == t.address for t in targets) > 1}:
+        raise ValueError(f"{', '.join(sorted(twice))}: listed twice; a server is watched once")
+    every = f"{round(interval * 1000)}ms"
+    static = [{"targets": [target.address], "labels": {"version": target.version}} for target in targets]
+    return {
+        "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
+        "scrape_configs": [{"job_name": JOB, "static_configs": static}],
+        "rule_files": [str(rules.resolve())] if rules else [],
+    }
+
+
+def _listening(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Return where it listens, when it is ready; say what it said if it will not be."""
+    until = time.monotonic() + STARTING
+    while True:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        where = re.search(r'msg="Listening on".*?\baddress=(\S+)', text)
+        if where and "Server is ready to receive web requests" in text:
+            return where[1]
+        if process.poll() is not None or time.monotonic() > until:
+            errors = re.findall(r'(?:err|error)="((?:[^"\\]|\\.)*)"', text) or text.strip().splitlines()[-1:]
+            raise OSError(f"Prometheus did not start: {errors[0] if errors else f'exit code {process.poll()}'}")
+        time.sleep(0.02)
