@@ -12,6 +12,7 @@ tidy(os.environ)  # numerical libraries read it when they are first imported, an
 import gc
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,6 +28,9 @@ from autograder import pace
 from tests.needs import POSTGRESQL, pytest_configure, pytest_runtest_setup, pytest_unconfigure, require  # noqa: F401
 from tests.tiny_course import course, module, released, released_once  # noqa: F401
 from tests.took import pytest_runtest_protocol, pytest_sessionstart  # noqa: F401
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job: what tests start would ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:  # what few tests need is imported by them: under an emulated processor it takes half a minute
     from playwright.sync_api import Browser, Page

@@ -9,12 +9,20 @@ from __future__ import annotations
 import ast
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from tinybench.course.pieces import EXPORTED
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tinybench", "autograder")
+# Late imports of what may be absent: module 15, or the optional 07_toolbox.
+MAY_BE_ABSENT = {
+    "tinybench.support.rounds.machine_state": "tinybench.machine",
+    "tinybench.support.comparisons.optional": "tinybench.toolbox",
+}
 
 
 def files(*folders: str, root: Path = ROOT) -> list[Path]:
@@ -28,31 +36,34 @@ def module(path: Path, root: Path = ROOT) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    """Yield all statements but those for type checkers alone."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        yield from _statements(node)
+def _imported(node: ast.AST, package: str, paths: Mapping[str, Path]) -> set[str]:
+    """Return the modules that an import statement loads, or that a text beside ``import_module`` names."""
+    if isinstance(node, ast.ImportFrom):
+        above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join([*above, node.module] if node.module else above)
+        names = (f"{base}.{alias.name}" for alias in node.names)
+        return {name if name in paths else base for name in names} & paths.keys()
+    named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [getattr(node, "value", None)]
+    return {name for name in named if isinstance(name, str) and name in paths}
 
 
-def imports(root: Path = ROOT, packages: Sequence[str] = PACKAGES) -> dict[str, set[str]]:
-    """Return for each module those of this repository that it imports, also within functions."""
+@cache
+def imports(root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> dict[str, set[str]]:
+    """Return for each module those of this repository that it imports: also in functions, for types, and by text.
+
+    Those of `MAY_BE_ABSENT` are left out.
+    """
     paths = {module(path, root): path for path in files(*packages, root=root)}
     found: dict[str, set[str]] = {}
     for name, path in paths.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        wanted = set()
-        for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                wanted |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-                base = ".".join([*above, node.module] if node.module else above)
-                wanted |= {f"{base}.{alias.name}" if f"{base}.{alias.name}" in paths else base for alias in node.names}
-        found[name] = {other for other in wanted if other in paths and other != name}
+        text = path.read_text(encoding="utf-8")
+        kinds = (ast.Import, ast.ImportFrom, *((ast.Constant,) if "import_module(" in text else ()))
+        nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
+        found[name] = set().union(*(_imported(node, package, paths) for node in nodes)) - {
+            name,
+            MAY_BE_ABSENT.get(name, name),
+        }
     return found
 
 
@@ -98,6 +109,47 @@ def functions(paths: list[Path]) -> list[int]:
     )
 
 
+def room_of(name: str) -> str:
+    """Return the room of `tinybench` that a module is in: a folder of ``support`` or ``tools``, another folder, or a file."""
+    parts = name.split(".")[1:]
+    deep = 2 if parts[:1] in (["support"], ["tools"]) else 1
+    return ".".join(parts[:deep])
+
+
+def rooms(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return for each room of `tinybench` the rooms that it imports from."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, others in graph.items():
+        if name.startswith("tinybench."):
+            found[room_of(name)] |= {room_of(other) for other in others if other.startswith("tinybench.")}
+    return {room: others - {room} for room, others in found.items()}
+
+
+def names_in_two_files(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the public functions and classes of `tinybench` that more than one file defines, with these files."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in files("tinybench", root=root):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name[0] != "_":
+                homes[node.name].append(module(path, root))
+    return {name: where for name, where in sorted(homes.items()) if len(where) > 1}
+
+
+def show_library(root: Path) -> None:
+    """Print what `tinybench` consists of."""
+    kinds: dict[str, list[int]] = {"exported": [], "handwritten": [], "of the course": []}
+    for path in files("tinybench", root=root):
+        text = path.read_text(encoding="utf-8")
+        own = "exported" if text.startswith(EXPORTED) else "handwritten"
+        kinds["of the course" if "tinybench/course/" in path.as_posix() else own].append(text.count("\n"))
+    print("tinybench: " + "; ".join(f"{len(each)} files {kind}, {sum(each)} lines" for kind, each in kinds.items()))
+    print(f"  files at the top: {len(list((root / 'tinybench').glob('*.py')))}")
+    graph = rooms(imports(root, ("tinybench",)))
+    print(f"  rooms: {len(graph)}, on {len(longest_chain(graph))} floors")
+    twice = names_in_two_files(root)
+    print(f"  public names in two or more files: {len(twice)}: {', '.join(twice)}")
+
+
 def main(root: Path = ROOT) -> None:
     """Print the figures."""
     for what, folders in {"tinybench and autograder": PACKAGES, "tests": ("tests",)}.items():
@@ -108,6 +160,7 @@ def main(root: Path = ROOT) -> None:
         print(
             f"  functions: median {statistics.median(lengths):g}, 95th percentile {lengths[len(lengths) * 95 // 100]}"
         )
+    show_library(root)
     chain = longest_chain(imports(root))
     print(f"longest chain of imports: {len(chain)}: {' > '.join(chain)}")
     print(f"circles: {len(circles(imports(root)))}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,18 @@ FLOORS = (
 )
 # It runs in the sandbox with the exporter in view, and builds a student's package there.
 BUILDER = "autograder.sandbox.guest.package"
+# The rooms of `tinybench`, those of the first lessons first: a file imports from rooms that stand before its own, and
+# from its own. So no imports run in a circle, and a student who has come as far as a lesson can import what it needs.
+ROOMS = (
+    *("support.basics", "cores", "dependence", "graphs", "result", "timer", "support.conditions"),
+    *("support.rounds", "latency", "accuracy", "heap", "sight", "stages", "memory", "energy"),
+    *("support.comparisons", "comparison", "toolbox", "support.pair_tests", "benchmark", "pareto", "plots"),
+    *("support.reports", "suite", "onnx", "quantize", "layers", "compress", "support.traffic", "load"),
+    *("support.profiling", "machine", "bottleneck", "objectives", "production"),
+    *("half", "twins", "variants", "decisions", "study", "tools.study", "tools.roofline", "tools.scaling"),
+    *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
+    *("support", "tools", "", "course", "shell", "__main__"),
+)
 WITHIN_SANDBOX = {"autograder.sandbox.guest", "autograder.sandbox.rpc"}
 
 
@@ -42,6 +55,40 @@ def test_imports_run_one_way() -> None:
         if floor(other) < floor(name) and name != BUILDER
     ]
     assert not up
+
+
+def room(name: str) -> int:
+    """Return the place of a module of `tinybench` among `ROOMS`."""
+    parts = name.split(".")
+    while ".".join(parts) not in ROOMS:
+        parts.pop()
+    return ROOMS.index(".".join(parts))
+
+
+def inside() -> dict[str, set[str]]:
+    """Return what each module of `tinybench` imports, both without the package's name."""
+    graph = imports(packages=("tinybench",))
+    return {name.partition(".")[2]: {other.partition(".")[2] for other in others} for name, others in graph.items()}
+
+
+def test_the_library_is_built_from_the_first_lesson_up() -> None:
+    graph = inside()
+    assert [f"{name} imports {other}" for name in graph for other in graph[name] if room(other) > room(name)] == []
+    assert {room(name) for name in graph} == set(range(len(ROOMS)))
+
+
+def test_late_dynamic_and_type_only_imports_count(tmp_path: Path) -> None:
+    package = tmp_path / "tinybench"
+    package.mkdir()
+    for name in ("late", "named", "typed"):
+        (package / f"{name}.py").touch()
+    (package / "user.py").write_text(
+        "from importlib import import_module\nfrom typing import TYPE_CHECKING\n\n"
+        "if TYPE_CHECKING:\n    from tinybench.typed import T\n\n\n"
+        "def use():\n    from tinybench import late\n    import_module('tinybench.named')\n"
+    )
+    found = imports(tmp_path, ("tinybench",))["tinybench.user"]
+    assert found == {"tinybench.late", "tinybench.named", "tinybench.typed"}
 
 
 def test_there_is_no_circle() -> None:

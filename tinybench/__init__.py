@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tinybench.accuracy import balanced_accuracy, mcnemar, measure_accuracy, parity
     from tinybench.benchmark import Benchmark, system_info
     from tinybench.bottleneck import what_if
-    from tinybench.comparison import Comparison, Gate, compare, compare_live, regression_gate
+    from tinybench.comparison import compare, compare_live, regression_gate
     from tinybench.compress import low_rank, prune_units, prune_weights
     from tinybench.energy import best_meter, measure_energy
     from tinybench.latency import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tinybench.result import BenchmarkResult, required_runs
     from tinybench.study import tradeoff_study
     from tinybench.suite import BenchmarkSuite
+    from tinybench.support.comparisons.verdict import Comparison, Gate
     from tinybench.support.profiling.what_if_experiment import in_order
     from tinybench.support.rounds.calls import arguments
     from tinybench.timer import precise_timer
@@ -90,7 +91,7 @@ _HOMES = {
     "accuracy": ("balanced_accuracy", "mcnemar", "measure_accuracy", "parity"),
     "benchmark": ("Benchmark", "system_info"),
     "bottleneck": ("what_if",),
-    "comparison": ("Comparison", "Gate", "compare", "compare_live", "regression_gate"),
+    "comparison": ("compare", "compare_live", "regression_gate"),
     "compress": ("low_rank", "prune_units", "prune_weights"),
     "energy": ("best_meter", "measure_energy"),
     "latency": (
@@ -110,6 +111,7 @@ _HOMES = {
     "result": ("BenchmarkResult", "required_runs"),
     "study": ("tradeoff_study",),
     "suite": ("BenchmarkSuite",),
+    "support.comparisons.verdict": ("Comparison", "Gate"),
     "support.profiling.what_if_experiment": ("in_order",),
     "support.rounds.calls": ("arguments",),
     "timer": ("precise_timer",),

@@ -29,9 +29,11 @@ from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.basics.argument_types import check_kinds
 from tinybench.support.comparisons.optional import corrected
 from tinybench.support.conditions.environment_variables import read_settings
+from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.support.conditions.library_kernels import loaded_pools, read_pools
+from tinybench.support.conditions.machine_facts import turbo
 from tinybench.support.conditions.reading import installed_version
-from tinybench.support.reports.pair_tests import compare_pair, is_detected, untestable
+from tinybench.support.pair_tests import compare_pair, is_detected, untestable
 from tinybench.support.rounds.machine_state import library_conditions
 
 _TELLING_FLAGS = {
@@ -129,20 +131,9 @@ def clock_rate() -> dict[str, float] | None:
     return rate._asdict() if rate else None
 
 
-def turbo(root: Path) -> bool | None:
-    """Return whether the processor may exceed its nominal clock rate, None where Linux does not say."""
-    folder = root / "sys/devices/system/cpu"
-    for file, off in (("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")):
-        if said := _text(folder / file):
-            return said != off
-    return None
-
-
 def integer_kernels() -> dict[str, str] | None:
     """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), None where it is not installed."""
     try:
-        from tinybench.onnx import integer_products
-
         return integer_products()
     except ImportError:
         return None

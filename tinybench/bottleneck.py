@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from tinybench.support.basics.arguments import check_least, check_numbers, check_pairs, check_positive, check_serial
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.conditions.machine_rules import Rule
+from tinybench.support.profiling.matrix_operators import PRODUCTS
 from tinybench.support.profiling.stacks import Profile, Ticks, ticking
 from tinybench.support.profiling.what_if_experiment import (
     Repeated,
@@ -26,66 +26,6 @@ from tinybench.support.profiling.what_if_experiment import (
     in_rounds,
     prepare,
 )
-from tinybench.tools.study.precision import PRODUCTS
-
-
-def granted_cores(cpu_max: str, cores: int) -> float:
-    """Return how many cores a control group may use.
-
-    Parameters
-    ----------
-    cpu_max
-        Text of its file ``cpu.max``: how many µs it may run, and in every how many. ``"50000 100000"`` is half a
-        core; ``"max 100000"``, or no text, is no limit.
-    cores
-        How many cores there are; a group never gets more.
-    """
-    quota, _, period = cpu_max.strip().partition(" ")
-    if quota in ("", "max"):
-        return float(cores)
-    return min(float(cores), int(quota) / int(period))
-
-
-def stolen_share(before: str, after: str) -> float:
-    """Return which share of the time between two looks the hypervisor gave to others, from 0 to 1.
-
-    Parameters
-    ----------
-    before, after
-        First lines of ``/proc/stat``: ``cpu`` and ticks spent in user, nice, system, idle, iowait, irq, softirq, steal,
-        guest and guest_nice, all since the machine started. The last two are contained in user and nice.
-    """
-    spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9], strict=True)]
-    return spent[7] / sum(spent) if sum(spent) else 0.0
-
-
-class Finding(NamedTuple):
-    """One thing looked at: ``"ok"``, ``"warn"`` or ``"unknown"``, what was seen, why it matters, what to type."""
-
-    name: str
-    level: str
-    seen: str
-    why: str = ""
-    do: str = ""
-
-
-def judge(rules: Iterable[Rule], facts: Mapping[str, Any]) -> list[Finding]:
-    """Return a finding for each rule: warnings, then what is unknown, then the rest, each in the order of the rules.
-
-    A rule has ``name``, ``fact`` (the key of what it looks at), ``fine(value)``, ``show(value)`` (what was seen, as
-    text), ``why`` and ``do``. Where the fact is missing or None the level is ``"unknown"`` and what was seen ``"not
-    known here"``. Only a warning says why, and what to do.
-    """
-    findings = []
-    for rule in rules:
-        value = facts.get(rule.fact)
-        if value is None:
-            findings.append(Finding(rule.name, "unknown", "not known here"))
-        elif rule.fine(value):
-            findings.append(Finding(rule.name, "ok", rule.show(value)))
-        else:
-            findings.append(Finding(rule.name, "warn", rule.show(value), rule.why, rule.do))
-    return sorted(findings, key=lambda finding: ("warn", "unknown", "ok").index(finding.level))
 
 
 def stack_of(frame: Any) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import math
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,6 @@ from tinybench.support.basics.arguments import (
     check_share,
 )
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.comparisons.cautions import check_live, independent_values, judged, last_start
 from tinybench.support.comparisons.stored_results import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.support.comparisons.two_samples import (
@@ -42,7 +40,7 @@ from tinybench.support.comparisons.two_samples import (
     second_opinions,
     smallest_p,
 )
-from tinybench.support.comparisons.wording import as_fields, mimebundle, sentence
+from tinybench.support.comparisons.verdict import Comparison, Gate
 from tinybench.support.rounds.subject import Record
 
 
@@ -137,83 +135,6 @@ def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0
     }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What two results say about each other; ``str`` gives it as a sentence.
-
-    Attributes
-    ----------
-    name_a, name_b
-        The models.
-    counts, paired, method
-        Measurements of a and of b, whether round by round, and how interval and p value came about.
-    ratio, ratio_ci, difference, difference_ci
-        a / b, NaN where values are not all positive, and a − b in `unit`, with their intervals.
-    p_value, corrected_for
-        Two-sided; corrected for so many comparisons.
-    effect_size
-        Cohen's d, of the rounds' differences if `paired`; NaN where the optional toolbox is not built.
-    verdict
-        About a, seen from b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about time),
-        ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
-    confidence, margin, metric, unit, measured
-        Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
-    checks
-        Second opinions of the optional toolbox: p values of other tests, A12; where rounds depend on one another, how
-        much.
-    caution
-        What to keep in mind, such as a clock too coarse; "" for nothing.
-    decided : bool
-        Whether the verdict is anything but ``"undecided"``. A comparison itself is neither true nor false.
-    """
-
-    name_a: str
-    name_b: str
-    counts: tuple[int, int]
-    paired: bool
-    method: str
-    ratio: float
-    ratio_ci: tuple[float, float]
-    difference: float
-    difference_ci: tuple[float, float]
-    p_value: float
-    effect_size: float
-    verdict: str
-    confidence: float = 0.95
-    margin: float = 0.0
-    metric: str = "measurement"
-    unit: str = ""
-    corrected_for: int = 1
-    checks: dict[str, float] = field(default_factory=dict)
-    measured: bool = True
-    caution: str = ""
-
-    __repr__ = short_repr
-
-    @property
-    def decided(self) -> bool:
-        """Whether the verdict is anything but ``"undecided"``."""
-        return not self.verdict.startswith("undecided")
-
-    def __bool__(self) -> bool:
-        """Raise TypeError: "faster", "slower" and "undecided" are neither true nor false."""
-        raise TypeError(
-            f"a comparison is neither true nor false; this one is {self.verdict!r}: use .verdict or .decided"
-        )
-
-    def __str__(self) -> str:
-        """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``."""
-        return sentence(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        return as_fields(self)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return the comparison as an accessible HTML table and as a sentence."""
-        return mimebundle(self)
-
-
 def compare(
     a: BenchmarkResult | Sequence[float],
     b: BenchmarkResult | Sequence[float],
@@ -306,55 +227,6 @@ def gate_verdict(
         return "fails", None
     needs = max(n + 1, runs_to_decide(n, (high - low) / 2, abs(slowdown - max_slowdown), confidence))
     return f"cannot tell: needs {needs} runs", needs
-
-
-@dataclass(frozen=True)
-class Gate:
-    """The answer of `regression_gate`; ``str`` gives it as a sentence.
-
-    Attributes
-    ----------
-    verdict
-        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with what it needs, such as ``"needs 120 runs"``.
-    slowdown, interval, max_slowdown
-        Relative slowdown of the candidate, its interval, and the limit.
-    needs
-        Runs (or sessions) in all that would probably decide; None where more of them would not, or it is decided.
-    comparison
-        The comparison of the candidate with the baseline.
-    differences
-        Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
-    passed : bool
-        Whether the verdict is ``"passes"``; False where it cannot tell. ``if gate:`` tests the same.
-    """
-
-    verdict: str
-    slowdown: float
-    interval: tuple[float, float]
-    max_slowdown: float
-    needs: int | None
-    comparison: Comparison
-    differences: tuple[str, ...] = ()
-
-    __repr__ = short_repr
-
-    @property
-    def passed(self) -> bool:
-        """Whether the verdict is ``"passes"``: neither ``"fails"`` nor ``"cannot tell"`` is a pass."""
-        return self.verdict == "passes"
-
-    def __bool__(self) -> bool:
-        """Return `passed`, so that ``assert regression_gate(…)`` does what it says."""
-        return self.passed
-
-    def __str__(self) -> str:
-        """Return the verdict with limit, comparison, and what else differs."""
-        told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
-        return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
-        return {**as_fields(self), "passed": self.passed}
 
 
 def regression_gate(

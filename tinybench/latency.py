@@ -18,14 +18,11 @@ import numpy as np
 
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.rounds.calibration import clock_step, share_calibration
-from tinybench.support.rounds.calls import ONNX_DTYPES, fed_by_name
+from tinybench.support.rounds.calls import ONNX_DTYPES, Call, Clock, fed_by_name
 from tinybench.support.rounds.fresh_processes import fresh_task, run_fresh
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.support.rounds.subject import Record, Subject
 from tinybench.timer import calibrate_loops, timer_overhead
-
-Clock = Callable[[], float]
-Call = Callable[[Any], Any]
 
 
 def session_call(session: Any) -> Call:

@@ -23,6 +23,7 @@ from tinybench.support.basics.arguments import check_least, check_numbers, check
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.support.traffic.batching import Batching, in_virtual_time, rehearsal
+from tinybench.support.traffic.request_files import read_rows, write_rows
 from tinybench.support.traffic.requests import (
     Numbers,
     Rate,
@@ -32,10 +33,8 @@ from tinybench.support.traffic.requests import (
     check_load,
     judge_of_rates,
     objections,
-    read_rows,
     sorted_latencies,
     threads,
-    write_rows,
 )
 
 

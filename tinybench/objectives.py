@@ -7,7 +7,7 @@ import math
 from tinybench.dependence import is_dependent
 from tinybench.pareto import check_units
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.support.reports.pair_tests import is_detected
+from tinybench.support.pair_tests import is_detected
 
 _UNKNOWN = (-math.inf, math.inf)
 _SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # of a ms, an MB and an mJ in SI units

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,12 +18,13 @@ import numpy as np
 
 from tinybench.accuracy import ParityResult, parity
 from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
-from tinybench.latency import Clock, as_callable, check_runs, describe_input, session_call, warm_up
+from tinybench.latency import as_callable, check_runs, describe_input, session_call, warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.argument_types import check_kinds, describe
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
+from tinybench.support.rounds.calls import Clock
 
 
 def operators(source: Any) -> dict[str, int]:
@@ -249,37 +249,6 @@ def load_session(path: Path, options: Any) -> Any:
             f"ONNX Runtime {onnxruntime.__version__} cannot load {path}, which has IR version {graph.ir_version} and "
             f"opset {opsets}; if one is too new, export with IR 10 and opset 21. It says: {str(error)[-300:]}"
         ) from None
-
-
-@cache
-def integer_products() -> dict[str, str]:
-    """Return how ONNX Runtime multiplies 8-bit integers on this machine, by types such as ``"uint8 × int8"``.
-
-    ``"exact"``; ``"saturating"``, as on x86 processors with AVX2 but without VNNI, which add pairs of products in 16
-    bits; ``"unsupported"`` where this build has no such product. The largest numbers of the types are multiplied, once.
-    """
-    from onnx import helper
-
-    found = {}
-    for a_type in (np.uint8, np.int8):
-        for w_type in (np.uint8, np.int8):
-            a, w = np.full((2, 64), np.iinfo(a_type).max, a_type), np.full((64, 16), np.iinfo(w_type).max, w_type)
-            ends = [
-                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-                for name, dtype, shape in (("a", a_type, a.shape), ("w", w_type, w.shape), ("y", np.int32, (2, 16)))
-            ]
-            graph = helper.make_graph(
-                [helper.make_node("MatMulInteger", ["a", "w"], ["y"])], "probe", ends[:2], ends[2:]
-            )
-            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-            try:
-                sums = new_session(model.SerializeToString()).run(None, {"a": a, "w": w})[0]
-            except Exception:  # of the runtime, which names no common class
-                kind = "unsupported"
-            else:
-                kind = "exact" if np.array_equal(sums, a.astype(np.int64) @ w.astype(np.int64)) else "saturating"
-            found[f"{np.dtype(a_type)} × {np.dtype(w_type)}"] = kind
-    return found
 
 
 def both_answers(model: Any, onnx_model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:

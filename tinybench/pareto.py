@@ -21,7 +21,7 @@ from tinybench.dependence import batch_length
 from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.argument_types import describe
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.reports.pair_tests import is_detected
+from tinybench.support.pair_tests import is_detected
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 

@@ -28,7 +28,7 @@ from tinybench.decisions import (
     study_requirements,
 )
 from tinybench.energy import best_meter, energy_reading, idle_power
-from tinybench.latency import Call, as_input, measure_latencies, round_orders
+from tinybench.latency import as_input, measure_latencies, round_orders
 from tinybench.memory import memory_pressure, memory_stages, model_size
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.pareto import Requirements, membership_probability
@@ -38,7 +38,8 @@ from tinybench.support.basics.arguments import check_least, check_positive
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table, csv_text
-from tinybench.support.comparisons.wording import gain_text
+from tinybench.support.comparisons.ratio_words import gain_text
+from tinybench.support.rounds.calls import Call
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.variants import FP32, SKLEARN, load_variant, study_variants
 

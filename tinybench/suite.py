@@ -21,18 +21,17 @@ import numpy as np
 from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
 from tinybench.cores import usable_cores
-from tinybench.latency import Clock, as_callable
+from tinybench.latency import as_callable
 from tinybench.memory import model_size
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.argument_types import check_kinds
-from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.numbers import finite, number_of
 from tinybench.support.basics.pages import Page, Section
 from tinybench.support.basics.table import csv_text
 from tinybench.support.comparisons.optional import corrected
-from tinybench.support.comparisons.wording import finite
-from tinybench.support.reports.pair_tests import compare_pair
-from tinybench.support.reports.pictures import draw_frontier, metric_label, picture_of, plot_metric, tradeoff
+from tinybench.support.pair_tests import compare_pair
+from tinybench.support.reports.pictures import Results, draw_frontier, metric_label, picture_of, plot_metric, tradeoff
 from tinybench.support.reports.sections import (
     best_section,
     conditions_section,
@@ -44,11 +43,11 @@ from tinybench.support.reports.sections import (
     shortcomings,
     study_warnings,
 )
+from tinybench.support.rounds.calls import Clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Results = dict[str, dict[str, BenchmarkResult]]
 _METRICS = ("latency", "throughput", "accuracy", "memory", "energy")
 _LATENCY_PARTS = 5
 

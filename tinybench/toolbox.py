@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.comparison import Comparison, compare
+from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult, mean_and_std
 from tinybench.support.basics.arguments import check_least, check_numbers, check_pairs
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.comparisons.ratio_words import words_for
 from tinybench.support.comparisons.two_samples import as_result, bounded_exp, check_comparable, scatters
-from tinybench.support.comparisons.wording import words_for
+from tinybench.support.comparisons.verdict import Comparison
 
 
 def welch_test(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float]:

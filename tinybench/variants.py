@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from tinybench.half import product_types, to_half
-from tinybench.latency import Call
-from tinybench.onnx import OnnxModel, check_parity, integer_products, to_onnx
+from tinybench.onnx import OnnxModel, check_parity, to_onnx
 from tinybench.quantize import quantization_verdict, quantize_dynamic_int8, quantize_static_int8
 from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.conditions.integer_arithmetic import integer_products
+from tinybench.support.rounds.calls import Call
 from tinybench.twins import dense_layers, numpy_twin
 
 SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"

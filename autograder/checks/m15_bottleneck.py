@@ -28,7 +28,7 @@ from autograder.checks import (
     text,
     words,
 )
-from tinybench.tools.study.precision import PRODUCTS
+from tinybench.support.profiling.matrix_operators import PRODUCTS
 
 
 @judges("granted_cores")

@@ -20,7 +20,11 @@ from tinybench.course.pieces import EXPORTED as EXPORTED
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
 PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
 # written by hand: public names besides those of the lessons, and what `%load_ext tinybench` calls
-BY_HAND = {"support.profiling.what_if_experiment": ("in_order",), "support.rounds.calls": ("arguments",)}
+BY_HAND = {
+    "support.comparisons.verdict": ("Comparison", "Gate"),
+    "support.profiling.what_if_experiment": ("in_order",),
+    "support.rounds.calls": ("arguments",),
+}
 EXTENSION = {"shell.magic": ("load_ipython_extension",)}
 PACKAGE = '''{header}
 """Benchmarks of machine-learning inference that can be trusted."""
@@ -225,7 +229,7 @@ def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> di
 
 def package_init(public: Mapping[str, Sequence[str]], version: str) -> str:
     """Return the package's ``__init__.py``, not yet tidy: the public names by module, imported on first use."""
-    homes = {home: tuple(sorted(names)) for home, names in sorted({**public, **BY_HAND}.items()) if names}
+    homes = {home: tuple(sorted(names)) for home, names in sorted(public.items()) if names}
     return PACKAGE.format(
         header=PACKAGE_HEADER,
         typed="\n".join(f"    from tinybench.{home} import {', '.join(names)}" for home, names in homes.items())
@@ -258,7 +262,9 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     modules = course_modules(notebooks, by_hand(package))
     wanted = [module for module in modules.values() if not only or module.notebook.stem in names]
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    face = package_init({module.name: module.public for module in modules.values()}, version)
+    public: dict[str, Sequence[str]] = {module.name: module.public for module in modules.values()}
+    public |= {home: names for home, names in BY_HAND.items() if (package / f"{home.replace('.', '/')}.py").is_file()}
+    face = package_init(public, version)
     texts = tidy_modules(_sources(wanted) | {"__init__": face})
     return {package / f"{name}.py": text for name, text in texts.items()}
 

@@ -116,8 +116,6 @@ def _target(notebook: Path, cell: Cell) -> str:
         raise NotebookError(
             notebook, cell.id, f"{target!r} cannot be a module: NAME in NN_NAME and export:NAME must be one"
         )
-    if found[0] and cell.is_solution:
-        raise NotebookError(notebook, cell.id, f"what students write goes to their own module, not export:{target}")
     return target
 
 

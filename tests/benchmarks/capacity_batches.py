@@ -26,7 +26,7 @@ from tests.benchmarks.formats import grouped, lines
 from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.latency import as_callable
 from tinybench.load import LoadResult, arrivals, batch_sweep, simulate_batches
-from tinybench.shell.files import load_model
+from tinybench.tools.serving.models import load_model
 
 SIZES = (1, 2, 4, 8, 16, 32)
 BATCHES, WAITS, LOADS = (1, 4, 32), (0.0, 0.005, 0.02), (0.7, 1.5, 3.0)

@@ -16,8 +16,8 @@ import numpy as np
 from tests.tinybench.servers import Served, repeating, save_graph, served
 from tinybench.latency import measure_latency
 from tinybench.load import LoadResult, closed_loop
-from tinybench.shell.files import load_model
 from tinybench.tools.serving.client import Users, address_of, bodies_of
+from tinybench.tools.serving.models import load_model
 from tinybench.tools.serving.sender import Sender
 
 ALONE = ("--max-batch", "1", "--workers", "1")

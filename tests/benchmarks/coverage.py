@@ -32,8 +32,8 @@ from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Benchmark, Case, Part, Trial
 from tests.benchmarks.intervals import INTERVALS, KINDS, STOP_AT, Noise, Rng, compare
 from tinybench import accuracy, comparison, pareto
-from tinybench.comparison import Comparison
 from tinybench.result import BenchmarkResult
+from tinybench.support.comparisons.verdict import Comparison
 
 LEVEL, SCATTER, TOLERANCE = 0.05, 0.05, 0.02
 ROUNDS = (30, 100, 300, 1000)

@@ -13,8 +13,8 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from tinybench import benchmark, comparison, result
-from tinybench.comparison import Comparison
 from tinybench.result import BenchmarkResult
+from tinybench.support.comparisons.verdict import Comparison
 
 Rng = np.random.Generator
 SIZES = (5, 10, 30, 100)

@@ -20,7 +20,8 @@ from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tinybench.bottleneck import types_that_ran
 from tinybench.course import cached_fit
-from tinybench.onnx import integer_products, to_onnx
+from tinybench.onnx import to_onnx
+from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.tools.study.precision import FORMS, precision_study
 
 NETWORKS = {"large": (1024, 1024), "small": (16,)}

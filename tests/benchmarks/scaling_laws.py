@@ -22,7 +22,7 @@ from tests.benchmarks.formats import grouped, lines, table
 from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
-from tinybench.support.comparisons.wording import finite
+from tinybench.support.basics.numbers import finite
 from tinybench.tools.scaling.fitted_laws import free_usl, middle_seconds, serial_share, with_interval
 
 DRIFT = 0.1

@@ -49,7 +49,7 @@ def two_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         code('assert quarter(4) == 1\n### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS', "check", grade=True, locked=True, points=1),
         name="02_last",
     )  # fmt: skip
-    for name in ("course", "table.py"):
+    for name in ("course", "support"):
         source = ROOT / "tinybench" / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, course / "tinybench" / name)
     for path, text in export_course(course).items():

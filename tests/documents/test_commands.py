@@ -237,7 +237,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "course"
     root.mkdir()
     new_course(root)
-    for path in ("table.py", "course"):
+    for path in ("support", "course"):
         (root / "tinybench" / path).symlink_to(ROOT / "tinybench" / path)
     names = sorted(path.name for path in (ROOT / "modules").iterdir() if "01" <= path.name[:2] <= "07")
     for name in (name for name in names if name != "07_toolbox"):

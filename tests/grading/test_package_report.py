@@ -67,9 +67,8 @@ BODIES = {
 @pytest.fixture
 def handed_in(course: Path, module: Write) -> Path:
     """A course of small modules, most of which ada handed in."""
-    shutil.copytree(ROOT / "tinybench" / "course", course / "tinybench" / "course")
-    for file in ("table.py", "numerals.py"):  # what the course package imports
-        shutil.copy(ROOT / "tinybench" / file, course / "tinybench")
+    for folder in ("course", "support"):
+        shutil.copytree(ROOT / "tinybench" / folder, course / "tinybench" / folder)
     (course / "tests" / "tinybench").mkdir(parents=True)
     for number, (name, body) in enumerate(BODIES.items(), start=1):
         given = 'def half(x: float) -> float:\n    """Return half of x."""\n'

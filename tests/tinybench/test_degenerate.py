@@ -37,20 +37,19 @@ from tinybench import (
     production,
     quantize,
     result,
-    samples,
     study,
     toolbox,
-    traffic,
 )
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run
-from tinybench.support.profiling import forecast as foreseen
-from tinybench.tools.drifting import failure_alarms as rates
-from tinybench.tools.drifting import reference, windows
+from tinybench.support.comparisons import two_samples
+from tinybench.support.profiling import forecast
+from tinybench.support.traffic import requests
+from tinybench.tools.drifting import failure_alarms, reference, windows
 from tinybench.tools.history import steps
-from tinybench.tools.rollout import e_values as evidence
-from tinybench.tools.scaling import fitted_laws as fits
-from tinybench.tools.watching import budget_burn as looks
+from tinybench.tools.rollout import e_values
+from tinybench.tools.scaling import fitted_laws
+from tinybench.tools.watching import budget_burn
 
 Judge = Callable[[Any], bool]
 NAN, INF = math.nan, math.inf
@@ -111,12 +110,12 @@ def pair(value: Any, metric: str = "latency", unit: str = "s", **metadata: Any) 
     return BenchmarkResult(metric, value, metadata, unit=unit)
 
 
-def requests(count: int, seconds: float = 0.01, ok: bool = True) -> load.LoadResult:
+def run_of(count: int, seconds: float = 0.01, ok: bool = True) -> load.LoadResult:
     due = np.linspace(0, 9, count)
     return load.LoadResult(due, due, due + seconds, np.full(count, ok), 10.0)
 
 
-RUNS = [requests(1), requests(1, ok=False), requests(12), requests(1000), requests(1000, ok=False)]
+RUNS = [run_of(1), run_of(1, ok=False), run_of(12), run_of(1000), run_of(1000, ok=False)]
 GRADED = [
     [{"model": f"m{i}", "accuracy": pair([1.0], "accuracy", "", correct=n, total=n, right=bits)} for i in range(2)]
     for n, bits in ((1, "80"), (8, "ff"))
@@ -196,13 +195,13 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: 0 <= found.label_agreement <= 1, accuracy.parity,
         [([], []), ([1.0], [1.0]), ([0.5], [0.5]), ([NAN], [1.0]), ([INF], [INF])],
     ),
-    "samples.median_interval": (interval(point=True), samples.median_interval, of(SINGLE)),
-    "samples.by_ranks": (lambda found: p_value(found[0]) and interval(point=True)(found[1]), samples.by_ranks, KNOWN),
-    "samples.welch": (lambda found: p_value(found[0]) and interval(point=True)(found[1]), samples.welch, KNOWN),
-    "samples.compare_apart": (
+    "two_samples.median_interval": (interval(point=True), two_samples.median_interval, of(SINGLE)),
+    "two_samples.by_ranks": (lambda found: p_value(found[0]) and interval(point=True)(found[1]), two_samples.by_ranks, KNOWN),
+    "two_samples.welch": (lambda found: p_value(found[0]) and interval(point=True)(found[1]), two_samples.welch, KNOWN),
+    "two_samples.compare_apart": (
         lambda found: p_value(found["p_value"])
         and all(interval(point=True)(found[name]) for name in ("ratio_ci", "difference_ci")),
-        samples.compare_apart, KNOWN,
+        two_samples.compare_apart, KNOWN,
     ),
     "toolbox.welch_test": (lambda found: p_value(found[2]), toolbox.welch_test, PAIRS),
     "toolbox.welch_intervals": (lambda found: all(map(interval(), found)), toolbox.welch_intervals, PAIRS),
@@ -313,18 +312,18 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: np.isfinite(found[0]).all(), load.simulate_batches,
         [([0.0, 1.0], lambda _, s=s: s, 2, w) for s, w in ((-1, 0), (NAN, 0), (INF, 0), (0.1, -1), (0.1, NAN))],
     ),
-    "traffic.early_stopping": (
-        number(), traffic.early_stopping,
+    "requests.early_stopping": (
+        number(), requests.early_stopping,
         of(SINGLE, 90) + [(FLAT * 10, q) for q in (0, 90, 100, -5, NAN)] + [([NAN] * 99, 50), (FLAT * 10, 90, 1.0)],
     ),
-    "traffic.evidence": (
-        lambda found: found == -INF or math.isfinite(found), traffic.evidence,
+    "requests.evidence": (
+        lambda found: found == -INF or math.isfinite(found), requests.evidence,
         [([], 0.1)] + [([r], b) for r in RUNS for b in (0.1, 0.001, *BAD)] + [(RUNS[:1], 0.1, q) for q in (0, 100, NAN)],
     ),
-    "traffic.keeps_bound": (
-        lambda found: found in (True, False, None), lambda r, b: traffic.keeps_bound(r, b), [(r, 0.1) for r in RUNS]
+    "requests.keeps_bound": (
+        lambda found: found in (True, False, None), lambda r, b: requests.keeps_bound(r, b), [(r, 0.1) for r in RUNS]
     ),
-    "traffic.keeps_bound, one request": (lambda found: found is None, traffic.keeps_bound, of(RUNS[:2], 0.1)),
+    "requests.keeps_bound, one request": (lambda found: found is None, requests.keeps_bound, of(RUNS[:2], 0.1)),
     "bottleneck.virtual_gain": (
         number(), bottleneck.virtual_gain,
         [([], [], [], 2), ([0.0], [1.0], [1.0], 2), ([NAN], [1.0], [1.0], 2), ([1.0], [1.0], [1.0, 2.0], 2), ([1.0], [2.0], [1.0], 0)],
@@ -361,17 +360,17 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         of([{}, {1: 1.0, 2: 2.0}, *({1: 1.0, 2: bad, 4: 2.0} for bad in (0.0, *BAD))]),
     ),
     "bottleneck.best_workers": (lambda found: found >= 1, bottleneck.best_workers, [(0, 0), (-1, 0), (0.1, -1), (NAN, 0), (0, NAN)]),
-    "foreseen.gain_interval": (
-        interval(), lambda *rows: foreseen.gain_interval(bottleneck.virtual_gain, *rows, 2),
+    "forecast.gain_interval": (
+        interval(), lambda *rows: forecast.gain_interval(bottleneck.virtual_gain, *rows, 2),
         [([], [], []), ([1.0], [2.0], [1.5]), ([1.0] * 6, [2.0] * 6, [1.5] * 6), ([0.0] * 6, [2.0] * 6, [1.5] * 6), ([NAN] * 6, WIDE, WIDE)],
     ),
-    "fits.with_interval": (
-        lambda found: interval()((found.low, found.high)) and "nan" not in str(found), fits.with_interval,
+    "fitted_laws.with_interval": (
+        lambda found: interval()((found.low, found.high)) and "nan" not in str(found), fitted_laws.with_interval,
         [(halved, scaled(v)) for v in ([], [1.0], FLAT, WIDE, ZEROS, [1.0, NAN, 2.0])] + [(halved, scaled(WIDE), c) for c in (0, 1, 95)],
     ),
-    "fits.fit_laws": (
+    "fitted_laws.fit_laws": (
         lambda found: all(interval()((each.low, each.high)) for each in (found.amdahl, found.contention)) and "nan" not in str(found),
-        fits.fit_laws, of([scaled(FLAT), scaled([1.0])]),
+        fitted_laws.fit_laws, of([scaled(FLAT), scaled([1.0])]),
     ),
     "steps.find_steps": (
         lambda found: all(interval(point=True)(step.change_ci) for step in found), steps.find_steps,
@@ -388,20 +387,20 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: all(map(p_value, found)), judged,
         [(rows, name) for rows in ([[1.0]], [[2.0]], [[1.0]] * 5, [[2.0]] * 5, [[NAN]], np.empty((0, 1))) for name in windows.STATISTICS],
     ),
-    "rates.RateAlarm": (
-        e_value, lambda *seen: (lambda found: (found.add(seen), found.evidence)[1])(rates.RateAlarm(0.01)),
+    "failure_alarms.RateAlarm": (
+        e_value, lambda *seen: (lambda found: (found.add(seen), found.evidence)[1])(failure_alarms.RateAlarm(0.01)),
         [(), (True,), (False,) * 99, (True,) * 99, (NAN,), (2,)],
     ),
-    "rates.LabelsSeen": (
+    "failure_alarms.LabelsSeen": (
         lambda found: found.lowest <= found.highest and (found.lowest, found.highest) == (0, 1),
-        lambda least: rates.Labels(least, 10, lambda: 0.0).seen(), of([0.9, 1.0, 0.0, NAN]),
+        lambda least: failure_alarms.Labels(least, 10, lambda: 0.0).seen(), of([0.9, 1.0, 0.0, NAN]),
     ),
-    "looks.share_interval": (
-        interval(0, 1), looks.share_interval,
+    "budget_burn.share_interval": (
+        interval(0, 1), budget_burn.share_interval,
         [(0, 0), (0, 1), (1, 1), (0, 9), (9, 9), (5, 3), (1, INF)] + [(bad, 9) for bad in BAD[:2]] + [(1, NAN)],
     ),
-    "evidence.harm_e_value": (
-        e_value, evidence.harm_e_value,
+    "e_values.harm_e_value": (
+        e_value, e_values.harm_e_value,
         [(0, 0, 0.5), (5, 5, 0.5), (0, 5, 0.5), (5, 3, 0.5), (1, 2, 0.0), (1, 2, 1.0)] + [(bad, 5, 0.5) for bad in BAD],
     ),
     "gate_run.judged": (lambda found: interval(0, point=True)(found[1]), gate_run.judged, of([[], [0.1], [0.1] * 30], 0.05)),

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinybench.bottleneck import Finding
 from tinybench.comparison import compare, regression_gate
-from tinybench.machine import MachineCheck
+from tinybench.machine import Finding, MachineCheck
 from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
 from tinybench.tools.rollout.plan import Report

@@ -193,8 +193,9 @@ def test_a_history_tells_each_change_of_a_variable_once() -> None:
 
 def test_nothing_is_loaded_to_ask_which_kernels_run(tmp_path: Path) -> None:
     code = (
-        "import sys; from tinybench.support.conditions import kernels, notes; before = set(sys.modules);"
-        "notes.library_conditions(); print(sorted({'numpy', 'scipy'} & set(sys.modules)), kernels.loaded_blas())"
+        "import sys; from tinybench.support.conditions import library_kernels; from tinybench.support.rounds import machine_state;"
+        "machine_state.library_conditions();"
+        "print(sorted({'numpy', 'scipy'} & set(sys.modules)), library_kernels.loaded_blas())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]", "[]"]

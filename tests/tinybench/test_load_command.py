@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -170,6 +171,12 @@ def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{url} does not answer" in capsys.readouterr().err
 
 
+def asked(url: str) -> int:
+    """Return how many questions `load_target` has had."""
+    with urllib.request.urlopen(url) as answer:
+        return int(answer.read())
+
+
 @pytest.mark.parametrize("how", ["--rate=200", "--closed=5"])
 def test_stopped_by_the_user(target: str, how: str, tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
@@ -177,7 +184,9 @@ def test_stopped_by_the_user(target: str, how: str, tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "answers, " in process.stderr.readline()  # it has begun
-        time.sleep(1.5)
+        begun = asked(f"{target}/slow/count")
+        while asked(f"{target}/slow/count") < begun + 50:
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 import tinybench
 from tinybench.accuracy import measure_accuracy
 from tinybench.benchmark import Benchmark
-from tinybench.comparison import Comparison, Gate, compare, regression_gate
+from tinybench.comparison import compare, regression_gate
 from tinybench.pareto import Requirements
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
@@ -34,6 +34,7 @@ from tinybench.shell.cli import main
 from tinybench.suite import BenchmarkSuite, best_by_dimension, comparison_rows, summary_rows
 from tinybench.support.basics.pages import Picture, Section
 from tinybench.support.basics.table import Table
+from tinybench.support.comparisons.verdict import Comparison, Gate
 
 SAMPLES = {"one value": [0.0123], "three values": [0.0123, 0.0119, 0.0131], "six equal values": [0.0123] * 6}
 TAKEN = re.compile(r"\bBenchmarkResult\b|^Results$")

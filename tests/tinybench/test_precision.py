@@ -18,9 +18,10 @@ from tinybench.graphs import load_graph, save_graph
 from tinybench.half import to_half
 from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel, operators, weights
+from tinybench.support.profiling.matrix_operators import PRODUCTS
 from tinybench.tools.study import precision
 from tinybench.tools.study.four_bits import pack, to_four_bits
-from tinybench.tools.study.precision import FORMS, PRODUCTS, PrecisionStudy, precision_study
+from tinybench.tools.study.precision import FORMS, PrecisionStudy, precision_study
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(96, 40)).astype(np.float32)

@@ -82,7 +82,7 @@ def test_however_it_ends(end: str, code: int, said: str, tmp_path: Path, capfd: 
     told = capfd.readouterr().err
     assert said in told
     assert "waiting (script.py)" in told
-    assert "profiled.py" not in told  # neither in the table nor in its traceback
+    assert "profiled_script.py" not in told  # neither in the table nor in its traceback
     if "raise" in end:
         assert "Unusual: here" in told
     if "no data" in end:

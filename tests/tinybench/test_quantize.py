@@ -29,11 +29,12 @@ from tinybench.decisions import claim_verdict, study_claims, study_decision, stu
 from tinybench.graphs import load_graph
 from tinybench.half import product_types, to_half
 from tinybench.latency import measure_latencies
-from tinybench.onnx import OnnxModel, integer_products, session_options, to_onnx, weights
+from tinybench.onnx import OnnxModel, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
 from tinybench.study import throughput_and_bandwidth, tradeoff_study
+from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.variants import Variant, study_variants
 
 pytestmark = pytest.mark.processor

@@ -19,7 +19,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell.gate_run import Answer
 from tinybench.suite import dashboard_rows
 from tinybench.support.basics.numbers import with_digits, with_ends
-from tinybench.support.comparisons.wording import gain_text
+from tinybench.support.comparisons.ratio_words import gain_text
 from tinybench.support.profiling.forecast import Row, WhatIf
 from tinybench.support.reports.sections import _pair_row
 from tinybench.tools.roofline.batch_sizes import Gain, gains_table

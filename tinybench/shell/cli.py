@@ -91,9 +91,11 @@ def compare(
     Two or more models, the first is the baseline. They are timed in shuffled rounds, each round every model once, and
     compared pair by pair with the first.
     """
-    from tinybench.shell.files import load_data, load_models, refuse_missing
+    from tinybench.shell.files import refuse_missing
     from tinybench.shell.output import finish, rescued
     from tinybench.shell.quick_comparison import comparison_table, measure_for
+    from tinybench.support.basics.arrays import load_data
+    from tinybench.tools.serving.models import load_models
 
     if len(models) < 2:
         raise ValueError("compare takes two or more models; for one there is `tinybench measure`")
@@ -137,9 +139,10 @@ def measure(
         about = {"data": data, "batch": batch, "threads": threads}
         problem = measure_in_sessions(model, sessions, seconds, form, how["seed"], save, **about)
         return WRONG if problem else OK
-    from tinybench.shell.files import load_data, load_models
     from tinybench.shell.output import finish, rescued
     from tinybench.shell.quick_comparison import measure_one, tail_table
+    from tinybench.support.basics.arrays import load_data
+    from tinybench.tools.serving.models import load_models
 
     inputs, _, _ = load_data(data, batch)
     [(name, loaded)] = load_models([model], threads).items()
@@ -206,8 +209,10 @@ def run(
     the frontier, all comparisons, the conditions), report.md, tables and figures; a study that was stopped goes on
     with --resume.
     """
-    from tinybench.shell.files import load_labelled, load_models, refuse_missing
+    from tinybench.shell.files import refuse_missing
     from tinybench.suite import BenchmarkSuite
+    from tinybench.support.basics.arrays import load_labelled
+    from tinybench.tools.serving.models import load_models
 
     refuse_threads(models)
     refuse_missing(*models, data)

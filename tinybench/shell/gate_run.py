@@ -21,9 +21,9 @@ from tinybench.shell.output import finish
 from tinybench.shell.session_loop import run_sessions, stopping_on_term
 from tinybench.shell.side_process import ProcessorWait
 from tinybench.shell.side_processes import Measured
-from tinybench.support.basics.numbers import number_of, with_digits
+from tinybench.support.basics.numbers import finite, number_of, with_digits
 from tinybench.support.basics.table import Table
-from tinybench.support.comparisons.wording import finite, short_number, span
+from tinybench.support.comparisons.ratio_words import short_number, span
 from tinybench.support.conditions.environment_variables import differing
 from tinybench.support.rounds.machine_state import disturbed, machine_notes
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from tinybench.benchmark import system_info
-from tinybench.shell.files import load_data
 from tinybench.shell.load_summary import failures, print_summary, summary
 from tinybench.shell.session_loop import StatusLine, stopping_on_term
+from tinybench.support.basics.arrays import load_data
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.serving.client import Address, Users, address_of, probe

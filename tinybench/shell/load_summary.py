@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.result import scale_unit
-from tinybench.support.basics.numbers import number_of, with_digits
+from tinybench.support.basics.numbers import finite, number_of, with_digits
 from tinybench.support.basics.table import Table
-from tinybench.support.comparisons.wording import finite
 from tinybench.support.rounds.machine_state import machine_warnings
 from tinybench.support.traffic.requests import objections
 

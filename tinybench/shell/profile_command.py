@@ -22,7 +22,7 @@ from tinybench.support.profiling.flames import save_flame, save_perfetto, save_s
 from tinybench.support.profiling.stacks import Profile, collapsed
 from tinybench.support.rounds.machine_state import machine_notes
 
-CHILD = Path(__file__).with_name("profiled.py")
+CHILD = Path(__file__).with_name("profiled_script.py")
 Saver = Callable[[Profile, Path], Any]
 FOLDER: dict[str, Saver] = {
     "flame.html": save_flame,

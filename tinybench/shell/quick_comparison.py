@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tinybench.comparison import Comparison, compare
+from tinybench.comparison import compare
 from tinybench.latency import latency_summary, measure_latencies, measure_session_latency
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.progress import Progress
 from tinybench.support.basics.numbers import number_of, p_text, with_digits
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.optional import corrected
-from tinybench.support.comparisons.wording import least_of, speed_text
+from tinybench.support.comparisons.verdict import Comparison, least_of
 from tinybench.support.rounds.machine_state import disturbed, machine_warnings
 
 __all__ = ["comparison_table", "measure_for", "measure_one", "tail_table"]
@@ -160,3 +160,16 @@ def _row(result: BenchmarkResult, factor: float, unit: str, comparison: Comparis
     verdict = comparison.verdict if established else "undecided: not significant after correction"
     told = p_text(p, least_of(comparison)).removeprefix("p ").removeprefix("= ")
     return row | {"speed": speed_text(comparison), "p (Holm)": told, "verdict": verdict}
+
+
+def speed_text(comparison: Comparison) -> str:
+    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first is slower."""
+    (low, high), slower = comparison.ratio_ci, comparison.ratio > 1
+    value, ends = (
+        (comparison.ratio, (low, high)) if slower else (1 / comparison.ratio, (1 / high, 1 / max(low, 1e-300)))
+    )
+    kind = "as long" if slower else "as fast"
+    if not (low > 0 and is_interval(low, high)):
+        return f"{with_digits(value, 0)} times {kind}"
+    lower, upper = (with_digits(end, ends[1] - ends[0]) for end in ends)
+    return f"{with_digits(value, ends[1] - ends[0])} times {kind} ({lower}–{upper})"

@@ -73,7 +73,8 @@ def rollout(
 
     Exit code 0: promoted; 1: rolled back for harm; 2: rolled back because nobody could tell; 3: wrong input.
     """
-    from tinybench.shell.files import load_data, refuse_missing
+    from tinybench.shell.files import refuse_missing
+    from tinybench.support.basics.arrays import load_data
 
     if wrong := [repr(file) for file in (old, new) if not file.endswith(".onnx")]:
         raise ValueError(f"{', '.join(wrong)}: not an .onnx file; rollout takes no other models")

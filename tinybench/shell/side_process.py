@@ -86,8 +86,9 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
         return find_function(spec), {}, lambda: True
     sys.path.insert(0, PACKAGE)  # the tool's own package, even where a package of this name is what is measured
     from tinybench.latency import as_callable, shape_notes
-    from tinybench.shell.files import load_data, load_model
+    from tinybench.support.basics.arrays import load_data
     from tinybench.support.rounds.calls import same_content, untouched_copy
+    from tinybench.tools.serving.models import load_model
 
     if spec.endswith(".onnx"):
         importlib.import_module("tinybench.onnx")  # load_model would find it too late

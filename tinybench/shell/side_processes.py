@@ -27,7 +27,7 @@ from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
 
 BLOCK, SHORTEST, WARM_UP, MOST_ROUNDS = 2.5e-3, 100e-6, 0.1, 200  # s, s, s, rounds of a session
-WORKER = Path(__file__).with_name("worker.py")
+WORKER = Path(__file__).with_name("side_process.py")
 
 
 class SideError(ValueError):

@@ -43,9 +43,10 @@ def study(
     …_summary.json. What was measured before Ctrl-C or an error is kept.
     """
     from tinybench.course import case_study
-    from tinybench.shell.files import load_labelled, load_model
     from tinybench.shell.study_page import write_page
     from tinybench.study import tradeoff_study
+    from tinybench.support.basics.arrays import load_labelled
+    from tinybench.tools.serving.models import load_model
 
     requirements = requirements_of(limits)
     if model is None:

@@ -201,7 +201,7 @@ def _show(look: Look, objective: Objective) -> None:
 
 
 def _show_json(look: Look, objective: Objective) -> None:
-    from tinybench.support.comparisons.wording import finite
+    from tinybench.support.basics.numbers import finite
 
     budget = {"left": look.left(objective), "budget_seconds": look.at}
     print(json.dumps(finite(asdict(look) | budget)), flush=True)

@@ -15,12 +15,9 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .endpoint import Endpoint
 
 MAX_FRAME = 32 * 2**20
 MAX_CLAIMS = 256 * 2**20  # in all: a check's fakes may keep what they are called with
@@ -32,6 +29,22 @@ SCALARS = (type(None), bool, int, float, str)
 PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, float: float.__pos__, int: int.__pos__}
 SEQUENCES: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+
+
+class References(Protocol):
+    """What an `Endpoint` does for values that do not travel as copies, and for arrays that come back."""
+
+    def encode_reference(self, value: Any) -> Any:
+        """Encode what cannot be copied."""
+
+    def decode_reference(self, kind: str, content: Any) -> Any:
+        """Return the value that such a code refers to."""
+
+    def array_number(self, array: Any) -> int | None:
+        """Return the number by which the grader knows an array of its own."""
+
+    def known_array(self, array: Any, number: int) -> Any:
+        """Return the grader's own array in place of an unchanged copy."""
 
 
 class ChannelError(Exception):
@@ -114,7 +127,7 @@ def _why(error: OSError) -> str:
     return "it took too long" if isinstance(error, TimeoutError) else "the process ended"
 
 
-def encode(value: Any, refs: Endpoint, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
+def encode(value: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
     """Return a value in the form that JSON can carry."""
 
     def inner(items: Iterable[Any]) -> list[Any]:
@@ -148,7 +161,7 @@ def encode(value: Any, refs: Endpoint, depth: int = 0) -> Any:  # noqa: C901 - o
     return refs.encode_reference(value)
 
 
-def decode(data: Any, refs: Endpoint, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
+def decode(data: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
     """Return the value that `encode` gave this form; any other form is a `ProtocolViolation`."""
     if isinstance(data, SCALARS):
         return data

@@ -5,10 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .endpoint import Endpoint
+from typing import Any, Protocol
 
 # special methods that travel; a `Proxy` has those its object has
 SPECIAL = (
@@ -21,10 +18,19 @@ USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # by a check
 READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
+class Asked(Protocol):
+    """The `Endpoint` that a proxy asks."""
+
+    standing: dict[int, float]
+
+    def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
+        """Send a question, and return the answer."""
+
+
 class Proxy:
     """An object of the other process; where its `names` are known, no other is asked for."""
 
-    def __init__(self, endpoint: Endpoint, number: int, names: list[str] | None = None) -> None:
+    def __init__(self, endpoint: Asked, number: int, names: list[str] | None = None) -> None:
         object.__setattr__(self, "_endpoint", endpoint)
         object.__setattr__(self, "_proxy_number", number)
         object.__setattr__(self, "_proxy_names", names)

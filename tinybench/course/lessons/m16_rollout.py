@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tinybench
+import tinybench.tools
 from tinybench.support.basics.numbers import number_of
 
 Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
 Z = 1.959964  # two-sided, 5 %
-ON_PRODUCTION = ("production", "rollout")  # of tinybench: imported anew to run on the notebook's functions
+# imported anew to run on the notebook's functions
+ON_PRODUCTION = ("tinybench.production", "tinybench.tools.rollout")
 
 
 def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
@@ -214,22 +215,24 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
 @contextmanager
 def standing_in(names: Names) -> Iterator[None]:
     """Let these names be `tinybench.production` for what is imported meanwhile; afterwards all is as it was."""
-    prefixes = tuple(f"tinybench.{name}" for name in ON_PRODUCTION)
-    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
-    package = vars(tinybench)  # an import leaves its module there too
-    attributes = {name: package.pop(name) for name in ON_PRODUCTION if name in package}
+    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ON_PRODUCTION)}
+    packages = {
+        "production": vars(tinybench),
+        "rollout": vars(tinybench.tools),
+    }  # an import leaves its module there too
+    attributes = {name: package.pop(name) for name, package in packages.items() if name in package}
     mine = types.ModuleType("tinybench.production")
     vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
     sys.modules[mine.__name__] = mine
     try:
         yield
     finally:
-        for name in [name for name in sys.modules if name.startswith(prefixes)]:
+        for name in [name for name in sys.modules if name.startswith(ON_PRODUCTION)]:
             del sys.modules[name]
-        for name in ON_PRODUCTION:
+        for name, package in packages.items():
             package.pop(name, None)
+            package.update({name: attributes[name]} if name in attributes else {})
         sys.modules.update(modules)
-        package.update(attributes)
 
 
 # ---- history

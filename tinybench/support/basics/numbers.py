@@ -1,11 +1,12 @@
-"""Numbers in text: counts with their nouns, values with the digits that an interval supports, p-values."""
+"""Numbers in text and JSON: counts with their nouns, values with the digits that an interval supports, p-values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["number_of", "p_text", "plural", "with_digits", "with_ends"]
+__all__ = ["finite", "number_of", "p_text", "plural", "with_digits", "with_ends"]
 
 
 def plural(count: object, noun: str, many: str = "") -> str:
@@ -62,3 +63,12 @@ def with_ends(
 
 def _fourth_digit(value: float) -> int:
     return math.floor(math.log10(abs(value))) - 3 if value else 0
+
+
+def finite(value: Any) -> Any:
+    """Return a value as JSON can hold it: what is not finite becomes None."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,9 +13,9 @@ from tinybench.dependence import autocorrelation, batch_length, batch_means, cau
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.support.basics.argument_types import check_kinds
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.comparisons.ratio_words import in_words
 from tinybench.support.comparisons.stored_results import library_changes
 from tinybench.support.comparisons.two_samples import check_margin, same_rounds
-from tinybench.support.comparisons.wording import in_words
 from tinybench.support.rounds.machine_state import verdict_of
 from tinybench.support.rounds.subject import Subject
 

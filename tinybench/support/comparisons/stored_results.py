@@ -17,7 +17,7 @@ from tinybench.support.comparisons.two_samples import measurement_conditions, sa
 from tinybench.support.conditions.environment_variables import differing
 
 if TYPE_CHECKING:
-    from tinybench.comparison import Gate
+    from tinybench.support.comparisons.verdict import Gate
 
 HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
 MANY = 10**5  # more runs are no advice

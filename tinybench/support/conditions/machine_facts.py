@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tinybench.benchmark import turbo
 from tinybench.support.conditions.control_groups import tightest_quota, times_stopped
 from tinybench.support.conditions.library_kernels import listed_flags
 from tinybench.support.conditions.reading import read_text
@@ -194,6 +193,15 @@ def _pace(root: Path, usable: Sequence[int]) -> dict[str, Any]:
         "turbo_file": "intel_pstate/no_turbo" if (root / CPU / "intel_pstate/no_turbo").exists() else "cpufreq/boost",
         "capped": _capped(root),
     }
+
+
+def turbo(root: Path) -> bool | None:
+    """Return whether the processor may exceed its nominal clock rate, None where Linux does not say."""
+    folder = root / CPU
+    for file, off in (("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")):
+        if said := read_text(folder / file):
+            return said != off
+    return None
 
 
 def _capped(root: Path) -> bool | None:

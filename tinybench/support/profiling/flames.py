@@ -8,13 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
-
-if TYPE_CHECKING:
-    from tinybench.support.profiling.stacks import Profile
 
 __all__ = ["flame_figure", "flame_svg", "save_flame", "save_perfetto", "save_speedscope"]
 
@@ -22,6 +19,28 @@ ROW, TEXT, DEEPEST = 19, 12, 40  # px, px, calls
 SLIMMEST, NAMED = 0.002, 0.05  # share of the width: to be drawn, to bear a name
 # tints of Okabe's and Ito's colours on which black reads well; they tell files apart, and names do so without them
 TINTS = ["#9fcbe8", "#f6c98a", "#8fd6bf", "#e6bcd3", "#f3ea8e", "#f0b391", "#c9c9c9"]
+
+
+class ProfileData(Protocol):
+    """What is drawn and saved of a `stacks.Profile`."""
+
+    samples: list[Any]
+    how: str
+
+    @property
+    def seconds(self) -> float:
+        """The time that the samples stand for."""
+
+    @property
+    def trunk(self) -> int:
+        """How many functions at the root are left out."""
+
+    @property
+    def shares(self) -> Any:
+        """The table of functions and their shares."""
+
+    def by_stack(self) -> dict[tuple[str, ...], float]:
+        """Return the seconds of each stack."""
 
 
 def alike(a: Sequence[str], b: Sequence[str]) -> int:
@@ -41,7 +60,7 @@ class Box:
     __repr__ = short_repr
 
 
-def tree(profile: Profile) -> Box:
+def tree(profile: ProfileData) -> Box:
     """Return the calls as a tree; a function that calls itself again and again is one box."""
     root = Box("all")
     for stack, seconds in profile.by_stack().items():
@@ -66,7 +85,7 @@ def placed(root: Box) -> Iterator[tuple[Box, int, float]]:
             left += call.seconds / root.seconds
 
 
-def flame_svg(profile: Profile) -> str:
+def flame_svg(profile: ProfileData) -> str:
     """Return the flame graph as SVG, as wide as there is room; its names do not shrink where that is little.
 
     The outermost function stands at the top, below it what it calls, as wide as the share of the time. Pointing at a
@@ -102,7 +121,7 @@ def _file(name: str) -> str:
     return name.rpartition("(")[2]
 
 
-def in_words(profile: Profile) -> str:
+def in_words(profile: ProfileData) -> str:
     """Return what the flame graph shows, for those who do not see it."""
     if not profile.samples:
         return "Flame graph without boxes: nothing ran long enough to be looked at."
@@ -113,7 +132,7 @@ def in_words(profile: Profile) -> str:
     return f"Flame graph of {profile.seconds:.3g} s. The functions with the largest share: {parts}."
 
 
-def flame_figure(profile: Profile) -> str:
+def flame_figure(profile: ProfileData) -> str:
     """Return the flame graph as HTML, with what it shows in words and the table below it."""
     said = (
         f"{profile.seconds:.3g} s from left to right, sorted by share; below each function what it calls. One file has "
@@ -125,7 +144,7 @@ def flame_figure(profile: Profile) -> str:
     )
 
 
-def save_flame(profile: Profile, path: str | Path) -> None:
+def save_flame(profile: ProfileData, path: str | Path) -> None:
     """Write the flame graph as SVG (``.svg``), or as an HTML page with its table."""
     page = flame_svg(profile)
     if Path(path).suffix.lower() != ".svg":
@@ -137,7 +156,7 @@ def save_flame(profile: Profile, path: str | Path) -> None:
     Path(path).write_text(page, encoding="utf-8")
 
 
-def save_speedscope(profile: Profile, path: str | Path) -> None:
+def save_speedscope(profile: ProfileData, path: str | Path) -> None:
     """Write a file that https://www.speedscope.app opens: in the order of time, left heavy, and as a table."""
     trunk, frames = profile.trunk, dict[str, int]()
     samples = [[frames.setdefault(name, len(frames)) for name in sample.stack[trunk:]] for sample in profile.samples]
@@ -162,7 +181,7 @@ def save_speedscope(profile: Profile, path: str | Path) -> None:
     _write(page, path)
 
 
-def save_perfetto(profile: Profile, path: str | Path) -> None:
+def save_perfetto(profile: ProfileData, path: str | Path) -> None:
     """Write a trace that https://ui.perfetto.dev and chrome://tracing open.
 
     Each function is a slice from the first to the last of neighbouring samples that it was on in.

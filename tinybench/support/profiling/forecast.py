@@ -12,7 +12,7 @@ import numpy as np
 from tinybench.support.basics.numbers import with_digits
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
-from tinybench.support.comparisons.wording import times_text
+from tinybench.support.comparisons.ratio_words import times_text
 
 if TYPE_CHECKING:
     from tinybench.support.profiling.dry_run import Trial

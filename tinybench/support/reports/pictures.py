@@ -24,12 +24,12 @@ from tinybench.plots import plot_pareto_frontier as draw_points
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.support.basics.numbers import number_of, with_digits
 from tinybench.support.basics.pages import Picture
-from tinybench.support.reports.pair_tests import is_detected
+from tinybench.support.pair_tests import is_detected
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tinybench.suite import Results
+Results = dict[str, dict[str, BenchmarkResult]]  # by metric and model
 
 
 def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tinybench.benchmark import system_info
 from tinybench.dependence import caution
@@ -14,12 +14,9 @@ from tinybench.support.basics.numbers import number_of, p_text, with_ends
 from tinybench.support.basics.pages import Section
 from tinybench.support.comparisons.optional import from_toolbox
 from tinybench.support.comparisons.stored_results import library_changes
-from tinybench.support.reports.pair_tests import compare_pair, is_detected
-from tinybench.support.reports.pictures import for_people, value_text
+from tinybench.support.pair_tests import compare_pair, is_detected
+from tinybench.support.reports.pictures import Results, for_people, value_text
 from tinybench.support.rounds.machine_state import machine_warnings, verdict_of
-
-if TYPE_CHECKING:
-    from tinybench.suite import Results
 
 
 def metric_section(label: str, rows: Sequence[Mapping[str, Any]]) -> Section:

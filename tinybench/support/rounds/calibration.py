@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tinybench.support.rounds.calls import Clock
+
 if TYPE_CHECKING:
-    from tinybench.latency import Clock
     from tinybench.support.rounds.subject import Subject
 
 

@@ -12,13 +12,12 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from tinybench.latency import Call
-
+Call = Callable[[Any], Any]
+Clock = Callable[[], float]
 ONNX_DTYPES = {
     "tensor(float)": "float32",
     "tensor(double)": "float64",

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.rounds.calls import (
+    Call,
+    Clock,
     check_helper,
     name_of,
     plain_call,
@@ -24,9 +26,6 @@ from tinybench.support.rounds.calls import (
 )
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.timer import timer_overhead
-
-if TYPE_CHECKING:
-    from tinybench.latency import Call, Clock
 
 
 @dataclass

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import json
 import math
 import os
 import threading
@@ -13,19 +11,33 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tinybench.support.basics.arguments import check_percentile, check_positive, check_share
 from tinybench.support.basics.numbers import number_of, plural
 
-if TYPE_CHECKING:
-    from tinybench.load import LoadResult
-
 Numbers = Sequence[float] | np.ndarray
 HEAD_START = 1e-3  # seconds by which our own threads get a request early: waking one up takes some 0.1 ms
+
+
+class LoadRun(Protocol):
+    """What is read of a `tinybench.load.LoadResult`."""
+
+    intended: np.ndarray
+    started: np.ndarray
+    finished: np.ndarray
+    ok: np.ndarray
+    seconds: float
+    metadata: dict[str, Any]
+
+    @property
+    def latencies(self) -> np.ndarray:
+        """Return the seconds of each answered request."""
+
+    def backlog(self, times: Any) -> np.ndarray:
+        """Return how many requests are under way at each time."""
 
 
 def check_arrivals(arrivals: Numbers) -> np.ndarray:
@@ -127,7 +139,7 @@ class Waiting(NamedTuple):
     answer: asyncio.Future[Any]
 
 
-def growth(result: LoadResult) -> float:
+def growth(result: LoadRun) -> float:
     """Return by how many requests a second the backlog grew: 0 where it came back to a few, as in a steady state.
 
     A few are as many as there were before, or as a queue that comes and goes may leave by chance.
@@ -139,7 +151,7 @@ def growth(result: LoadResult) -> float:
     return 0.0 if steady else float(last.mean() / (0.875 * result.seconds))
 
 
-def objections(result: LoadResult, q: float) -> list[str]:
+def objections(result: LoadRun, q: float) -> list[str]:
     """Return the reasons why a run cannot give its q-th percentile, or an empty list."""
     check_percentile(q)
     found, allowed = [], 1 - q / 100
@@ -207,7 +219,7 @@ class Rate(NamedTuple):
     broken: float
 
 
-def evidence(runs: Sequence[LoadResult], bound: float, q: float = 99.0, confidence: float = 0.95) -> float:
+def evidence(runs: Sequence[LoadRun], bound: float, q: float = 99.0, confidence: float = 0.95) -> float:
     """Return how surely runs of one rate keep their q-th percentile within a bound: 1 or more surely, −1 or less not.
 
     The share of requests beyond the bound is compared with what is allowed, in units of the error of the comparison:
@@ -235,14 +247,14 @@ def evidence(runs: Sequence[LoadResult], bound: float, q: float = 99.0, confiden
     return float((allowed - np.mean(everything > bound)) / reach)
 
 
-def keeps_bound(result: LoadResult, bound: float, q: float = 99.0, confidence: float = 0.95) -> bool | None:
+def keeps_bound(result: LoadRun, bound: float, q: float = 99.0, confidence: float = 0.95) -> bool | None:
     """Return whether the q-th percentile of a run is at most `bound` seconds; None if the run is too short to tell."""
     sure = evidence([result], bound, q, confidence)
     return None if abs(sure) < 1 else sure > 0
 
 
 def judge_of_rates(
-    run: Callable[[float], LoadResult], bound: float, low: float, high: float, q: float, repeats: int
+    run: Callable[[float], LoadRun], bound: float, low: float, high: float, q: float, repeats: int
 ) -> Callable[[float], float]:
     """Return a function that tells the `evidence` of a rate: measured once, and again while it is too close to call.
 
@@ -251,7 +263,7 @@ def judge_of_rates(
 
     @cache
     def judge(rate: float) -> float:
-        runs: list[LoadResult] = []
+        runs: list[LoadRun] = []
         sure = 0.0
         while abs(sure) < 1 and len(runs) < repeats:
             runs.append(run(rate))
@@ -270,25 +282,3 @@ def judge_of_rates(
                 f"a second does not: take a {'lower' if does == 'keeps' else 'higher'} one, or longer runs"
             )
     return judge
-
-
-def write_rows(result: LoadResult, path: str | Path) -> None:
-    """Write one row a request as CSV, and what else is known as JSON in a first line after ``#``."""
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(f"# {json.dumps({'seconds': result.seconds, **result.metadata})}\n")
-        rows = csv.writer(file)
-        rows.writerow(["intended", "started", "finished", "ok"])
-        rows.writerows(zip(result.intended, result.started, result.finished, result.ok.astype(int), strict=True))
-
-
-def read_rows(path: str | Path) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Return the columns that `write_rows` wrote, and what else is known; ValueError for another file."""
-    with open(path, encoding="utf-8", newline="") as file:
-        first, *rows = file.read().splitlines() or [""]
-    try:
-        if not first.startswith("# ") or rows[:1] != ["intended,started,finished,ok"]:
-            raise ValueError
-        columns = np.array([row.split(",") for row in rows[1:]], dtype=float).reshape(-1, 4).T
-        return [*columns], json.loads(first[2:])
-    except ValueError:
-        raise ValueError(f"{path} was not written by LoadResult.save, or is damaged") from None

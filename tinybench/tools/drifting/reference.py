@@ -155,7 +155,7 @@ class Reference:
     @classmethod
     def load(cls, path: str | Path) -> Reference:
         """Read one that was saved as .json, or make it from an .npz with X and perhaps outputs."""
-        from tinybench.shell.files import load_arrays
+        from tinybench.support.basics.arrays import load_arrays
 
         path = Path(path)
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from tinybench.support.comparisons.wording import finite, short_number, span
+from tinybench.support.basics.numbers import finite
+from tinybench.support.comparisons.ratio_words import short_number, span
 from tinybench.tools.history.series import Series
 from tinybench.tools.history.steps import find_steps
 

@@ -13,7 +13,7 @@ from tinybench.comparison import median_ratio
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.table import Table
-from tinybench.support.comparisons.wording import gain_text
+from tinybench.support.comparisons.ratio_words import gain_text
 from tinybench.support.rounds.calls import ONNX_DTYPES
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.roofline.best_rates import ROUNDS, Probe, measure_rates

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tinybench.support.basics.arguments import check_least, check_share
-from tinybench.support.basics.numbers import number_of, with_ends
+from tinybench.support.basics.numbers import finite, number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
-from tinybench.support.comparisons.wording import finite
 
 Seconds = Mapping[int, Sequence[float]]
 Fit = Callable[[dict[int, float]], "float | Sequence[float]"]

@@ -199,7 +199,7 @@ def _seconds_per_call(measure: Measure, n: int, window: float, cores: list[int] 
 def _granted(cores: int) -> float | None:
     """Return how many cores the control group grants, None where nobody knows."""
     try:
-        from tinybench.bottleneck import granted_cores
+        from tinybench.machine import granted_cores
     except ImportError:  # module 15 is not built yet
         return None
     allowed = tightest_quota(Path("/"))

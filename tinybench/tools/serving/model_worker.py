@@ -77,8 +77,8 @@ class Model:
     """A session, and what it takes."""
 
     def __init__(self, path: str, threads: int) -> None:
-        from tinybench.shell.files import load_model
         from tinybench.support.rounds.calls import ONNX_DTYPES
+        from tinybench.tools.serving.models import load_model
 
         self.session = load_model(path, threads)
         inputs = self.session.get_inputs()

@@ -19,19 +19,11 @@ from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
+from tinybench.support.profiling.matrix_operators import FOUR_BITS
 
-FP32, FOUR_BITS = "FP32", "4-bit weights"
+FP32 = "FP32"
 TRACED = 12  # runs under the trace
 Types = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, float]]
-PRODUCTS: dict[str, str | None] = {
-    **dict.fromkeys(("Conv", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm", "MatMul")),
-    **dict.fromkeys(("ConvInteger", "MatMulInteger", "MatMulInteger16", "MatMulIntegerToFloat")),
-    **dict.fromkeys(("QGemm", "QLinearConv", "QLinearMatMul")),
-    "DynamicQuantizeMatMul": "uint8",
-    "MatMulNBits": FOUR_BITS,
-}
-"""Operators that multiply matrices, and the type they compute in where that is not the type of their first input:
-``DynamicQuantizeMatMul`` takes floats and makes integers of them itself, ``MatMulNBits`` takes floats, too."""
 
 # the types of products that a form is made for; all others have fallen back
 _WANTED = {

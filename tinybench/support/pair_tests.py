@@ -9,7 +9,7 @@ import numpy as np
 from tinybench.accuracy import difference_interval, mcnemar, rows_right
 from tinybench.comparison import compare
 from tinybench.result import BenchmarkResult, is_interval
-from tinybench.support.comparisons.wording import least_of
+from tinybench.support.comparisons.verdict import least_of
 
 
 def is_detected(value: Any) -> bool:

@@ -1,29 +1,144 @@
-"""A comparison in words and numbers of a fitting length."""
+"""What a comparison and a gate found, as data and as a sentence."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from tinybench.result import is_interval, scale_unit
-from tinybench.support.basics.numbers import number_of, p_text, with_digits, with_ends
+from tinybench.support.basics.numbers import finite, number_of, p_text, with_digits
+from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
 from tinybench.support.comparisons.optional import NOT_BUILT, from_toolbox
-
-if TYPE_CHECKING:
-    from tinybench.comparison import Comparison
+from tinybench.support.comparisons.ratio_words import no_ends, short_number, span, times_text, words_for
 
 
-def words_for(metric: str, unit: str) -> tuple[str, str]:
-    """Return what to call less and more of a metric."""
-    if metric == "throughput":
-        return "slower", "faster"
-    return ("faster", "slower") if unit == "s" else ("lower", "higher")
+@dataclass(frozen=True)
+class Comparison:
+    """What two results say about each other; ``str`` gives it as a sentence.
+
+    Attributes
+    ----------
+    name_a, name_b
+        The models.
+    counts, paired, method
+        Measurements of a and of b, whether round by round, and how interval and p value came about.
+    ratio, ratio_ci, difference, difference_ci
+        a / b, NaN where values are not all positive, and a − b in `unit`, with their intervals.
+    p_value, corrected_for
+        Two-sided; corrected for so many comparisons.
+    effect_size
+        Cohen's d, of the rounds' differences if `paired`; NaN where the optional toolbox is not built.
+    verdict
+        About a, seen from b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about time),
+        ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
+    confidence, margin, metric, unit, measured
+        Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
+    checks
+        Second opinions of the optional toolbox: p values of other tests, A12; where rounds depend on one another, how
+        much.
+    caution
+        What to keep in mind, such as a clock too coarse; "" for nothing.
+    decided : bool
+        Whether the verdict is anything but ``"undecided"``. A comparison itself is neither true nor false.
+    """
+
+    name_a: str
+    name_b: str
+    counts: tuple[int, int]
+    paired: bool
+    method: str
+    ratio: float
+    ratio_ci: tuple[float, float]
+    difference: float
+    difference_ci: tuple[float, float]
+    p_value: float
+    effect_size: float
+    verdict: str
+    confidence: float = 0.95
+    margin: float = 0.0
+    metric: str = "measurement"
+    unit: str = ""
+    corrected_for: int = 1
+    checks: dict[str, float] = field(default_factory=dict)
+    measured: bool = True
+    caution: str = ""
+
+    __repr__ = short_repr
+
+    @property
+    def decided(self) -> bool:
+        """Whether the verdict is anything but ``"undecided"``."""
+        return not self.verdict.startswith("undecided")
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: "faster", "slower" and "undecided" are neither true nor false."""
+        raise TypeError(
+            f"a comparison is neither true nor false; this one is {self.verdict!r}: use .verdict or .decided"
+        )
+
+    def __str__(self) -> str:
+        """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``."""
+        return sentence(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
+        return as_fields(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return the comparison as an accessible HTML table and as a sentence."""
+        return {"text/plain": str(self), "text/html": facts(comparison_facts(self), str(self)).html()}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The answer of `regression_gate`; ``str`` gives it as a sentence.
+
+    Attributes
+    ----------
+    verdict
+        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with what it needs, such as ``"needs 120 runs"``.
+    slowdown, interval, max_slowdown
+        Relative slowdown of the candidate, its interval, and the limit.
+    needs
+        Runs (or sessions) in all that would probably decide; None where more of them would not, or it is decided.
+    comparison
+        The comparison of the candidate with the baseline.
+    differences
+        Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
+    passed : bool
+        Whether the verdict is ``"passes"``; False where it cannot tell. ``if gate:`` tests the same.
+    """
+
+    verdict: str
+    slowdown: float
+    interval: tuple[float, float]
+    max_slowdown: float
+    needs: int | None
+    comparison: Comparison
+    differences: tuple[str, ...] = ()
+
+    __repr__ = short_repr
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is ``"passes"``: neither ``"fails"`` nor ``"cannot tell"`` is a pass."""
+        return self.verdict == "passes"
+
+    def __bool__(self) -> bool:
+        """Return `passed`, so that ``assert regression_gate(…)`` does what it says."""
+        return self.passed
+
+    def __str__(self) -> str:
+        """Return the verdict with limit, comparison, and what else differs."""
+        told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
+        return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the sentence as plain data for ``json.dumps``; what is not finite becomes None."""
+        return {**as_fields(self), "passed": self.passed}
 
 
 def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]:
@@ -34,35 +149,6 @@ def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]
         return comparison.difference / factor, (low / factor, high / factor), unit
     low, high = comparison.ratio_ci
     return 100 * (comparison.ratio - 1), (100 * (low - 1), 100 * (high - 1)), "%"
-
-
-def short_number(value: float, ends: tuple[float, float]) -> str:
-    """Return a number with the digits that an interval of this width deserves: 41 for 38–44, 2.3 for 1.1–3.2."""
-    width = ends[1] - ends[0]
-    places = min(3, max(0, -math.floor(math.log10(width / 5)))) if 0 < width < 5 else 0
-    return f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")  # + 0.0 turns −0 into 0
-
-
-def span(ends: tuple[float, float], unit: str) -> str:
-    """Return ``38–44 %``, or ``−1.2 to 3.4 %`` where a sign is in the way."""
-    low, high = (short_number(end, ends) for end in ends)
-    return f"{low}{'–' if ends[0] >= 0 else ' to '}{high} {unit}".rstrip()
-
-
-def no_ends(ends: tuple[float, float]) -> str:
-    """Return why two ends are not shown as an interval: one is infinite, or they are equal."""
-    return "no interval, as all are equal" if math.isfinite(ends[1] - ends[0]) else "no finite interval"
-
-
-def times_text(value: float) -> str:
-    """Return a factor for a sentence: 3.4, 0.02, 12,000, and a limit where it is beyond sense."""
-    if value >= 1e6:
-        return "over 1,000,000"
-    if value < 1e-6:
-        return "under 0.000001"
-    if value >= 100:
-        return f"{value:,.0f}"
-    return str(np.format_float_positional(value, precision=2, fractional=False, trim="-"))
 
 
 def sentence(comparison: Comparison) -> str:
@@ -161,32 +247,6 @@ def least_of(comparison: Comparison) -> str:
     return number_of(values, "round" if values == comparison.counts[0] else "batch")
 
 
-def speed_text(comparison: Comparison) -> str:
-    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first is slower."""
-    (low, high), slower = comparison.ratio_ci, comparison.ratio > 1
-    value, ends = (
-        (comparison.ratio, (low, high)) if slower else (1 / comparison.ratio, (1 / high, 1 / max(low, 1e-300)))
-    )
-    kind = "as long" if slower else "as fast"
-    if not (low > 0 and is_interval(low, high)):
-        return f"{with_digits(value, 0)} times {kind}"
-    lower, upper = (with_digits(end, ends[1] - ends[0]) for end in ends)
-    return f"{with_digits(value, ends[1] - ends[0])} times {kind} ({lower}–{upper})"
-
-
-def gain_text(gain: float, ends: Sequence[float], unit: str = "") -> str:
-    """Return a gain in speed: ``2.06 (2.03–2.09)``, `unit` after 2.06, or below 1 ``1.65 times as long (1.6–1.7)``."""
-    if gain >= 1:
-        return with_ends(gain, ends, "–", unit=unit)
-    low, high = ends
-    return with_ends(1 / gain, (1 / high, 1 / low) if low > 0 else None, "–", unit="times as long")
-
-
-def in_words(verdict: str, metric: str, unit: str) -> str:
-    """Return a verdict on less or more in the words of its metric."""
-    return dict(zip(("faster", "slower"), words_for(metric, unit), strict=True)).get(verdict, verdict)
-
-
 def comparison_facts(comparison: Comparison) -> dict[str, str]:
     """Return what a comparison found, by name, for a table."""
     factor, unit = scale_unit(comparison.difference, comparison.unit)
@@ -223,20 +283,6 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def mimebundle(comparison: Comparison) -> dict[str, str]:
-    """Return a comparison as an accessible HTML table and as a sentence."""
-    return {"text/plain": str(comparison), "text/html": facts(comparison_facts(comparison), str(comparison)).html()}
-
-
 def as_fields(found: Any) -> dict[str, Any]:
     """Return the fields of what was found, and its sentence, as JSON can hold them."""
     return finite(asdict(found) | {"sentence": str(found)})  # type: ignore[no-any-return]
-
-
-def finite(value: Any) -> Any:
-    """Return a value as JSON can hold it: what is not finite becomes None."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,41 @@
+"""Rows and labels from .npy and .npz files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file, or the one of an .npy file, among them X."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    with path.open("rb") as file:
+        try:
+            loaded = np.load(file, allow_pickle=False)
+            arrays = {"X": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded}
+        except Exception as error:  # a broken zip file, pickled objects, or neither format
+            raise ValueError(f"{path} is no .npy or .npz file of numbers: {error}") from None
+    if "X" not in arrays:
+        raise ValueError(f"{path} holds {', '.join(arrays)}; name the rows X, as np.savez(file, X=rows, y=labels) does")
+    if len(arrays["X"]) == 0:
+        raise ValueError(f"{path} holds no rows")
+    return arrays
+
+
+def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return a batch, all rows, and the labels where there are any."""
+    arrays = load_arrays(path)
+    rows = arrays["X"]
+    if batch < 1:
+        raise ValueError(f"--batch is {batch}; a call takes at least one row")
+    return np.resize(rows, (batch, *rows.shape[1:])), rows, arrays.get("y")
+
+
+def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a batch, all rows and their labels."""
+    first, rows, labels = load_data(path, batch)
+    if labels is None:
+        raise ValueError(f"{path} has no labels; accuracy needs y: np.savez(file, X=rows, y=labels)")
+    return first, rows, labels

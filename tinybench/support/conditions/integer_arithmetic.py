@@ -1,0 +1,44 @@
+"""How ONNX Runtime multiplies 8-bit integers on this machine."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+
+@cache
+def integer_products() -> dict[str, str]:
+    """Return how ONNX Runtime multiplies 8-bit integers on this machine, by types such as ``"uint8 × int8"``.
+
+    ``"exact"``; ``"saturating"``, as on x86 processors with AVX2 but without VNNI, which add pairs of products in 16
+    bits; ``"unsupported"`` where this build has no such product. The largest numbers of the types are multiplied, once.
+    """
+    import onnxruntime
+    from onnx import helper
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    found = {}
+    for a_type in (np.uint8, np.int8):
+        for w_type in (np.uint8, np.int8):
+            a, w = np.full((2, 64), np.iinfo(a_type).max, a_type), np.full((64, 16), np.iinfo(w_type).max, w_type)
+            ends = [
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+                for name, dtype, shape in (("a", a_type, a.shape), ("w", w_type, w.shape), ("y", np.int32, (2, 16)))
+            ]
+            graph = helper.make_graph(
+                [helper.make_node("MatMulInteger", ["a", "w"], ["y"])], "probe", ends[:2], ends[2:]
+            )
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+            try:
+                session = onnxruntime.InferenceSession(
+                    model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+                )
+                sums = session.run(None, {"a": a, "w": w})[0]
+            except Exception:  # of the runtime, which names no common class
+                kind = "unsupported"
+            else:
+                kind = "exact" if np.array_equal(sums, a.astype(np.int64) @ w.astype(np.int64)) else "saturating"
+            found[f"{np.dtype(a_type)} × {np.dtype(w_type)}"] = kind
+    return found

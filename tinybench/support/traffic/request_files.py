@@ -1,0 +1,34 @@
+"""The requests of a run as a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tinybench.support.traffic.requests import LoadRun
+
+
+def write_rows(result: LoadRun, path: str | Path) -> None:
+    """Write one row a request as CSV, and what else is known as JSON in a first line after ``#``."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(f"# {json.dumps({'seconds': result.seconds, **result.metadata})}\n")
+        rows = csv.writer(file)
+        rows.writerow(["intended", "started", "finished", "ok"])
+        rows.writerows(zip(result.intended, result.started, result.finished, result.ok.astype(int), strict=True))
+
+
+def read_rows(path: str | Path) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """Return the columns that `write_rows` wrote, and what else is known; ValueError for another file."""
+    with open(path, encoding="utf-8", newline="") as file:
+        first, *rows = file.read().splitlines() or [""]
+    try:
+        if not first.startswith("# ") or rows[:1] != ["intended,started,finished,ok"]:
+            raise ValueError
+        columns = np.array([row.split(",") for row in rows[1:]], dtype=float).reshape(-1, 4).T
+        return [*columns], json.loads(first[2:])
+    except ValueError:
+        raise ValueError(f"{path} was not written by LoadResult.save, or is damaged") from None
