@@ -51,7 +51,7 @@ def busyness() -> float:
         wanting.append(os.getloadavg()[0])
     with suppress(OSError, ValueError):  # the average takes a minute to tell
         wanting.append(float(Path("/proc/loadavg").read_text(encoding="utf-8").split()[3].partition("/")[0]))
-    from tinybench.cores import usable_cores  # late: psutil takes a while to load
+    from tinybench.support.conditions.cores import usable_cores  # late: psutil takes a while to load
 
     return min(max(1.0, max(wanting) / usable_cores()), MOST_BUSY)
 

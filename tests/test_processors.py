@@ -62,8 +62,8 @@ def test_the_reference_passes_its_checks(module: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("kind", "operator"), [("float", "MatMul"), ("dynamic", "MatMulInteger"), ("static", "QuantizeLinear")])  # fmt: skip
 def test_entries_pass_the_entry_check(kind: str, operator: str, tmp_path: Path) -> None:
     from autograder.leaderboard.entry.validate import check
-    from tinybench.layers import initial_layers, save_layers
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
+    from tinybench.support.basics.layers import initial_layers, save_layers
 
     path = save_layers(initial_layers((784, 32, 10), 0), tmp_path / "entry.onnx")
     if kind == "dynamic":

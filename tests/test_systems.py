@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 import tinybench
-from tinybench.cores import usable_cores
+from tinybench.support.conditions.cores import usable_cores
 
 ROOT = Path(__file__).parents[1]
 MIB = 2**20

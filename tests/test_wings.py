@@ -27,10 +27,10 @@ BUILDER = "autograder.sandbox.guest.package"
 # The rooms of `tinybench`, those of the first lessons first: a file imports from rooms that stand before its own, and
 # from its own. So no imports run in a circle, and a student who has come as far as a lesson can import what it needs.
 ROOMS = (
-    *("support.basics", "cores", "dependence", "graphs", "result", "timer", "support.conditions"),
-    *("support.rounds", "latency", "accuracy", "heap", "sight", "stages", "memory", "energy"),
+    *("support.basics", "result", "timer", "support.conditions"),
+    *("support.rounds", "latency", "accuracy", "support.footprint", "memory", "energy"),
     *("support.comparisons", "comparison", "toolbox", "support.pair_tests", "benchmark", "pareto", "plots"),
-    *("support.reports", "suite", "onnx", "quantize", "layers", "compress", "support.traffic", "load"),
+    *("support.reports", "suite", "onnx", "quantize", "compress", "support.traffic", "load"),
     *("support.profiling", "machine", "bottleneck", "objectives", "production"),
     *("half", "twins", "variants", "decisions", "study", "tools.study", "tools.roofline", "tools.scaling"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),

@@ -21,13 +21,13 @@ import psutil
 
 from tinybench.accuracy import measure_accuracy, named_datasets
 from tinybench.comparison import compare
-from tinybench.cores import usable_cores
 from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.basics.argument_types import check_kinds
 from tinybench.support.comparisons.optional import corrected
+from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.conditions.environment_variables import read_settings
 from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.support.conditions.library_kernels import loaded_pools, read_pools

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinybench.comparison import compare
-from tinybench.dependence import caution, is_dependent
 from tinybench.pareto import Requirements, observed
 from tinybench.quantize import int8_pays
 from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.support.basics.dependence import caution, is_dependent
 from tinybench.support.basics.numbers import with_digits, with_ends
 from tinybench.support.comparisons.ratio_words import gain_text
 from tinybench.support.comparisons.verdict import Comparison

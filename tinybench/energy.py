@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.cores import usable_cores
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, warm_up
 from tinybench.result import BenchmarkResult
+from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.rounds.calls import fed_by_name, plain_call
 from tinybench.timer import calibrate_loops
 

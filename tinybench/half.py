@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.graphs import load_graph, refuse_existing, save_graph
 from tinybench.onnx import load_session, session_options, weights
+from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph
 
 _PRODUCTS = ("FusedGemm", "FusedMatMul", "Gemm", "MatMul")
 _BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tinybench.dependence import is_dependent
 from tinybench.pareto import check_units
 from tinybench.result import BenchmarkResult, percentile_interval
+from tinybench.support.basics.dependence import is_dependent
 from tinybench.support.pair_tests import is_detected
 
 _UNKNOWN = (-math.inf, math.inf)

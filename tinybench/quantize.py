@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.graphs import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.latency import as_input
 from tinybench.onnx import load_session, operators, refuse_bad_weights, session_options, weights
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.conditions.integer_arithmetic import integer_products
 

@@ -12,8 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.dependence import autocorrelation, batch_means, batch_medians, caution, effective_count, is_dependent
 from tinybench.support.basics.argument_types import check_kinds
+from tinybench.support.basics.dependence import (
+    autocorrelation,
+    batch_means,
+    batch_medians,
+    caution,
+    effective_count,
+    is_dependent,
+)
 from tinybench.support.basics.numbers import with_digits
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts

@@ -20,7 +20,6 @@ import numpy as np
 
 from tinybench.accuracy import named_datasets
 from tinybench.benchmark import Benchmark, system_info
-from tinybench.cores import usable_cores
 from tinybench.latency import as_callable
 from tinybench.memory import model_size
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
@@ -30,6 +29,7 @@ from tinybench.support.basics.numbers import finite, number_of
 from tinybench.support.basics.pages import Page, Section
 from tinybench.support.basics.table import csv_text
 from tinybench.support.comparisons.optional import corrected
+from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.pair_tests import compare_pair
 from tinybench.support.reports.pictures import Results, draw_frontier, metric_label, picture_of, plot_metric, tradeoff
 from tinybench.support.reports.sections import (

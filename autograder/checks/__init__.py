@@ -25,7 +25,7 @@ import numpy as np
 from autograder.checks.answers import CheckFailed, entries, flag, items, number, numbers, plain, text
 from autograder.sandbox.rpc.proxy import Answer
 from tinybench.course import graft
-from tinybench.dependence import is_dependent
+from tinybench.support.basics.dependence import is_dependent
 
 __all__ = [
     "SEED", "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "judge",

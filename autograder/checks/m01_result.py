@@ -30,8 +30,8 @@ from autograder.checks import (
     words,
 )
 from autograder.checks.answers import array
-from tinybench.dependence import batch_medians
 from tinybench.result import BenchmarkResult, bca_interval, percentile_interval, tukey_outliers
+from tinybench.support.basics.dependence import batch_medians
 
 NAN, INF = float("nan"), float("inf")
 

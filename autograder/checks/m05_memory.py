@@ -29,7 +29,7 @@ from autograder.checks import (
     text,
     words,
 )
-from tinybench.heap import free_heap
+from tinybench.support.footprint.heap import free_heap
 from tinybench.support.rounds.fresh_processes import fresh_task
 
 NAN, INF = float("nan"), float("inf")

@@ -30,7 +30,7 @@ from autograder.checks import (
 from autograder.checks.m05_memory import FakeProcess
 from autograder.checks.m06_energy import Machine
 from autograder.checks.m09_pareto import seconds
-from tinybench.stages import PEAK_METHOD
+from tinybench.support.footprint.stages import PEAK_METHOD
 
 Calls = dict[str, list[np.ndarray]]
 

@@ -15,7 +15,7 @@ from scipy import special
 from autograder.checks import agrees, draw, expect, holds, judges, refuses, same, words
 from autograder.checks.answers import array, flag, items, text
 from tinybench import compress
-from tinybench.layers import Layer
+from tinybench.support.basics.layers import Layer
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:

@@ -22,7 +22,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from autograder import pace
 from autograder.sandbox.guest import linux
-from tinybench.cores import usable_cores
+from tinybench.support.conditions.cores import usable_cores
 
 R = TypeVar("R")
 Task = tuple[str, tuple[Any, ...]]

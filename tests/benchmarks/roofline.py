@@ -26,11 +26,11 @@ import numpy as np
 from tests.benchmarks.formats import bullets, table
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tests.benchmarks.processes import in_child
-from tinybench.cores import usable_cores
-from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
+from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.tools.roofline.batch_sizes import BATCHES, Gain, Step, batch_walk, gains_table, int8_gains
 from tinybench.tools.roofline.operator_bottlenecks import place_operators

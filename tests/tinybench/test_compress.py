@@ -18,9 +18,17 @@ from tinybench import compress
 from tinybench.comparison import compare
 from tinybench.compress import Journal, accuracy_change, factorise, low_rank, prune_units, prune_weights, softmax, train
 from tinybench.course import cached_fit
-from tinybench.layers import Layer, activations, initial_layers, layers_of, parameters, save_layers, zipped_size
 from tinybench.onnx import OnnxModel, operators
 from tinybench.quantize import integer_operators, quantize_static_int8
+from tinybench.support.basics.layers import (
+    Layer,
+    activations,
+    initial_layers,
+    layers_of,
+    parameters,
+    save_layers,
+    zipped_size,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 20)).astype(np.float32)

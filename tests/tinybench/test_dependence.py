@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tinybench import dependence
-from tinybench.dependence import autocorrelation, batch_medians, caution, effective_count, is_dependent
+from tinybench.support.basics import dependence
+from tinybench.support.basics.dependence import autocorrelation, batch_medians, caution, effective_count, is_dependent
 
 samples = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=80)
 

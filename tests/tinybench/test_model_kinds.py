@@ -15,8 +15,8 @@ import tinybench
 from tinybench import Benchmark, BenchmarkSuite, OnnxModel, model_size
 from tinybench.compress import low_rank, prune_units
 from tinybench.energy import CpuTimeMeter
-from tinybench.layers import activations, layers_of, save_layers
 from tinybench.onnx import numpy_baseline
+from tinybench.support.basics.layers import activations, layers_of, save_layers
 from tinybench.twins import numpy_twin
 
 RNG = np.random.default_rng(0)

@@ -22,7 +22,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from tinybench import measure_accuracy, measure_latency, onnx
 from tinybench.course import cached_fit
-from tinybench.graphs import load_graph
 from tinybench.onnx import (
     OnnxModel,
     check_parity,
@@ -33,6 +32,7 @@ from tinybench.onnx import (
     to_onnx,
     weights,
 )
+from tinybench.support.basics.onnx_files import load_graph
 from tinybench.twins import numpy_twin
 
 RNG = np.random.default_rng(0)

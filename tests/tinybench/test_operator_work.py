@@ -13,12 +13,12 @@ from onnx import TensorProto, helper, numpy_helper
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from tinybench.graphs import load_graph, save_graph
-from tinybench.layers import initial_layers, save_layers
 from tinybench.onnx import OnnxModel, to_onnx
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
+from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.onnx_files import load_graph, save_graph
 from tinybench.tools.roofline.batch_sizes import (
     batch_walk,
     gains_table,

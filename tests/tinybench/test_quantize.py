@@ -26,7 +26,6 @@ from sklearn.preprocessing import StandardScaler
 from tinybench import quantize
 from tinybench.course import cached_fit
 from tinybench.decisions import claim_verdict, study_claims, study_decision, study_requirements
-from tinybench.graphs import load_graph
 from tinybench.half import product_types, to_half
 from tinybench.latency import measure_latencies
 from tinybench.onnx import OnnxModel, session_options, to_onnx, weights
@@ -34,6 +33,7 @@ from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
 from tinybench.study import throughput_and_bandwidth, tradeoff_study
+from tinybench.support.basics.onnx_files import load_graph
 from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.variants import Variant, study_variants
 

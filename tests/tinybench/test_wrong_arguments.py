@@ -19,8 +19,8 @@ import pytest
 
 import tinybench
 from tinybench.energy import CpuTimeMeter
-from tinybench.layers import initial_layers
-from tinybench.stages import STAGES
+from tinybench.support.basics.layers import initial_layers
+from tinybench.support.footprint.stages import STAGES
 
 X = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
 Y = X[:, :3].argmax(axis=1)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.cores import usable_cores
 from tinybench.course.figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.conditions.cores import usable_cores
 from tinybench.tools.roofline.roofs import Roofs
 from tinybench.tools.scaling.fitted_laws import Laws, fit_laws
 from tinybench.tools.scaling.measure import Scaling, default_workers

@@ -30,7 +30,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "OnnxModel": ("an OnnxModel, as OnnxModel(path) makes it", lambda value: _named(value, "OnnxModel")),
     "Requirements": ("Requirements", lambda value: _named(value, "Requirements")),
-    "Layer": ("layers, as tinybench.layers.layers_of(model) returns them", lambda value: _named(value, "Layer")),
+    "Layer": ("layers, as layers_of(model) returns them", lambda value: _named(value, "Layer")),
     "Sequence": ("a list", lambda value: _is_list(value)),
 }
 _ALIASES = {

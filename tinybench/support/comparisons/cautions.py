@@ -9,9 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.dependence import autocorrelation, batch_length, batch_means, caution, effective_count, is_dependent
 from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.support.basics.argument_types import check_kinds
+from tinybench.support.basics.dependence import (
+    autocorrelation,
+    batch_length,
+    batch_means,
+    caution,
+    effective_count,
+    is_dependent,
+)
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.comparisons.ratio_words import in_words
 from tinybench.support.comparisons.stored_results import library_changes

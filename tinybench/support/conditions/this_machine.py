@@ -19,8 +19,8 @@ from typing import Any
 
 import psutil
 
-from tinybench.cores import usable_cores
 from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.conditions.environment_variables import LIMITS, read_settings
 from tinybench.support.conditions.library_kernels import loaded_pools, numpy_flags, read_pools
 from tinybench.timer import clock_resolution

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tinybench.benchmark import system_info
-from tinybench.dependence import caution
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval
 from tinybench.result import BenchmarkResult, scale_unit
+from tinybench.support.basics.dependence import caution
 from tinybench.support.basics.numbers import number_of, p_text, with_ends
 from tinybench.support.basics.pages import Section
 from tinybench.support.comparisons.optional import from_toolbox

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.graphs import load_graph
 from tinybench.latency import timed_calls
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of, plural
+from tinybench.support.basics.onnx_files import load_graph
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
 from tinybench.support.rounds.machine_state import machine_notes

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tinybench.graphs import load_graph
 from tinybench.onnx import OnnxModel
+from tinybench.support.basics.onnx_files import load_graph
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.tools.roofline.onnx_trace import Traced, inferred_shapes, nodes_of, run_traced, stored_tensors
 from tinybench.tools.roofline.operator_formulas import WHY_NOT, type_of, work_of

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.graphs import load_graph, refuse_existing, save_graph
 from tinybench.onnx import refuse_bad_weights, weights
+from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph
 
 
 def to_four_bits(

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/01_result/01_result.ipynb: edit the notebook, not this file.
-
 """Values that depend on those before them: how much, how many they count as, and batches that hardly do."""
 
 from __future__ import annotations

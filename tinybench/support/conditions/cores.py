@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/06_energy/06_energy.ipynb: edit the notebook, not this file.
-
 """How many cores there are for this process."""
 
 from __future__ import annotations

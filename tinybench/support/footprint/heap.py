@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/05_memory/05_memory.ipynb: edit the notebook, not this file.
-
 """What hides memory from a measurement: freed pages that stay, and the arena of ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/11_onnx/11_onnx.ipynb: edit the notebook, not this file.
-
 """ONNX graphs in files: read, tidied, written."""
 
 from __future__ import annotations

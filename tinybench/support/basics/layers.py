@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/13_compress/13_compress.ipynb: edit the notebook, not this file.
-
 """Networks as lists of layers: taken from scikit-learn, run, counted, and written as ONNX."""
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinybench.graphs import refuse_existing, save_graph
+from tinybench.support.basics.onnx_files import refuse_existing, save_graph
 
 
 class Layer(NamedTuple):

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/05_memory/05_memory.ipynb: edit the notebook, not this file.
-
 """Memory stage by stage in a fresh Python process."""
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ def run():
             call(x)
         end()
     try:
-        from tinybench.sight import touched_memory
+        from tinybench.support.footprint.sight import touched_memory
     except ModuleNotFoundError:  # in the notebook that builds it, nobody knows
         touched_memory = lambda *_: (None, 1)
     method = task["method"] if resettable else "growth of " + source

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/05_memory/05_memory.ipynb: edit the notebook, not this file.
-
 """What a measurement of memory can see: the error of the kernel's counts, and the pages that one call touches."""
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinybench.heap import ARENA_ON, young_heap
 from tinybench.result import BenchmarkResult
+from tinybench.support.footprint.heap import ARENA_ON, young_heap
 
 
 def count_error(cores: int = 1) -> int:
