@@ -12,12 +12,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 from tinybench.course.pieces import EXPORTED
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tinybench", "autograder")
+SECOND_FILES = {"bottleneck": ("machine",)}  # of lessons whose students write two
 # Late imports of what may be absent: module 15, or the optional 07_toolbox.
 MAY_BE_ABSENT = {
     "tinybench.support.rounds.machine_state": "tinybench.machine",
@@ -106,6 +109,14 @@ def functions(paths: list[Path]) -> list[int]:
         for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+def lesson(name: str) -> SimpleNamespace:
+    """Return what the students of a lesson write, such as ``"bottleneck"``: the names of one file, or of two."""
+    names = [name, *SECOND_FILES.get(name, ())]
+    return SimpleNamespace(
+        **{key: value for each in names for key, value in vars(import_module(f"tinybench.{each}")).items()}
     )
 
 

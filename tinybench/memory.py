@@ -257,7 +257,7 @@ def memory_stages(
     Parameters
     ----------
     factory, inputs, args
-        Loads and returns the model, see `fresh_process.portable_factory`; the input of each call; arguments for the
+        Loads and returns the model, see `fresh_processes.portable_factory`; the input of each call; arguments for the
         factory, such as the model's path, picklable.
     repeats, steady_calls
         Number of fresh processes, and of calls after the second one.

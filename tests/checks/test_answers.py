@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import socket
 import threading
@@ -20,6 +19,7 @@ from autograder.sandbox.rpc import proxy
 from autograder.sandbox.rpc.codec import Channel
 from autograder.sandbox.rpc.endpoint import Endpoint
 from tests.checks.odd import Opaque, answering, odd
+from tests.house import lesson
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {path.stem: path for path in course_notebooks(ROOT)}
@@ -51,7 +51,7 @@ def test_answers_are_taken(
 
     monkeypatch.setattr(proxy.AnswerNotTaken, "__init__", tell)
     monkeypatch.chdir(tmp_path)
-    student = _student(f"tinybench.{module_name(Path(notebook))}", pieces, change)
+    student = _student(module_name(Path(notebook)), pieces, change)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(60)
@@ -77,7 +77,7 @@ def _student(module: str, pieces: tuple[str, ...], change: Any) -> Any:
     """Return the reference with other answers of the judged pieces; without pieces, answers to questions."""
     if not pieces:
         return _Answers(change)
-    names = dict(vars(importlib.import_module(module)))
+    names = vars(lesson(module))
     for piece in pieces:
         owner, _, method = piece.rpartition(".")
         if not owner:

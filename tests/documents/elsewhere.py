@@ -37,6 +37,7 @@ ELSEWHERE = {
     "make version VERSION=0.2.0": (TARGETS, "rewrites files of this repository"),
     "make dist": ("tests/test_distributions.py", "builds and installs"),
     "git tag v0.2.0 && git push origin v0.2.0": (TARGETS, "publishes"),
+    "python -m tests.house": ("tests/test_wings.py", "prints figures of the files that it tests"),
     "python -m tests.minutes": (PATHS, "measures for a quarter of an hour"),
     "make demo": ("tests/test_demo.py::test_without_a_sandbox_it_does_the_rest_and_says_so", "takes minutes"),
     "make bench": (TARGETS, "takes an hour"),

@@ -211,7 +211,8 @@ def test_system_info_tells_how_integers_are_multiplied(monkeypatch: pytest.Monke
     from tinybench.support.conditions.integer_arithmetic import integer_products
 
     assert system_info()["integer_products"] == integer_products()
-    monkeypatch.setitem(sys.modules, "tinybench.onnx", None)  # as where ONNX Runtime is not installed
+    integer_products.cache_clear()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as where it is not installed
     assert system_info()["integer_products"] is None
 
 

@@ -18,7 +18,7 @@ from tinybench import pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
-from tinybench.support.reports import pair_tests as pairs
+from tinybench.support import pair_tests as pairs
 
 ENERGY = {"energy": "min"}
 
