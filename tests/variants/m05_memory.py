@@ -3,6 +3,7 @@
 VARIANTS = {
     "read_status": [
         ("status_by_pattern", "", '''
+import os
 import re
 
 
@@ -63,6 +64,9 @@ def python_peak(call, x):
         tracemalloc.stop()
 '''),
         ("python_peak_by_context", "", '''
+from contextlib import contextmanager
+
+
 @contextmanager
 def _tracing():
     mine = not tracemalloc.is_tracing()
@@ -115,7 +119,9 @@ def python_peak(call, x) -> float:
     "model_size": [
         ("size_by_walk", '''        if path.is_dir():
             return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-''', '''        if os.path.isdir(path):
+''', '''        import os
+
+        if os.path.isdir(path):
             total = 0
             for folder, _, files in os.walk(path):
                 for file in files:
