@@ -15,8 +15,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-
-from tinybench.course.pieces import EXPORTED
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tinybench", "autograder")
@@ -63,10 +62,8 @@ def imports(root: Path = ROOT, packages: tuple[str, ...] = PACKAGES) -> dict[str
         text = path.read_text(encoding="utf-8")
         kinds = (ast.Import, ast.ImportFrom, *((ast.Constant,) if "import_module(" in text else ()))
         nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
-        found[name] = set().union(*(_imported(node, package, paths) for node in nodes)) - {
-            name,
-            MAY_BE_ABSENT.get(name, name),
-        }
+        wanted = set().union(*(_imported(node, package, paths) for node in nodes))
+        found[name] = wanted - {name, MAY_BE_ABSENT.get(name)}
     return found
 
 
@@ -114,10 +111,10 @@ def functions(paths: list[Path]) -> list[int]:
 
 def lesson(name: str) -> SimpleNamespace:
     """Return what the students of a lesson write, such as ``"bottleneck"``: the names of one file, or of two."""
-    names = [name, *SECOND_FILES.get(name, ())]
-    return SimpleNamespace(
-        **{key: value for each in names for key, value in vars(import_module(f"tinybench.{each}")).items()}
-    )
+    names: dict[str, Any] = {}
+    for file in (name, *SECOND_FILES.get(name, ())):
+        names |= vars(import_module(f"tinybench.{file}"))
+    return SimpleNamespace(**names)
 
 
 def room_of(name: str) -> str:
@@ -148,6 +145,8 @@ def names_in_two_files(root: Path = ROOT) -> dict[str, list[str]]:
 
 def show_library(root: Path) -> None:
     """Print what `tinybench` consists of."""
+    from tinybench.course.pieces import EXPORTED  # late: `make quick` needs only the imports
+
     kinds: dict[str, list[int]] = {"exported": [], "handwritten": [], "of the course": []}
     for path in files("tinybench", root=root):
         text = path.read_text(encoding="utf-8")

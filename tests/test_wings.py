@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import ROOT, circles, imports
+from tests.house import ROOT, circles, imports, room_of
 
 # From the roof down. The first are the commands, which may use every wing; the last two serve all of them.
 FLOORS = (
@@ -57,24 +57,11 @@ def test_imports_run_one_way() -> None:
     assert not up
 
 
-def room(name: str) -> int:
-    """Return the place of a module of `tinybench` among `ROOMS`."""
-    parts = name.split(".")
-    while ".".join(parts) not in ROOMS:
-        parts.pop()
-    return ROOMS.index(".".join(parts))
-
-
-def inside() -> dict[str, set[str]]:
-    """Return what each module of `tinybench` imports, both without the package's name."""
-    graph = imports(packages=("tinybench",))
-    return {name.partition(".")[2]: {other.partition(".")[2] for other in others} for name, others in graph.items()}
-
-
 def test_the_library_is_built_from_the_first_lesson_up() -> None:
-    graph = inside()
-    assert [f"{name} imports {other}" for name in graph for other in graph[name] if room(other) > room(name)] == []
-    assert {room(name) for name in graph} == set(range(len(ROOMS)))
+    graph = imports(packages=("tinybench",))
+    assert {room_of(name) for name in graph} == set(ROOMS), "put each file and folder among ROOMS, and no other"
+    place = {name: ROOMS.index(room_of(name)) for name in graph}
+    assert [f"{name} imports {other}" for name in graph for other in graph[name] if place[other] > place[name]] == []
 
 
 def test_late_dynamic_and_type_only_imports_count(tmp_path: Path) -> None:

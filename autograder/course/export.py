@@ -19,8 +19,8 @@ from tinybench.course.pieces import EXPORTED as EXPORTED
 
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
 PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
-# written by hand: public names besides those of the lessons, and what `%load_ext tinybench` calls
-BY_HAND = {
+# handwritten: public names besides those that notebooks export, and what `%load_ext tinybench` calls
+MORE_PUBLIC = {
     "support.comparisons.verdict": ("Comparison", "Gate"),
     "support.profiling.what_if_experiment": ("in_order",),
     "support.rounds.calls": ("arguments",),
@@ -263,7 +263,8 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
     wanted = [module for module in modules.values() if not only or module.notebook.stem in names]
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     public: dict[str, Sequence[str]] = {module.name: module.public for module in modules.values()}
-    public |= {home: names for home, names in BY_HAND.items() if (package / f"{home.replace('.', '/')}.py").is_file()}
+    homes = {home: Path(package, *home.split(".")).with_suffix(".py") for home in MORE_PUBLIC}
+    public |= {home: MORE_PUBLIC[home] for home, file in homes.items() if file.is_file()}
     face = package_init(public, version)
     texts = tidy_modules(_sources(wanted) | {"__init__": face})
     return {package / f"{name}.py": text for name, text in texts.items()}

@@ -200,7 +200,8 @@ def test_the_library_has_no_such_finder() -> None:
 
 def test_the_package_can_be_imported_without_any_module(tmp_path: Path) -> None:
     lay_out_package(ROOT, tmp_path / "tinybench")
-    question = "import tinybench, tinybench.course, tinybench.support.basics.table; print(tinybench.__file__); from tinybench import compare"
+    imports = "import tinybench, tinybench.course, tinybench.support.basics.table"
+    question = f"{imports}; print(tinybench.__file__); from tinybench import compare"
     done = subprocess.run([sys.executable, "-c", question], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith(str(tmp_path))
     assert "ModuleNotFoundError: you build tinybench.comparison in module 07_comparison" in done.stderr

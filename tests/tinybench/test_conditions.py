@@ -31,7 +31,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell.quick_comparison import comparison_table
 from tinybench.support.comparisons.two_samples import check_comparable
 from tinybench.support.reports.sections import busy_warnings
-from tinybench.support.rounds import machine_state as notes_module
+from tinybench.support.rounds import machine_state
 from tinybench.support.rounds.machine_state import Conditions, machine_notes, machine_warnings
 
 X, LABELS = np.zeros((4, 2), dtype=np.float32), np.zeros(4, dtype=int)
@@ -97,9 +97,9 @@ def test_what_always_holds_on_a_machine_is_in_the_verdict_but_not_told(monkeypat
         "tinybench.machine": SimpleNamespace(machine_check=lambda before: looked),
         "tinybench.support.conditions.machine_facts": SimpleNamespace(look=lambda: looks.append(1)),
     }
-    monkeypatch.setattr(notes_module, "import_module", parts.__getitem__)
+    monkeypatch.setattr(machine_state, "import_module", parts.__getitem__)
     notes = Conditions()
-    found = {"verdict": "SMT, load", "warnings": ["load: load!"], "conditions": notes_module.library_conditions()}
+    found = {"verdict": "SMT, load", "warnings": ["load: load!"], "conditions": machine_state.library_conditions()}
     assert notes() == {"machine": found}
     assert notes() == notes()
     assert len(looks) == 2, "one look, kept for a while"
@@ -119,7 +119,7 @@ def test_a_check_that_is_not_there_or_fails_costs_no_measurement(
     def failing_check(**_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(notes_module, "import_module", failing)
+    monkeypatch.setattr(machine_state, "import_module", failing)
     assert Conditions()() == {}
 
 

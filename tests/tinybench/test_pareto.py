@@ -18,7 +18,7 @@ from tinybench import pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
-from tinybench.support import pair_tests as pairs
+from tinybench.support import pair_tests
 
 ENERGY = {"energy": "min"}
 
@@ -314,7 +314,7 @@ def test_what_was_not_seen_is_on_no_frontier() -> None:
     unseen = BenchmarkResult("memory", [0.0] * 6, {"seen": False, "at_most": 4096}, unit="B")
     zero = BenchmarkResult("memory", [0.0] * 6, unit="B")
     fine = BenchmarkResult("memory", [9e6] * 6, unit="B")
-    assert [pairs.is_detected(each) for each in (unseen, zero, fine)] == [False, False, True]
+    assert [pair_tests.is_detected(each) for each in (unseen, zero, fine)] == [False, False, True]
     for bad in (unseen, zero):
         rows = [{"model": "a", "memory": bad}, {"model": "b", "memory": fine}]
         with pytest.raises(ValueError, match="memory of a was not seen"):

@@ -20,7 +20,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.suite import BenchmarkSuite
 from tinybench.support.basics import pages
 from tinybench.support.reports import pictures
-from tinybench.support.reports import sections as report
+from tinybench.support.reports.sections import pairs_section, study_warnings
 
 
 def test_report_claims_only_what_it_has() -> None:
@@ -46,7 +46,7 @@ def test_report_claims_only_what_it_has() -> None:
     assert "memory" not in suite.best_by_dimension(results)
     figure = pictures.plot_metric("memory", results["memory"])
     assert [text.get_text() for text in figure.axes[0].texts] == ["not seen", "not seen"]
-    told = report.study_warnings(results, suite.comparison_rows(results), list(results))
+    told = study_warnings(results, suite.comparison_rows(results), list(results))
     assert len(told) == 1
     assert told[0].startswith("The memory of slow; quick was not seen")
 
@@ -134,7 +134,7 @@ def test_without_the_toolbox_p_values_are_corrected_by_bonferroni(monkeypatch: p
     rows = suite.comparison_rows({"latency": times})
     assert [row["p_corrected"] for row in rows] == pytest.approx([min(1, 3 * row["p"]) for row in rows])
     assert [row["verdict"] for row in rows] == [row["verdict"] for row in by_holm] == ["faster"] * 3
-    assert "Friedman" not in report.pairs_section(rows, {"latency": times}, {"latency": "latency"}).text
+    assert "Friedman" not in pairs_section(rows, {"latency": times}, {"latency": "latency"}).text
     bench = Benchmark(dict.fromkeys(times), progress=None)
     bench.results["latency"] = times
     assert [row["p_value"] for row in bench.compare_models()[1:]] == pytest.approx([2 * 2 / 2**30] * 2)
@@ -150,10 +150,10 @@ def test_one_test_of_all_models_in_the_same_rounds() -> None:
 
 def test_a_busy_machine_is_said() -> None:
     results = studied(a=(0.001, ROWS < 380), b=(0.16, ROWS < 380))
-    assert report.study_warnings(results, [], ["latency", "accuracy"]) == []
+    assert study_warnings(results, [], ["latency", "accuracy"]) == []
     results["latency"]["a"].metadata["system"] = {"load_average": [5.5, 1.0, 1.0], "cores": 2}
     results["latency"]["b"] = timed([1.0] * 20 + [3.0] * 20)
-    told = report.study_warnings(results, suite.comparison_rows(results), ["latency", "accuracy", "memory"])
+    told = study_warnings(results, suite.comparison_rows(results), ["latency", "accuracy", "memory"])
     expected = ["memory is not measured yet", "load of 5.5 on 2", "vary a lot", "depend"]
     for line, words in zip(told, expected, strict=True):
         assert words in line
@@ -163,8 +163,8 @@ def test_a_pair_that_the_medians_contradict_is_said() -> None:
     """A verdict from pairs of rounds against the order of both medians: rounds of two kinds can do that."""
     results = {"latency": {"a": timed([9.0] * 30), "b": timed([8.0] * 30)}}
     pairs = [{"metric": "latency", "model_a": "a", "model_b": "b", "verdict": "faster"}]
-    assert any("say the opposite" in line for line in report.study_warnings(results, pairs, ["latency"]))
-    assert not any("opposite" in s for s in report.study_warnings(results, [{**pairs[0], "verdict": "slower"}], []))
+    assert any("say the opposite" in line for line in study_warnings(results, pairs, ["latency"]))
+    assert not any("opposite" in s for s in study_warnings(results, [{**pairs[0], "verdict": "slower"}], []))
 
 
 def small(folder: Path, **options: Any) -> BenchmarkSuite:

@@ -9,19 +9,19 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import tinybench.tools
 from tinybench.support.basics.numbers import number_of
 
 Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
 Z = 1.959964  # two-sided, 5 %
-# imported anew to run on the notebook's functions
-ON_PRODUCTION = ("tinybench.production", "tinybench.tools.rollout")
+# packages, and what of them is imported anew to run on the notebook's functions
+ON_PRODUCTION = (("tinybench", "production"), ("tinybench.tools", "rollout"))
 
 
 def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
@@ -215,23 +215,22 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
 @contextmanager
 def standing_in(names: Names) -> Iterator[None]:
     """Let these names be `tinybench.production` for what is imported meanwhile; afterwards all is as it was."""
-    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(ON_PRODUCTION)}
-    packages = {
-        "production": vars(tinybench),
-        "rollout": vars(tinybench.tools),
-    }  # an import leaves its module there too
-    attributes = {name: package.pop(name) for name, package in packages.items() if name in package}
+    prefixes = tuple(map(".".join, ON_PRODUCTION))
+    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
+    places = [(vars(import_module(package)), name) for package, name in ON_PRODUCTION]
+    attributes = [package.pop(name, None) for package, name in places]  # an import leaves its module there, too
     mine = types.ModuleType("tinybench.production")
     vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
     sys.modules[mine.__name__] = mine
     try:
         yield
     finally:
-        for name in [name for name in sys.modules if name.startswith(ON_PRODUCTION)]:
+        for name in [name for name in sys.modules if name.startswith(prefixes)]:
             del sys.modules[name]
-        for name, package in packages.items():
+        for (package, name), attribute in zip(places, attributes, strict=True):
             package.pop(name, None)
-            package.update({name: attributes[name]} if name in attributes else {})
+            if attribute is not None:
+                package[name] = attribute
         sys.modules.update(modules)
 
 

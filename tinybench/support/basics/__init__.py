@@ -1,1 +1,1 @@
-"""Text, tables, pages, checks of arguments and fresh processes; imports nothing else of this library."""
+"""Text, tables, pages, arrays and checks of arguments: code that imports nothing else of this library."""

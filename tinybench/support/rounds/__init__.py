@@ -1,1 +1,1 @@
-"""Lesson 03: how a model is called, and fair rounds of measurement."""
+"""Lesson 03: how a model is called, fair rounds of measurement, and measurements in fresh processes."""
