@@ -29,10 +29,10 @@ BUILDER = "autograder.sandbox.guest.package"
 ROOMS = (
     *("support.basics", "result", "timer", "support.conditions"),
     *("support.rounds", "latency", "accuracy", "support.footprint", "memory", "energy"),
-    *("support.comparisons", "comparison", "toolbox", "support.pair_tests", "benchmark", "pareto", "plots"),
-    *("support.reports", "suite", "onnx", "quantize", "compress", "support.traffic", "load"),
-    *("support.profiling", "machine", "bottleneck", "objectives", "production"),
-    *("half", "twins", "variants", "decisions", "study", "tools.study", "tools.roofline", "tools.scaling"),
+    *("support.comparisons", "comparison", "toolbox", "support.pair_tests", "benchmark", "pareto"),
+    *("support.reports", "suite", "onnx", "support.numpy_models", "quantize", "compress", "support.traffic", "load"),
+    *("support.profiling", "machine", "bottleneck", "production"),
+    *("tools.study", "tools.roofline", "tools.scaling"),
     *("tools.history", "tools.drifting", "tools.serving", "tools.watching", "tools.rollout"),
     *("support", "tools", "", "course", "shell", "__main__"),
 )

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from tinybench.memory import measure_memory, memory_stages, model_size, resident_growth
     from tinybench.onnx import OnnxModel, check_parity, operator_profile, to_onnx
     from tinybench.pareto import Requirements, pareto_frontier
-    from tinybench.plots import plot_pareto_frontier
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
     from tinybench.result import BenchmarkResult, required_runs
-    from tinybench.study import tradeoff_study
     from tinybench.suite import BenchmarkSuite
     from tinybench.support.comparisons.verdict import Comparison, Gate
     from tinybench.support.profiling.what_if_experiment import in_order
+    from tinybench.support.reports.frontier_figure import plot_pareto_frontier
     from tinybench.support.rounds.calls import arguments
     from tinybench.timer import precise_timer
     from tinybench.toolbox import compare_all
+    from tinybench.tools.study.int8_study import tradeoff_study
 
 __version__ = "0.1.0"
 
@@ -106,16 +106,16 @@ _HOMES = {
     "memory": ("measure_memory", "memory_stages", "model_size", "resident_growth"),
     "onnx": ("OnnxModel", "check_parity", "operator_profile", "to_onnx"),
     "pareto": ("Requirements", "pareto_frontier"),
-    "plots": ("plot_pareto_frontier",),
     "quantize": ("quantize_dynamic_int8", "quantize_static_int8"),
     "result": ("BenchmarkResult", "required_runs"),
-    "study": ("tradeoff_study",),
     "suite": ("BenchmarkSuite",),
     "support.comparisons.verdict": ("Comparison", "Gate"),
     "support.profiling.what_if_experiment": ("in_order",),
+    "support.reports.frontier_figure": ("plot_pareto_frontier",),
     "support.rounds.calls": ("arguments",),
     "timer": ("precise_timer",),
     "toolbox": ("compare_all",),
+    "tools.study.int8_study": ("tradeoff_study",),
     "shell.magic": ("load_ipython_extension",),
 }
 

@@ -331,7 +331,7 @@ def test_a_full_disk_is_named_with_its_folder(
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")  # as NumPy and joblib do, without a file
 
-    monkeypatch.setattr("tinybench.study.tradeoff_study", full)
+    monkeypatch.setattr("tinybench.tools.study.int8_study.tradeoff_study", full)
     assert main(["study", "zoo:slow", "--data", "digits.npz", "--out", "full"]) == WRONG
     assert "cannot write below full (No space left on device); choose another --out" in capsys.readouterr().err
 

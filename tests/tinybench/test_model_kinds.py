@@ -17,7 +17,7 @@ from tinybench.compress import low_rank, prune_units
 from tinybench.energy import CpuTimeMeter
 from tinybench.onnx import numpy_baseline
 from tinybench.support.basics.layers import activations, layers_of, save_layers
-from tinybench.twins import numpy_twin
+from tinybench.support.numpy_models import numpy_twin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 6)).astype(np.float32)

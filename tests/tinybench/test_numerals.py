@@ -45,7 +45,7 @@ ALLOWED = {
     "tinybench/support/basics/arguments.py": {"counts": "a list of counts"},
     "tinybench/load.py": {"getattr(self, name).size": "beside the count that it should be", "most": "a limit"},
     "tinybench/comparison.py": {"len(x)": "4 to 11 batches"},
-    "tinybench/decisions.py": {"len(latency)": "a study has 2 variants or more"},
+    "tinybench/tools/study/gains.py": {"len(latency)": "a study has 2 variants or more"},
     "tinybench/support/basics/dependence.py": {"n": "2 values or more"},
     "tinybench/tools/history/entry.py": {"system.get('cores', '?')": "a name that stored histories are found by"},
     "tinybench/memory.py": {"blocks": "a constant"},

@@ -28,18 +28,19 @@ from tinybench.accuracy import measure_accuracy
 from tinybench.benchmark import Benchmark
 from tinybench.comparison import compare, regression_gate
 from tinybench.pareto import Requirements
-from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
 from tinybench.suite import BenchmarkSuite, best_by_dimension, comparison_rows, summary_rows
 from tinybench.support.basics.pages import Picture, Section
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.verdict import Comparison, Gate
+from tinybench.support.reports.frontier_figure import plot_pareto_frontier
 
 SAMPLES = {"one value": [0.0123], "three values": [0.0123, 0.0119, 0.0131], "six equal values": [0.0123] * 6}
 TAKEN = re.compile(r"\bBenchmarkResult\b|^Results$")
 RETURNED = re.compile(r"str|Table|Section|Figure|Picture|Comparison|Gate|Entry|(list|dict)\[.*(str|Section|Any).*")
-UNSEEN = ("tinybench.course.", "tinybench.__main__", "tinybench.study", "tinybench.decisions")  # take a whole study
+STUDY = [f"tinybench.tools.study.{name}" for name in ("decisions", "gains", "int8_study", "measure", "tradeoffs")]
+UNSEEN = ("tinybench.course.", "tinybench.__main__", *STUDY)
 NOT_SHOWN = {  # a file's path, what came before measuring, or a result again
     "_given", "keep", "keep_rounds", "note_stages", "kept", "finish", "measurement_conditions", "against", "judged",
     "_results", "allowed_changes", "_live_summary", "_rounds", "entry_of",

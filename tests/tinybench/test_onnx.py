@@ -33,7 +33,7 @@ from tinybench.onnx import (
     weights,
 )
 from tinybench.support.basics.onnx_files import load_graph
-from tinybench.twins import numpy_twin
+from tinybench.support.numpy_models import numpy_twin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)).astype(np.float32)

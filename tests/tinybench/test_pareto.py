@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.quick import within
 from tinybench import pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
-from tinybench.plots import plot_pareto_frontier
 from tinybench.result import BenchmarkResult
 from tinybench.support import pair_tests
+from tinybench.support.reports.frontier_figure import plot_pareto_frontier
 
 ENERGY = {"energy": "min"}
 

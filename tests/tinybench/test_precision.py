@@ -14,13 +14,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tinybench.bottleneck import types_that_ran
-from tinybench.half import to_half
 from tinybench.onnx import OnnxModel, operators, weights
 from tinybench.support.basics.layers import initial_layers, save_layers
 from tinybench.support.basics.onnx_files import load_graph, save_graph
 from tinybench.support.profiling.matrix_operators import PRODUCTS
 from tinybench.tools.study import precision
 from tinybench.tools.study.four_bits import pack, to_four_bits
+from tinybench.tools.study.half_precision import to_half
 from tinybench.tools.study.precision import FORMS, PrecisionStudy, precision_study
 
 RNG = np.random.default_rng(0)

@@ -25,17 +25,20 @@ from sklearn.preprocessing import StandardScaler
 
 from tinybench import quantize
 from tinybench.course import cached_fit
-from tinybench.decisions import claim_verdict, study_claims, study_decision, study_requirements
-from tinybench.half import product_types, to_half
 from tinybench.latency import measure_latencies
 from tinybench.onnx import OnnxModel, session_options, to_onnx, weights
 from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
-from tinybench.study import throughput_and_bandwidth, tradeoff_study
 from tinybench.support.basics.onnx_files import load_graph
 from tinybench.support.conditions.integer_arithmetic import integer_products
-from tinybench.variants import Variant, study_variants
+from tinybench.tools.study.conversion import study_variants
+from tinybench.tools.study.decisions import study_decision, study_requirements
+from tinybench.tools.study.gains import claim_verdict, study_claims
+from tinybench.tools.study.half_precision import product_types, to_half
+from tinybench.tools.study.int8_study import tradeoff_study
+from tinybench.tools.study.measure import throughput_and_bandwidth
+from tinybench.tools.study.variants import Variant
 
 pytestmark = pytest.mark.processor
 
@@ -518,14 +521,12 @@ def failing(monkeypatch: pytest.MonkeyPatch, calls: int, error: BaseException) -
     """Make the NumPy variant fail, and return options of a small study."""
     import dataclasses
 
-    from tinybench import study as module
-
     def variants(*args: Any) -> dict[str, Variant]:
         made = study_variants(*args)
         made["NumPy"] = dataclasses.replace(made["NumPy"], call=Fails(made["NumPy"].call, calls, error))
         return made
 
-    monkeypatch.setattr(module, "study_variants", variants)
+    monkeypatch.setattr("tinybench.tools.study.int8_study.study_variants", variants)
     return {"batch_sizes": (1, 2), "rounds": 6, "memory_repeats": 0, "variants": ("NumPy",), "calibration": X[:64]}
 
 
@@ -565,8 +566,6 @@ def test_ctrl_c_keeps_what_was_measured(
 
 
 def test_rounds_of_a_batch_that_broke_off_are_kept(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinybench import study as module
-
     options = failing(monkeypatch, 10**9, KeyboardInterrupt())
 
     def single_calls_are_interrupted(*args: Any, mode: str = "", **more: Any) -> Any:
@@ -574,7 +573,7 @@ def test_rounds_of_a_batch_that_broke_off_are_kept(network: Any, monkeypatch: py
             raise KeyboardInterrupt
         return measure_latencies(*args, mode=mode, **more)
 
-    monkeypatch.setattr(module, "measure_latencies", single_calls_are_interrupted)
+    monkeypatch.setattr("tinybench.tools.study.measure.measure_latencies", single_calls_are_interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         tradeoff_study(network, X[400:], y[400:], **options)
     kept = caught.value.study  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from tinybench.course.digits import Case, case_study
 from tinybench.course.figures import OKABE_ITO, show_figure, use_figure_style
 from tinybench.course.notebook import set_up_notebook
 from tinybench.course.overview import course_map, sections
-from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft
+from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF, add_to_class, announce, graft, use_notebook_as
 from tinybench.course.progress import check_answer, passed
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "set_up_notebook",
     "show_figure",
     "use_figure_style",
+    "use_notebook_as",
 ]

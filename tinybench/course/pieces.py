@@ -120,6 +120,27 @@ def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNa
     return types.SimpleNamespace(**copy.__dict__)
 
 
+def use_notebook_as(module: str, names: Mapping[str, Any], within: str) -> None:
+    """Let a part of the library run on what you have written so far, before the build puts it into your package.
+
+    Parameters
+    ----------
+    module
+        The module that this notebook builds, for example ``"tinybench.quantize"``.
+    names
+        Where your code is: ``globals()`` in a notebook.
+    within
+        The file or folder of the library that uses the module, for example ``"tinybench.tools.study"``. Import from
+        it afterwards; after a change of your code, run both again.
+    """
+    yours = types.ModuleType(module)
+    yours.__spec__ = importlib.util.find_spec(module)
+    yours.__dict__.update({name: value for name, value in names.items() if not name.startswith("__")})
+    sys.modules[module] = yours
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{within}.")]:
+        del sys.modules[name]
+
+
 def _piece(piece: str, names: Mapping[str, Any]) -> Any:
     owner, _, name = piece.rpartition(".")
     there = vars(names.get(owner, object)) if owner else names

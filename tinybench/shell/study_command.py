@@ -44,9 +44,9 @@ def study(
     """
     from tinybench.course import case_study
     from tinybench.shell.study_page import write_page
-    from tinybench.study import tradeoff_study
     from tinybench.support.basics.arrays import load_labelled
     from tinybench.tools.serving.models import load_model
+    from tinybench.tools.study.int8_study import tradeoff_study
 
     requirements = requirements_of(limits)
     if model is None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tinybench.pareto import LATENCY_ACCURACY
-from tinybench.study import TradeoffStudy
 from tinybench.suite import write_text
 from tinybench.support.basics.pages import Page, Picture, Section
 from tinybench.support.reports.pictures import draw_frontier
+from tinybench.tools.study.tradeoffs import TradeoffStudy
 
 __all__ = ["write_page"]
 

@@ -20,11 +20,11 @@ from tinybench.pareto import (
     pareto_frontier,
     visible,
 )
-from tinybench.plots import plot_pareto_frontier as draw_points
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.support.basics.numbers import number_of, with_digits
 from tinybench.support.basics.pages import Picture
 from tinybench.support.pair_tests import is_detected
+from tinybench.support.reports.frontier_figure import plot_pareto_frontier as draw_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

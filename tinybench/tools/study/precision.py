@@ -108,7 +108,7 @@ def write_form(form: str, path: Path, out: Path, calibration: Any) -> None:
 
         to_four_bits(path, out)
     elif form in ("FP16", "bfloat16"):
-        from tinybench.half import to_half
+        from tinybench.tools.study.half_precision import to_half
 
         to_half(path, out, kind="float16" if form == "FP16" else form)
     else:

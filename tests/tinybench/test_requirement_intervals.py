@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tinybench.objectives import interval_of
+from tinybench.production import interval_of
 from tinybench.result import BenchmarkResult
 
 VALUES = [k / 1000 for k in range(1, 201)]  # 1 to 200 in thousandths of the unit

@@ -1,0 +1,162 @@
+"""What a trade-off study found: its numbers, tables and files."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinybench.pareto import membership_probability
+from tinybench.result import BenchmarkResult, json_safe
+from tinybench.suite import write_text
+from tinybench.support.basics.numbers import with_ends
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.basics.table import Table, csv_text
+from tinybench.support.comparisons.ratio_words import gain_text
+from tinybench.tools.study.decisions import sentence_to_act_on
+from tinybench.tools.study.variants import FP32, SKLEARN
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class TradeoffStudy:
+    """What a trade-off study found; ``str`` gives it as text.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each variant and batch size, in SI units; None where something was not seen.
+    gains : list of dict
+        Times less latency and energy than each baseline, medians of paired ratios with intervals.
+    decisions : list of dict
+        For each batch size what to ship, in a sentence, and what the rule says of each variant.
+    claims : list of dict
+        Widely repeated claims against what was measured.
+    requirements : list of dict
+        For each batch size which variants meet the user's requirements, the fastest first, and why others do not.
+    notes : list of str
+        What else to know.
+    system : dict
+        The machine, as the study began.
+    cautions : list of str
+        Why to read the numbers with care: a busy machine, rounds that depend on one another.
+    latencies : dict
+        The latency of each variant by batch size and name, round by round.
+    accuracies : dict
+        The accuracy of each variant, with the rows it gets right.
+    """
+
+    rows: list[dict[str, Any]]
+    gains: list[dict[str, Any]]
+    decisions: list[dict[str, Any]]
+    claims: list[dict[str, Any]]
+    requirements: list[dict[str, Any]]
+    notes: list[str]
+    system: dict[str, Any]
+    cautions: list[str] = field(default_factory=list)
+    latencies: dict[int, dict[str, BenchmarkResult]] = field(default_factory=dict)
+    accuracies: dict[str, BenchmarkResult] = field(default_factory=dict)
+
+    __repr__ = short_repr
+
+    @property
+    def sentence(self) -> str:
+        """One sentence to act on."""
+        return sentence_to_act_on(self.decisions)
+
+    def frontier(self, batch: int) -> list[dict[str, Any]]:
+        """Return latency, accuracy and the probability to lie on their frontier, of each file that is no fake."""
+        others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
+        points = [
+            {"model": name, "latency": latency, "accuracy": self.accuracies[name]}
+            for name, latency in self.latencies[batch].items()
+            if name not in others
+        ]
+        shares = membership_probability(points)
+        return [{**point, "probability": share} for point, share in zip(points, shares, strict=True)]
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write ``hardware_tradeoffs.csv``, ``…_rounds.csv`` and ``…_summary.json``; return their paths."""
+        folder = Path(folder)
+        flat = [{k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()} for row in self.rows]
+        rounds = [
+            {"batch_size": batch, "variant": name, "round": number, "latency": value}
+            for batch, by_name in self.latencies.items()
+            for name, result in by_name.items()
+            for number, value in enumerate(result.values, 1)
+        ]
+        parts = ("sentence", "gains", "decisions", "claims", "requirements", "cautions", "notes", "system")
+        rule = "INT8 pays if accuracy falls by less than 1 point and latency by more than 20 %, both by 95 % intervals"
+        summary = json_safe({"rule": rule, **{name: getattr(self, name) for name in parts}}, "study")
+        files = {
+            folder / "hardware_tradeoffs.csv": csv_text(flat),
+            folder / "hardware_tradeoffs_rounds.csv": csv_text(rounds),
+            folder / "hardware_tradeoffs_summary.json": json.dumps(summary, indent=1, ensure_ascii=False) + "\n",
+        }
+        for path, text in files.items():
+            write_text(path, text)
+        return list(files)
+
+    def tables(self) -> dict[str, list[dict[str, str]]]:
+        """Return what a reader wants first, as tables of text by caption."""
+        speed = {(g["batch_size"], g["variant"], g["baseline"]): g for g in self.gains if g["metric"] == "latency"}
+
+        def gain(row: Mapping[str, Any], baseline: str) -> str:
+            found = speed.get((row["batch_size"], row["variant"], baseline))
+            if found is None or found["gain"] is None:
+                return "–"
+            return gain_text(found["gain"], found["gain_ci"])
+
+        def number(row: Mapping[str, Any], name: str, scale: float, form: str) -> str:
+            return "–" if row.get(name) is None else f"{row[name] / scale:{form}}"
+
+        def latency(row: Mapping[str, Any]) -> str:
+            if row.get("latency") is None:
+                return "–"
+            return with_ends(row["latency"] * 1e6, [end * 1e6 for end in row.get("latency_ci") or ()], "–")
+
+        measured = [
+            {
+                "batch": str(row["batch_size"]),
+                "variant": row["variant"],
+                "latency (µs)": latency(row),
+                "× scikit-learn": gain(row, SKLEARN),
+                "× ONNX FP32": gain(row, FP32),
+                "accuracy": number(row, "accuracy", 1, ".4f"),
+                "with noise": number(row, "accuracy_with_noise", 1, ".4f"),
+                "largest difference": number(row, "largest_difference", 1, ".2g"),
+                "file (kB)": number(row, "file_size", 1e3, ".0f"),
+                "GB/s": number(row, "effective_bandwidth", 1e9, ".2g"),
+                "what it is": row.get("note") or "–",
+            }
+            for row in self.rows
+        ]
+        judged = dict.fromkeys(name for d in self.decisions for name in d["rule"])
+        decided = [
+            {"batch": str(d["batch_size"]), "ship": d["ship"] or "none"}
+            | {name: d["rule"][name]["verdict"] if name in d["rule"] else "–" for name in judged}
+            for d in self.decisions
+        ]
+        return {"measured": measured, "by the rule": decided, "claims": self.claims}
+
+    def __str__(self) -> str:
+        """Return the sentence, tables, requirements, cautions and notes."""
+        lines = [self.sentence, ""]
+        for caption, rows in self.tables().items():
+            lines += [caption, textwrap.indent(Table(rows).text(), "  "), ""]
+        lines += [f"batch {decision['batch_size']}: {decision['sentence']}" for decision in self.decisions]
+        for entry in self.requirements:
+            lines.append(f"batch {entry['batch_size']}, requirements: {', '.join(entry['meet']) or 'none meets them'}")
+            lines += [f"  {name}: {'; '.join(why)}" for name, why in entry["broken"].items()]
+        told = [*(f"caution: {line}" for line in self.cautions), *(f"note: {note}" for note in self.notes)]
+        return "\n".join([*lines, *told]).rstrip()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        tables = [Table(rows, caption) for caption, rows in self.tables().items()]
+        told = [{"to know": text} for text in [self.sentence, *self.cautions, *self.notes]]
+        return {"text/plain": str(self), "text/html": "".join(t.html() for t in [*tables, Table(told)])}

@@ -1,0 +1,46 @@
+"""The forms of a classifier that a study sets side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinybench.support.basics.short_reprs import short_repr
+from tinybench.support.rounds.calls import Call
+
+SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"
+FP16, DYNAMIC, STATIC = "ONNX FP16", "INT8 dynamic", "INT8 static"
+PER_CHANNEL, STATIC_PER_CHANNEL = "INT8 dynamic, per channel", "INT8 static, per channel"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of a model in a study; its note says what it really is, such as how many products are of integers."""
+
+    call: Call
+    file: Path
+    precision: str
+    note: str = ""
+    saturates: bool = False
+    optimization: str = "all"
+    weight_bytes: int | None = None  # that a call reads at least; None where that is not known
+    row_bytes: int = 0  # of inputs, activations and outputs of one row
+
+    __repr__ = short_repr
+
+    @property
+    def fake(self) -> bool:
+        """Whether it is called INT8 and computes no product in integers."""
+        return self.note.startswith("no integer")
+
+
+def load_variant(path: str, optimization: str = "all") -> Any:
+    """Return what a study saved: an ``.onnx`` file or a scikit-learn model."""
+    if path.endswith(".onnx"):
+        from tinybench.onnx import OnnxModel
+
+        return OnnxModel(path, optimization=optimization)
+    import joblib  # type: ignore[import-untyped]
+
+    return joblib.load(path)
