@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tinybench", "autograder")
-SECOND_FILES = {"bottleneck": ("machine",)}  # of lessons whose students write two
+SECOND_FILES = {"bottleneck": ("machine", "sampler")}  # of lessons whose students write more than one
 # Late imports of what may be absent: module 15, or the optional 07_toolbox.
 MAY_BE_ABSENT = {
     "tinybench.support.rounds.machine_state": "tinybench.machine",
@@ -110,7 +110,7 @@ def functions(paths: list[Path]) -> list[int]:
 
 
 def lesson(name: str) -> SimpleNamespace:
-    """Return what the students of a lesson write, such as ``"bottleneck"``: the names of one file, or of two."""
+    """Return what the students of a lesson write, such as ``"bottleneck"``: the names of its files."""
     names: dict[str, Any] = {}
     for file in (name, *SECOND_FILES.get(name, ())):
         names |= vars(import_module(f"tinybench.{file}"))

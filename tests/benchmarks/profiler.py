@@ -151,7 +151,7 @@ def share_page(found: Sequence[Record]) -> list[str]:
 
 def measured_cost(trial: Trial) -> Record:
     """Time blocks of a program with and without looking, in shuffled order, and return their ratios."""
-    from tinybench.bottleneck import Sampler
+    from tinybench.sampler import Sampler
     from tinybench.support.profiling.stacks import Ticks, ticking
 
     program, every = trial.case

@@ -151,7 +151,7 @@ PROGRAMS: dict[str, Callable[[], list[Piece]]] = {
 
 def take_turns(name: str, seconds: float, interval: float = 0.0) -> dict[str, Any]:
     """Run a program for some seconds; return the time of each piece, and the samples if it looks at itself."""
-    from tinybench.bottleneck import Sampler
+    from tinybench.sampler import Sampler
     from tinybench.support.profiling.stacks import Ticks, ticking
 
     pieces = PROGRAMS[name]()

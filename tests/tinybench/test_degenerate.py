@@ -32,12 +32,11 @@ from tinybench import (
     latency,
     load,
     memory,
-    objectives,
     pareto,
     production,
     quantize,
     result,
-    study,
+    sampler,
     toolbox,
 )
 from tinybench.result import BenchmarkResult
@@ -49,6 +48,7 @@ from tinybench.tools.drifting import failure_alarms, reference, windows
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
+from tinybench.tools.study import measure
 from tinybench.tools.watching import budget_burn
 
 Judge = Callable[[Any], bool]
@@ -258,14 +258,14 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "pareto.membership_probability": (
         lambda found: all(0 <= share <= 1 for share in found), pareto.membership_probability, of(GRADED[1:], SHARE)
     ),
-    "objectives.interval_of": (
+    "production.interval_of": (
         lambda found: unknown(*found) or found[0] <= found[1],
-        lambda name, v: objectives.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
+        lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, v) for name in REQUIREMENTS for v in FINITE],
     ),
-    "objectives.interval_of, no scatter": (
+    "production.interval_of, no scatter": (
         lambda found: unknown(*found),
-        lambda name, v: objectives.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
+        lambda name, v: production.interval_of(name, pair(v, name.partition("_")[0], UNITS[name.partition("_")[0]])),
         [(name, [1.0]) for name in REQUIREMENTS] + [(name, FLAT) for name in ("accuracy_min", "energy_budget_mj")],
     ),
     "compress.seed_verdict": (
@@ -279,8 +279,8 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: found.size == 1, lambda x: quantize.quantize_tensor([x], quantize.quantization_params([1.0])),
         of([0.0, NAN, INF]),
     ),
-    "study.throughput_and_bandwidth": (
-        lambda found: all(map(number(0), found)), study.throughput_and_bandwidth,
+    "measure.throughput_and_bandwidth": (
+        lambda found: all(map(number(0), found)), measure.throughput_and_bandwidth,
         [(value, 1, 1, 1) for value in (0, *BAD)] + [(1.0, 0, 1, 1), (1.0, 1, -1, 1)],
     ),
     "memory.max_concurrent": (lambda found: found >= 0, memory.max_concurrent, [(b, 1) for b in BAD] + [(1, 0), (0, 1)]),
@@ -331,13 +331,13 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     "bottleneck.slowing_error": (
         number(), bottleneck.slowing_error, [([], [], 2), ([0.0], [1.0], 2), ([NAN], [1.0], 2), ([1.0], [1.0], 0)]
     ),
-    "bottleneck.self_shares": (
-        lambda found: all(0 <= share <= 1 for share in found.values()), bottleneck.self_shares,
-        of([[], [bottleneck.Sample(0.0, ("f",), 0.0)], [bottleneck.Sample(0.0, ("f",), NAN)]]),
+    "sampler.self_shares": (
+        lambda found: all(0 <= share <= 1 for share in found.values()), sampler.self_shares,
+        of([[], [sampler.Sample(0.0, ("f",), 0.0)], [sampler.Sample(0.0, ("f",), NAN)]]),
     ),
-    "bottleneck.total_shares": (
-        lambda found: all(0 <= share <= 1 for share in found.values()), bottleneck.total_shares,
-        of([[], [bottleneck.Sample(0.0, ("f",), 0.0)], [bottleneck.Sample(0.0, ("f",), NAN)]]),
+    "sampler.total_shares": (
+        lambda found: all(0 <= share <= 1 for share in found.values()), sampler.total_shares,
+        of([[], [sampler.Sample(0.0, ("f",), 0.0)], [sampler.Sample(0.0, ("f",), NAN)]]),
     ),
     "bottleneck.attainable": (number(0), bottleneck.attainable, [(b, 1, 1) for b in BAD] + [(1, b, 1) for b in BAD[:2]] + [(1, 1, 0)]),
     "bottleneck.wall": (

@@ -143,5 +143,5 @@ def test_a_script_with_an_error_of_syntax(tmp_path: Path, capfd: pytest.CaptureF
 def test_a_line_that_was_not_finished_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "looks").write_text('{"stack": ["a", "b"]}\n[0.0, 0.01, 0]\n[0.01, 0.0')
     run = read(tmp_path / "looks", -9)
-    assert [tuple(look) for look in run.looks] == [(0.0, ("a", "b"), 0.01)]
+    assert [tuple(sample) for sample in run.samples] == [(0.0, ("a", "b"), 0.01)]
     assert "killed by SIGKILL" in run.ended or sys.platform == "win32"

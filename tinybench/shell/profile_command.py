@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from tinybench.shell.options import FILE, Command, given, some_time, with_option
 from tinybench.support.profiling.flames import save_flame, save_perfetto, save_speedscope
 from tinybench.support.profiling.stacks import Profile, collapsed
 from tinybench.support.rounds.machine_state import machine_notes
+
+if TYPE_CHECKING:
+    from tinybench.sampler import Sample
 
 CHILD = Path(__file__).with_name("profiled_script.py")
 Saver = Callable[[Profile, Path], Any]
@@ -41,20 +44,12 @@ PROFILING = [
 ]
 
 
-class Look(NamedTuple):
-    """From `start` on, for so many `seconds`, this stack was on."""
-
-    start: float
-    stack: tuple[str, ...]
-    seconds: float
-
-
 @dataclass
 class Run:
     """What the process of the script wrote down, and how it ended."""
 
     code: int
-    looks: list[Look] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -152,8 +147,8 @@ def profile(
     wanted = _wanted(out, files)
     state = machine_notes().get("machine", {})
     run = look_at([script, *arguments], module, interval)
-    seen = Profile(run.looks, run.about.get("how", f"one look every {interval * 1e3:g} ms, until it ended"))
-    if run.looks:
+    seen = Profile(run.samples, run.about.get("how", f"one look every {interval * 1e3:g} ms, until it ended"))
+    if run.samples:
         print(seen, file=sys.stderr)
     else:
         ran = f"{run.about.get('seconds', 0) * 1e3:.2g} ms of the script"
@@ -209,13 +204,15 @@ def _passing_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
 
 def read(file: Path, code: int) -> Run:
     """Return what a process wrote, up to a line that it may not have finished."""
+    from tinybench.sampler import Sample
+
     run, stacks = Run(code), list[tuple[str, ...]]()
     for text in file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not text.endswith("\n"):
             break
         line = json.loads(text)
         if isinstance(line, list):
-            run.looks.append(Look(line[0], stacks[line[2]], line[1]))
+            run.samples.append(Sample(line[0], stacks[line[2]], line[1]))
         elif "stack" in line:
             stacks.append(tuple(line["stack"]))
         else:

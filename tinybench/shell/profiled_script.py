@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import dropwhile
+from itertools import takewhile
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # the folder of this file
 sys.path.append(package := str(Path(__file__).parents[2]))
+from tinybench.sampler import stack_of
 from tinybench.support.profiling.sampling import Ticks, ticking
 
 sys.path.remove(package)
@@ -30,19 +31,15 @@ OURS = {__file__, runpy.__file__, "<frozen runpy>"}
 
 
 class Recorder:
-    """Writes every look to a file: ``[start, seconds, number of the stack]``, and each new stack before its first."""
+    """Writes every sample to a file: ``[start, seconds, number of the stack]``, and each new stack before its first."""
 
     def __init__(self, file: int, ticks: Ticks) -> None:
         self.file, self.clock, self.last = file, ticks.clock, 0.0
-        self.stacks: dict[tuple[int, ...], int] = {}  # -1: of what started the script
-        self.told = 0
+        self.stacks: dict[tuple[int, ...], int] = {}  # by ids of code, which is quick; -1: of what started the script
         self.codes: list[CodeType] = []  # so that no other code gets the id of one
-        self.process, self.began, self.forks, self.threads = (
-            os.getpid(),
-            time.perf_counter(),
-            0,
-            2,
-        )  # with the one that looks
+        self.told = 0
+        self.process, self.began, self.forks = os.getpid(), time.perf_counter(), 0
+        self.threads = 2  # with the one that looks
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_parent=self._forked)
 
@@ -50,14 +47,15 @@ class Recorder:
         self.forks += 1
 
     def take(self, frame: Any) -> None:
-        """Write a look down."""
-        codes = []
-        while frame is not None:
-            codes.append(frame.f_code)
-            frame = frame.f_back
+        """Write a sample down."""
+        codes, caller = [], frame
+        while caller is not None:
+            codes.append(caller.f_code)
+            caller = caller.f_back
         key = tuple(map(id, codes))
         if key not in self.stacks:
-            names = names_of(codes[::-1])
+            before = len(list(takewhile(lambda code: code.co_filename in OURS, reversed(codes))))
+            names = stack_of(frame)[before:]  # without what started the script
             self.stacks[key] = self.told if names else -1
             self.codes += codes
             self.threads = max(self.threads, len(sys._current_frames()))
@@ -78,12 +76,6 @@ class Recorder:
         """Write how the script ended."""
         about = {"ended": how, "seconds": time.perf_counter() - self.began}
         self.write(about | {"forks": self.forks, "threads": self.threads - 2})
-
-
-def names_of(codes: list[CodeType]) -> list[str]:
-    """Return the names of the functions, without what started the script."""
-    inside = dropwhile(lambda code: code.co_filename in OURS, codes)
-    return [f"{code.co_qualname} ({os.path.basename(code.co_filename)})" for code in inside]
 
 
 def ready(words: list[str], module: bool) -> Callable[[], Any]:

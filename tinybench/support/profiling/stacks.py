@@ -70,20 +70,19 @@ class Profile:
         """The share of each function itself, and with all it calls; and how far chance may put the first off."""
         if not self.samples:
             return Table([], self.how, empty="No samples: nothing ran long enough.")
-        own, whole = defaultdict[str, float](float), defaultdict[str, float](float)
-        for stack, seconds in self.by_stack().items():
-            own[stack[-1]] += seconds
-            for name in set(stack):
-                whole[name] += seconds
+        from tinybench.sampler import Sample, self_shares, total_shares  # late: notebook 15 imports this file first
+
+        kept = [Sample(0.0, stack, seconds) for stack, seconds in self.by_stack().items()]
+        own, whole = defaultdict(float, self_shares(kept)), total_shares(kept)
         ranked = sorted(whole, key=lambda name: (-own[name], -whole[name]))
-        told = [name for name in ranked if whole[name] >= 0.005 * self.seconds][:ROWS]
+        told = [name for name in ranked if whole[name] >= 0.005][:ROWS]
         caption = f"Where {self.seconds:.3g} s went: {self.how}"
         if hidden := len(ranked) - len(told):
             caption += (
                 f"; {number_of(hidden, 'more function')} {plural(hidden, 'takes', 'take')} "
-                f"{sum(own[n] for n in ranked if n not in told) / self.seconds:.1%}"
+                f"{sum(own[n] for n in ranked if n not in told):.1%}"
             )
-        return Table([self._row(name, own[name] / self.seconds, whole[name] / self.seconds) for name in told], caption)
+        return Table([self._row(name, own[name], whole[name]) for name in told], caption)
 
     def _row(self, name: str, own: float, whole: float) -> dict[str, str]:
         looks = len(self.samples) + 4  # Agresti and Coull (1998); looks are spread more evenly, so it is less

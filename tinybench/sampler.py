@@ -1,0 +1,78 @@
+# Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
+
+"""A sampler: which functions are active, for how long, and the two shares of the time that follow."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+def stack_of(frame: Any) -> tuple[str, ...]:
+    """Return the names of the functions that a frame is called through, the outermost first, itself last.
+
+    A name is ``function (file.py)``: ``frame.f_code.co_qualname``, and ``frame.f_code.co_filename`` without its folder.
+    """
+    names = []
+    while frame is not None:
+        names.append(f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)})")
+        frame = frame.f_back
+    return tuple(reversed(names))
+
+
+class Sample(NamedTuple):
+    """A stack that was active for `seconds` from `start` on, in seconds of the sampler's clock."""
+
+    start: float
+    stack: tuple[str, ...]
+    seconds: float
+
+
+def check_time(samples: Sequence[Sample]) -> None:
+    """Raise ValueError if there are samples, but their times add up to 0."""
+    if samples and not sum(sample.seconds for sample in samples) > 0:
+        raise ValueError("the times of the samples add up to 0, so there are no shares; profile for longer")
+
+
+class Sampler:
+    """Notes what runs whenever it is asked to."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock = clock
+        self.samples: list[Sample] = []
+        self.last = clock()
+
+    def take(self, frame: Any) -> None:
+        """Add a sample: the stack of `frame` stands for the time since the last sample, or since the sampler began."""
+        now = self.clock()
+        self.samples.append(Sample(self.last, stack_of(frame), now - self.last))
+        self.last = now
+
+
+def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return each function's own share of the time (it is last in the stack), the largest first.
+
+    Without samples the result is empty. Raise ValueError if their times add up to 0.
+    """
+    check_time(samples)
+    times: dict[str, float] = {}
+    for sample in samples:
+        times[sample.stack[-1]] = times.get(sample.stack[-1], 0.0) + sample.seconds
+    total = sum(times.values())
+    return {name: spent / total for name, spent in sorted(times.items(), key=lambda item: -item[1])}
+
+
+def total_shares(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return each function's share of the time, calls included; a recursive function counts once.
+
+    Without samples the result is empty. Raise ValueError if their times add up to 0.
+    """
+    check_time(samples)
+    times: dict[str, float] = {}
+    for sample in samples:
+        for name in set(sample.stack):
+            times[name] = times.get(name, 0.0) + sample.seconds
+    total = sum(sample.seconds for sample in samples)
+    return {name: spent / total for name, spent in sorted(times.items(), key=lambda item: -item[1])}
