@@ -1,7 +1,7 @@
 """How often do alarms ring although reference and window come from the same source, and what is the rule of thumb worth?
 
 False alarms: of each kind of data 10,000 values are a reference, and n others a window. PSI, Kolmogorov–Smirnov and χ²
-are judged once by 199 random divisions (`tinybench.tools.drifting.judge`). The rule of thumb is PSI in ten bins of a tenth of
+are judged once by 199 random divisions (`drift_windows`). The rule of thumb is PSI in ten bins of a tenth of
 the reference each, above 0.1 (said to be a slight change) and above 0.2 (a large one). The sequential alarms look at each
 value; they count if they ring at any of the n. `DriftAlarm` is what students write in module 16, `DriftWatch` what
 `tinybench serve` uses, and `Parity` one of two versions that disagree in just the allowed 1 %, whatever the kind of data.
@@ -10,7 +10,7 @@ Kinds: normal; skewed (lognormal); mostly zero (90 % zeros, else exponential); c
 
 The rule of thumb: normal data alone. PSI is once that of module 16, `tinybench.production.psi`, which adds half a value
 to every bin of both, so that none is empty; and once without that, where an empty bin counts as a share of 0.0001, as is
-usual. Beside it stand the mean of the textbook, (bins − 1) (1 / n + 1 / 10,000), and `judge` on the same windows.
+usual. Beside it stand the mean of the textbook, (bins − 1) (1 / n + 1 / 10,000), and PSI by permutation on the same windows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from statistics import fmean
 
 import numpy as np
 
+from tests.benchmarks.drift_windows import STATISTICS, p_value
 from tests.benchmarks.formats import grouped, lines, pooled, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.production import DriftAlarm, psi
-from tinybench.tools.drifting import DriftWatch, Parity, Reference, judge
+from tinybench.tools.drifting import DriftWatch, Parity, Reference
 
 LEVEL, REFERENCE = 0.05, 10_000
 SIZES = (50, 100, 500, 1000, 5000, 10_000)
@@ -42,8 +43,8 @@ KINDS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "mostly zero": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.exponential(size=n)),
     "counts": lambda rng, n: rng.poisson(3, n).astype(float),
 }
-ONCE, EVER = {"PSI": "psi", "KS": "ks", "χ²": "chi2"}, ("DriftAlarm", "DriftWatch", "Parity")
-WAYS = (*ONCE, *EVER, *(f"PSI > {bound}" for bound in THUMBS.values()))
+EVER = "DriftAlarm", "DriftWatch", "Parity"
+WAYS = (*STATISTICS, *EVER, *(f"PSI > {bound}" for bound in THUMBS.values()))
 
 
 def counts_of(reference: np.ndarray, window: np.ndarray) -> list[np.ndarray]:
@@ -59,8 +60,7 @@ def of_trial(kind: str, seed: int, sizes: tuple[int, ...], slow: bool) -> dict[t
     reference = Reference.of(values[:, None], seed=seed)
     for n in sizes:
         window = KINDS[kind](rng, n)
-        for way, statistic in ONCE.items():
-            rang[way, n] = bool(judge(reference, window[:, None], statistic, LEVEL, 199, seed).changed)
+        rang |= {(way, n): p_value(reference, window[:, None], way, seed=seed) <= LEVEL for way in STATISTICS}
         found = psi(*counts_of(values, window))
         rang |= {(f"PSI > {bound}", n): found > bound for bound in THUMBS.values()}
     watch, disagree = DriftWatch(reference, LEVEL, seed), Parity(0.01, LEVEL)
@@ -98,7 +98,7 @@ def goals(found: Records) -> dict[str, bool]:
         f"{way} rings in at most 5 % of equal data at every n, of every kind": all(
             met for (name, _, _), met in kept.items() if name == way
         )
-        for way in (*ONCE, *EVER)
+        for way in (*STATISTICS, *EVER)
     }
 
 
@@ -131,24 +131,24 @@ def thumb_cases(options: Namespace) -> list[Case]:
 
 
 def thumb_measured(trial: Trial) -> Records:
-    """Return of each trial PSI in both ways, and whether `judge` rang."""
+    """Return of each trial PSI in both ways, and whether PSI by permutation rang."""
     (n, first), rows = trial.case, []
     for seed in range(first, first + (20 if trial.short else BLOCK)):
         rng = np.random.default_rng([n, seed])
         reference, window = rng.normal(size=REFERENCE), rng.normal(size=n)
         counts, kept = counts_of(reference, window), Reference.of(reference[:, None], seed=seed)
-        rang = bool(judge(kept, window[:, None], "psi", LEVEL, 199, seed).changed)
+        rang = p_value(kept, window[:, None], "PSI", seed=seed) <= LEVEL
         rows.append({"n": n, "half": psi(*counts), "plain": plain_psi(*counts), "rang": rang})
     return rows
 
 
 def thumb_rows(found: Records) -> Records:
-    """Return by size and way the mean of PSI, how often it is above each bound, and how often `judge` rang."""
+    """Return by size and way the mean of PSI, how often it is above each bound, and how often PSI by permutation rang."""
     ways = {"half": "PSI, half a value added", "plain": "PSI, nothing added"}
     return [
         {"n": n, "way": name, "mean": fmean(row[way] for row in rows), "of": len(rows)}
         | {change: sum(row[way] > bound for row in rows) for change, bound in THUMBS.items()}
-        | {"judge": sum(row["rang"] for row in rows), "textbook": (BINS - 1) * (1 / n + 1 / REFERENCE)}
+        | {"permuted": sum(row["rang"] for row in rows), "textbook": (BINS - 1) * (1 / n + 1 / REFERENCE)}
         for (n,), rows in grouped(found, "n").items()
         for way, name in ways.items()
     ]
@@ -157,7 +157,7 @@ def thumb_rows(found: Records) -> Records:
 def thumb_goals(found: Records) -> dict[str, bool]:
     """Return whether ours keeps its level where the rule of thumb does not."""
     _, plain = thumb_rows(row for row in found if row["n"] == 50)
-    ours, over = (plain["judge"], plain["of"]), plain["slight"] / plain["of"]
+    ours, over = (plain["permuted"], plain["of"]), plain["slight"] / plain["of"]
     return {
         f"at n = 50 PSI by permutation rings in {share(*ours, 1)} of equal data: at most 5 %, within the "
         "interval": wilson_interval(*ours)[0] <= LEVEL,
@@ -169,7 +169,7 @@ def thumb_goals(found: Records) -> dict[str, bool]:
 def thumb_page(found: Records) -> list[str]:
     """Return the table, and what half a value does."""
     rows = thumb_rows(found)
-    shares = [{**row, **{key: share(row[key], row["of"], 1) for key in ("judge", *THUMBS)}} for row in rows]
+    shares = [{**row, **{key: share(row[key], row["of"], 1) for key in ("permuted", *THUMBS)}} for row in rows]
     half, plain = rows[:2]
     one, other = ([f"{row[change] / row['of']:.0%}" for row in (plain, half)] for change in THUMBS)
     return [
@@ -177,7 +177,7 @@ def thumb_page(found: Records) -> list[str]:
         lines(
             shares,
             "window | way | mean | above 0.1 | above 0.2 | PSI by permutation, 5 % | textbook's mean",
-            "n = {n:,} | {way} | {mean:.3f} | {slight} | {large} | {judge} | {textbook:.3f}",
+            "n = {n:,} | {way} | {mean:.3f} | {slight} | {large} | {permuted} | {textbook:.3f}",
         ),
         "At n = 50 a bin expects 5 values. Half a value more in each bin draws the shares of the window together: the mean "
         f"falls from {plain['mean']:.3f} to {half['mean']:.3f}, the trials above 0.1 from {one[0]} to {one[1]}, those "

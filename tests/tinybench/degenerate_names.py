@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 CONVENTION = "documented: of one value the deviation is 0 and both ends are the value; outputs and cautions say so"
-OF_COUNTS = "of the counts of a `Reference`, which are neither negative nor all 0; `windows.judge` is tried"
+OF_COUNTS = "of the counts of a `Reference`, which are neither negative nor all 0; `production.psi` is tried"
 OF_BETS = "the capital of bets on p-values; `DriftAlarm` and `RateAlarm` are tried, and `test_drifting` simulates it"
 WRAPS = "hands on what a function that is tried returns, or shows it"
 NOT_STATISTICAL = "returns two numbers that are not the ends of an interval"
@@ -54,9 +54,6 @@ ELSEWHERE = {
     "drift_watch.Ranks.p_values": "`test_drifting` compares it with `conformal_p`, which is tried",
     "drift_watch.Stream.evidence": OF_BETS,
     "watch_command._quantile": WRAPS,
-    "windows.chi2_of": OF_COUNTS,
-    "windows.ks_of": OF_COUNTS,
-    "windows.psi_of": OF_COUNTS,
     "ratio_words.no_ends": "the words for ends that are not shown as an interval",
 }
 

@@ -44,7 +44,7 @@ from tinybench.shell import gate_run
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import forecast
 from tinybench.support.traffic import requests
-from tinybench.tools.drifting import failure_alarms, reference, windows
+from tinybench.tools.drifting import failure_alarms
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
@@ -138,11 +138,6 @@ def alarm(values: Sequence[float], start: Sequence[float] = (), level: float = 0
     for value in values:
         found.add(value)
     return found.evidence
-
-
-def judged(rows: Any, statistic: str) -> list[float]:
-    known = reference.Reference.of(np.full((40, 1), 1.0))
-    return list(windows.judge(known, np.array(rows), statistic, permutations=99).p_values.values())
 
 
 def confidences(function: Callable[..., Any]) -> list[tuple[Any, ...]]:
@@ -382,10 +377,6 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     ),
     "steps._shift, one value": (
         lambda found: unknown(*found[1]), lambda a, b: steps._shift(np.array(a), np.array(b)), [([1.0], [2.0]), ([1.0], [2.0] * 20)]
-    ),
-    "windows.judge": (
-        lambda found: all(map(p_value, found)), judged,
-        [(rows, name) for rows in ([[1.0]], [[2.0]], [[1.0]] * 5, [[2.0]] * 5, [[NAN]], np.empty((0, 1))) for name in windows.STATISTICS],
     ),
     "failure_alarms.RateAlarm": (
         e_value, lambda *seen: (lambda found: (found.add(seen), found.evidence)[1])(failure_alarms.RateAlarm(0.01)),

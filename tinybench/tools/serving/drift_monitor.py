@@ -20,7 +20,6 @@ import numpy as np
 from tinybench.support.basics.numbers import number_of
 from tinybench.tools.drifting import DriftWatch, Reference
 from tinybench.tools.drifting.reference import labels_of
-from tinybench.tools.drifting.windows import psi_of
 from tinybench.tools.serving.model_worker import Facts, end_with
 from tinybench.tools.serving.worker_pool import Job, Pool
 
@@ -69,14 +68,15 @@ class Looker:
 
     def _psi(self, what: str) -> float:
         """Return the largest PSI of any column of the last rows."""
+        from tinybench.production import psi  # late: only a server with a reference needs module 16
+
         recent, reference = np.array(self.recent[what]), self.watch.reference
         if what == "predictions":
             counts = np.array(list(reference.labels.values()))
-            return float(psi_of(counts, np.bincount(recent[:, 0], minlength=len(counts))))
+            return psi(counts, np.bincount(recent[:, 0], minlength=len(counts)))
         columns = zip(reference.inputs, recent.T, strict=True)
         return max(
-            float(psi_of(f.grouped(f.counts), f.grouped(np.bincount(column, minlength=len(f.counts)))))
-            for f, column in columns
+            psi(f.grouped(f.counts), f.grouped(np.bincount(column, minlength=len(f.counts)))) for f, column in columns
         )
 
 
