@@ -18,7 +18,6 @@ from sklearn.neural_network import MLPClassifier
 
 from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Benchmark, Part, Trial
-from tinybench.bottleneck import types_that_ran
 from tinybench.course import cached_fit
 from tinybench.onnx import to_onnx
 from tinybench.support.conditions.integer_arithmetic import integer_products
@@ -40,8 +39,8 @@ def measured(trial: Trial) -> dict[str, Any]:
             path = to_onnx(model, X, Path(folder, f"{name}.onnx"))
             for batch in BATCHES[:1] if trial.short else BATCHES:
                 rounds = 6 if trial.short else 40
-                how = {"types": types_that_ran, "calibration": X[train[:256]]}
-                study = precision_study(path, X[rest], batch=batch, rounds=rounds, seed=0, **how)
+                rows, calibration = X[rest], X[train[:256]]
+                study = precision_study(path, rows, batch=batch, calibration=calibration, rounds=rounds, seed=0)
                 about = {"network": name, "batch": batch, "rounds": rounds, "compared": len(rest)}
                 found["studies"].append({**about, "rows": study.rows, "table": study.table().markdown()})
     return found

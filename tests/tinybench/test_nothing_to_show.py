@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tinybench.test_operator_work import KNOWN, wall_of
+from tests.tinybench.test_operator_work import KNOWN
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
@@ -101,7 +101,7 @@ def test_a_model_of_operators_that_cannot_be_placed_shows_their_times(tmp_path: 
     rows = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     forest = RandomForestClassifier(5, random_state=0).fit(rows, rows[:, 0] > 0)
     found = place_operators(
-        OnnxModel(to_onnx(forest, rows, tmp_path / "forest.onnx")), rows, KNOWN, runs=2, warmup_runs=0, wall=wall_of
+        OnnxModel(to_onnx(forest, rows, tmp_path / "forest.onnx")), rows, KNOWN, runs=2, warmup_runs=0
     )
     assert "TreeEnsemble" in found.table().text()
     assert sum(float(row["share"].rstrip("%")) for row in found.table().rows) == pytest.approx(100, abs=2)

@@ -48,14 +48,6 @@ def roofs_of(peaks: dict[str, float], reads: dict[int, float], caches: dict[str,
 KNOWN = roofs_of({"float32": 100.0, "uint8 × int8": 400.0}, {2**14: 100.0, 2**19: 50.0, 2**25: 10.0})
 
 
-def wall_of(work: Any, seconds: float, peak: float, bandwidth: float) -> str:
-    """What module 15 asks for, written anew."""
-    roof = min(peak, bandwidth * work.flop / work.bytes)
-    if work.flop / seconds < 0.3 * roof:
-        return "overhead"
-    return "compute" if roof == peak else "memory"
-
-
 def node(op: str, inputs: list[Any], output: Any, **attributes: Any) -> Node:
     """Return a node of float tensors; (dtype, shape) for others."""
 
@@ -276,7 +268,7 @@ def test_trees_are_left_out_and_a_model_of_nothing_else_refused(tmp_path: Path) 
     forest = RandomForestClassifier(3, random_state=0).fit(ROWS, ROWS[:, 0] > 0.5)
     model = OnnxModel(to_onnx(forest, ROWS, tmp_path / "f.onnx"))
     assert "depends on the data" in count_work(model, ROWS)[0].why
-    found = place_operators(model, ROWS, KNOWN, runs=1, warmup_runs=0, wall=wall_of)
+    found = place_operators(model, ROWS, KNOWN, runs=1, warmup_runs=0)
     assert found.left_out[0].work.op == "TreeEnsembleClassifier"
     [why] = [sentence for sentence in found.sentences if "without a place" in sentence]
     assert "depends on the data" in why
@@ -338,28 +330,25 @@ def test_places_under_known_roofs() -> None:
         (0, 1e8, 0.02, "memory", 0.5),
         (0, 1e8, 0.2, "overhead", 0.05),
     ):
-        found = place(Counted("n", "MatMul", "float32", flop, moved, big), seconds, KNOWN, wall_of)
+        found = place(Counted("n", "MatMul", "float32", flop, moved, big), seconds, KNOWN)
         assert (found.wall, found.level) == (wall, "memory")
         assert found.of_roof == pytest.approx(share)
         assert found.rate == pytest.approx(flop / seconds)
-    integers = place(Counted("n", "QGemm", "uint8 × int8", 2e9, 1e6, 2.0**14), 0.01, KNOWN, wall_of)
+    integers = place(Counted("n", "QGemm", "uint8 × int8", 2e9, 1e6, 2.0**14), 0.01, KNOWN)
     assert (integers.peak, integers.bandwidth, integers.level) == (400e9, 100e9, "L1")
     with pytest.raises(LookupError, match="no product of int8 × int8 was measured"):
-        place(Counted("n", "QGemm", "int8 × int8", 2e9, 1e6), 0.01, KNOWN, wall_of)
+        place(Counted("n", "QGemm", "int8 × int8", 2e9, 1e6), 0.01, KNOWN)
 
 
 def test_what_is_faster_than_its_roof_is_told() -> None:
-    each = [place(Counted("n", "MatMul", "float32", 2e9, 1e6, 1.0), s, KNOWN, wall_of) for s in (0.01, 0.02)]
+    each = [place(Counted("n", "MatMul", "float32", 2e9, 1e6, 1.0), s, KNOWN) for s in (0.01, 0.02)]
     found = Placed(each, [], BenchmarkResult("latency", [0.03] * 6), 0.03)
     assert sum("1 of 2 operators is more than a tenth faster" in sentence for sentence in found.sentences) == 1
     assert not any("faster than their roof" in s for s in Placed(each[1:], [], found.plain, 0.02).sentences)
 
 
 def test_a_model_is_placed_and_drawn(models: dict[str, Path], tmp_path: Path) -> None:
-    placed = {
-        name: place_operators(models[name], ROWS, KNOWN, runs=3, warmup_runs=1, wall=wall_of)
-        for name in ("fp32", "static")
-    }
+    placed = {name: place_operators(models[name], ROWS, KNOWN, runs=3, warmup_runs=1) for name in ("fp32", "static")}
     for found in placed.values():
         assert {each.wall for each in found.places} <= {"compute", "memory", "overhead"}
         assert sum(each.seconds for each in found.places) == pytest.approx(found.traced)

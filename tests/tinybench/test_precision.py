@@ -13,7 +13,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tinybench.bottleneck import types_that_ran
 from tinybench.onnx import OnnxModel, operators, weights
 from tinybench.support.basics.layers import initial_layers, save_layers
 from tinybench.support.basics.onnx_files import load_graph, save_graph
@@ -33,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def study_of(path: Path, **how: Any) -> PrecisionStudy:
-    return precision_study(path, X, **({"types": types_that_ran} | how))
+    return precision_study(path, X, **how)
 
 
 def unpacked(packed: np.ndarray, scales: np.ndarray, inputs: int, block: int) -> np.ndarray:
@@ -151,16 +150,18 @@ def test_a_study_tells_of_every_form_and_leaves_nothing_behind(
     assert "<table>" in study._repr_mimebundle_()["text/html"]
 
 
-def test_what_ran_in_another_type_has_fallen_back(path: Path) -> None:
-    study = study_of(path, forms=["FP16"], rounds=6, types=lambda events: {"float": 0.75, "float16": 0.25})
+def test_what_ran_in_another_type_has_fallen_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "types_that_ran", lambda events: {"float": 0.75, "float16": 0.25})
+    study = study_of(path, forms=["FP16"], rounds=6)
     assert [row["form"] for row in study.rows] == ["FP32", "FP16"]
     assert study.rows[1]["fell_back"].startswith("75% of the products ran in float")
     assert study.rows[0]["fell_back"] == "25% of the products ran in float16"
 
 
-def test_the_trace_is_of_the_runs_that_were_made(path: Path) -> None:
+def test_the_trace_is_of_the_runs_that_were_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    study_of(path, forms=[], rounds=6, types=lambda events: seen.append(events) or {})  # type: ignore[func-returns-value]
+    monkeypatch.setattr(precision, "types_that_ran", lambda events: seen.append(events) or {})
+    study_of(path, forms=[], rounds=6)
     products = [e for e in seen[0] if e.get("cat") == "Node" and e["args"].get("op_name") in PRODUCTS]
     assert sum(event["name"].endswith("_kernel_time") for event in products) == 2 * precision.TRACED
 
@@ -208,9 +209,3 @@ def test_bad_arguments_are_refused(path: Path, tmp_path: Path) -> None:
         study_of(path, rounds=5)
     with pytest.raises(FileNotFoundError):
         study_of(tmp_path / "none.onnx")
-
-    def unwritten(events: Any) -> Any:
-        raise NotImplementedError
-
-    with pytest.raises(NotImplementedError):
-        study_of(path, rounds=6, types=unwritten)

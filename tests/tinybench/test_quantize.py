@@ -403,7 +403,7 @@ def test_a_pipeline_is_quantised_behind_its_scaler(tmp_path: Path) -> None:
 def test_full_range_stands_beside_where_products_saturate(
     network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    for module in ("quantize", "variants"):
+    for module in ("quantize", "tools.study.conversion"):
         monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": kind})
     notes: list[str] = []
     variants = study_variants(network, X, X[:64], tmp_path, 1, notes)
@@ -419,7 +419,7 @@ def test_full_range_stands_beside_where_products_saturate(
 
 
 def test_what_saturates_is_not_shipped(network: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("quantize", "variants"):
+    for module in ("quantize", "tools.study.conversion"):
         monkeypatch.setattr(f"tinybench.{module}.integer_products", lambda: {"uint8 × int8": "saturating"})
     study = tradeoff_study(
         network, X[400:], y[400:], calibration=X[:256], batch_sizes=(32,), rounds=6, memory_repeats=0,

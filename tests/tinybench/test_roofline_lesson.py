@@ -8,13 +8,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tinybench import bottleneck
 from tinybench.bottleneck import usl
 from tinybench.course.lessons import m15_roofline as roofline
 from tinybench.onnx import OnnxModel
 from tinybench.quantize import integer_operators
 from tinybench.result import BenchmarkResult
 from tinybench.tools.roofline.roofs import Roofs
+from tinybench.tools.scaling.fitted_laws import fit_laws
 from tinybench.tools.scaling.measure import Scaling
 
 
@@ -52,7 +52,7 @@ def test_the_sentence_on_int8_is_made_of_what_was_found(kind: str, says: str) ->
 
 def test_a_figure_of_scaling_tells_its_own_data() -> None:
     measured = Scaling({"threads": made_up(0.05), "processes": made_up(0.3, noise=2e-3)}, ["a note"])
-    laws = roofline.fitted_laws(measured, vars(bottleneck))
+    laws = {way: fit_laws(measured.seconds(way), draws=300) for way in measured.results}
     shown = roofline.figure_of_scaling(measured, laws, usl)
     assert shown["figure"].axes[0].get_ylim()[1] <= 1.3 * 8
     plt.close(shown["figure"])

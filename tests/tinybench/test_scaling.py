@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -308,15 +307,6 @@ def test_known_laws_are_found_and_their_intervals_hold() -> None:
     hits = covered_usl((0.0, 0.02), (1, 2, 4, 8), 6, "5 %", 60)  # a bound: where bounded fits are too narrow
     assert min(hits) > 0.87
     assert json.dumps(found.to_dict(), allow_nan=False)
-
-
-def test_the_functions_of_a_notebook_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tinybench.bottleneck", None)  # which is not built yet
-    own = {"amdahl": amdahl, "gustafson": gustafson, "usl": usl, "fit_usl": free_usl, "best_workers": lambda a, b: 42.0}
-    seconds = seconds_of(lambda n: usl(n, 0.1, 0.02), [1, 2, 4], 6, "2 %", rng())
-    assert fit_laws(seconds, functions=own, draws=20).best == Estimate(42, 42, 42)
-    with pytest.raises(ImportError):
-        fit_laws(seconds, draws=20)
 
 
 def test_shares_are_found_also_at_their_ends() -> None:

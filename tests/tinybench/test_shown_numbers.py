@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 
 from tests.shown import check, is_shown, numbers, rows_of, template
 from tests.tinybench.test_load_result import steady
-from tests.tinybench.test_operator_work import KNOWN, wall_of
+from tests.tinybench.test_operator_work import KNOWN
 from tests.tinybench.test_rollout_evidence import TRUTH, compared, wrong_by
 from tests.tinybench.test_watching_rates import CASES, OBJECTIVE, Clock, by_own_reader, by_prometheus
 from tinybench.production import RolloutState
@@ -159,7 +159,7 @@ def test_profile_of_a_script() -> None:
 def test_profile_of_a_model() -> None:
     work = Counted("n", "MatMul", "float32", 2e9, 1e8, 2.0**25)
     tree = Counted("t", "TreeEnsemble", "float32", why="it depends on the data")
-    placed = Placed([place(work, 0.025, KNOWN, wall_of)], [Unplaced(tree, 0.075)], timed(np.full(8, 0.08)), 0.1)
+    placed = Placed([place(work, 0.025, KNOWN)], [Unplaced(tree, 0.075)], timed(np.full(8, 0.08)), 0.1)
     roof = KNOWN.peak("float32")
     check(
         str(placed),

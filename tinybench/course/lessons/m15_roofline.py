@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from tinybench.course.figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.tools.roofline.roofs import Roofs
-from tinybench.tools.scaling.fitted_laws import Laws, fit_laws
 from tinybench.tools.scaling.measure import Scaling, default_workers
+
+if TYPE_CHECKING:
+    from tinybench.tools.scaling.fitted_laws import Laws
 
 MARKERS, LINES = "osD^v", ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
@@ -143,11 +145,6 @@ def figure_of_scaling(measured: Scaling, laws: Mapping[str, Laws], usl: Callable
             "to": [row["speedup_ci"][1] for row in found],
         },
     }
-
-
-def fitted_laws(measured: Scaling, functions: Mapping[str, Any]) -> dict[str, Laws]:
-    """Return the laws fitted to each way, by the notebook's own functions: its module is not built yet."""
-    return {way: fit_laws(measured.seconds(way), functions=functions, draws=300) for way in measured.results}
 
 
 def what_is_seen(measured: Scaling, laws: Mapping[str, Laws]) -> str:

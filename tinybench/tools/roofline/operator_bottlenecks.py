@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinybench.bottleneck import Work, wall
 from tinybench.latency import timed_calls
 from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
@@ -22,7 +23,6 @@ from tinybench.tools.roofline.onnx_trace import as_feeds, own_name, run_traced
 from tinybench.tools.roofline.operator_work import Counted, counted
 from tinybench.tools.roofline.roofs import Roofs
 
-Wall = Callable[..., str]
 ADVICE = {
     "memory": "memory traffic is the limit; try smaller weights, a larger batch, or fused operators",
     "compute": "arithmetic is the limit; try a smaller layer, a faster type, or more cores",
@@ -170,18 +170,7 @@ def quick(times: Sequence[float]) -> float:
     return float(np.quantile(times, 0.25))
 
 
-def the_students_wall() -> Wall:
-    """Return `tinybench.bottleneck.wall`. Raise ImportError if it is not written yet."""
-    try:
-        from tinybench.bottleneck import wall
-    except ImportError as error:
-        raise ImportError(
-            "tinybench.bottleneck is not built yet: module 15 writes `wall`, which names the bottleneck"
-        ) from error
-    return wall
-
-
-def place(work: Counted, seconds: float, roofs: Roofs, wall: Wall) -> Place:
+def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
     """Return the place of an operator. Raise LookupError if no roof is known for its type."""
     level, bandwidth = roofs.level(work.working_set), roofs.bandwidth(work.working_set)
     measured = roofs.peaks
@@ -189,21 +178,14 @@ def place(work: Counted, seconds: float, roofs: Roofs, wall: Wall) -> Place:
         raise LookupError(f"no product of {work.dtype} was measured")
     peak = roofs.peak(work.dtype if work.dtype in measured else "float32")
     if work.flop:
-        found = wall(work, seconds, peak, bandwidth)
+        found = wall(Work(work.flop, work.bytes), seconds, peak, bandwidth)
     else:  # bytes are all it has; those moved per second stand in for operations, under the bandwidth alone
-        moved = Counted(work.name, work.op, work.dtype, work.bytes, work.bytes)
-        found = wall(moved, seconds, float("inf"), bandwidth)
+        found = wall(Work(work.bytes, work.bytes), seconds, float("inf"), bandwidth)
     return Place(work, seconds, peak, bandwidth, level, found)
 
 
 def place_operators(
-    model: OnnxModel | str | Path,
-    X: Any,
-    roofs: Roofs,
-    *,
-    runs: int = 30,
-    warmup_runs: int = 5,
-    wall: Wall | None = None,
+    model: OnnxModel | str | Path, X: Any, roofs: Roofs, *, runs: int = 30, warmup_runs: int = 5
 ) -> Placed:
     """Measure the place of each operator of a model under the roofs of this machine.
 
@@ -215,10 +197,7 @@ def place_operators(
         See `tinybench.tools.roofline.roofs.measure_roofs`.
     runs, warmup_runs
         Runs whose lower quartile counts, and runs before them.
-    wall
-        Names the wall of a work, its seconds, peak and bandwidth; by default the one of `tinybench.bottleneck`.
     """
-    wall = wall or the_students_wall()
     model = model if isinstance(model, OnnxModel) else OnnxModel(model)
     traced = run_traced(model, X, runs, warmup_runs)
     feeds = as_feeds(model.session, X)
@@ -238,7 +217,7 @@ def place_operators(
             if work.why:
                 raise LookupError(work.why)
             if work.bytes and seconds:
-                places.append(place(work, seconds, roofs, wall))
+                places.append(place(work, seconds, roofs))
         except LookupError as error:
             left_out.append(Unplaced(replace(work, why=str(error.args[0])), seconds))
     return Placed(places, left_out, plain, total)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from tinybench.bottleneck import amdahl, best_workers, fit_usl, gustafson, speedup, usl
 from tinybench.support.basics.arguments import check_least, check_share
 from tinybench.support.basics.numbers import finite, number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
@@ -241,39 +241,22 @@ class Laws:
         return {"text/plain": str(self), "text/html": self.table().html() + notes}
 
 
-def fit_laws(
-    seconds_by_n: Seconds,
-    confidence: float = 0.95,
-    *,
-    functions: Mapping[str, Any] | None = None,
-    draws: int = 1000,
-    seed: int = 0,
-) -> Laws:
+def fit_laws(seconds_by_n: Seconds, confidence: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Laws:
     """Return what Amdahl's, Gustafson's and the Universal Scalability Law say of measured seconds.
 
     ValueError if not 1 and at least two other numbers of workers were measured: the last law has two unknown numbers.
 
     Parameters
     ----------
-    functions
-        Where ``amdahl``, ``gustafson``, ``usl``, ``fit_usl`` and ``best_workers`` are found by name: ``globals()`` in
-        the notebook that builds them; by default `tinybench.bottleneck`.
     seconds_by_n, confidence, draws, seed
         See `with_interval`.
     """
-    if functions is None:
-        functions = vars(import_module("tinybench.bottleneck"))
-    amdahl, gustafson, usl = (functions[name] for name in ("amdahl", "gustafson", "usl"))
-    fit_usl, best_workers = functions["fit_usl"], functions["best_workers"]
-
-    def gains_of(seconds: Mapping[int, float]) -> dict[int, float]:
-        return {n: seconds[1] / took for n, took in seconds.items()}
 
     def fastest(seconds: Mapping[int, float]) -> int:
         return min(seconds, key=seconds.__getitem__)
 
     def numbers(seconds: dict[int, float], fit: Callable[[Mapping[int, float]], Any] = fit_usl) -> list[float]:
-        contention, crosstalk = fit(gains_of(seconds))
+        contention, crosstalk = fit(speedup(seconds))
         return [contention, crosstalk, best_workers(contention, crosstalk), fastest(seconds)]
 
     def free(seconds: dict[int, float]) -> list[float]:
@@ -281,7 +264,7 @@ def fit_laws(
 
     def share_by(law: Callable[[float, float], float]) -> Estimate:
         def share(seconds: dict[int, float]) -> float:
-            return serial_share(law, gains_of(seconds))
+            return serial_share(law, speedup(seconds))
 
         found: Estimate = with_interval(share, seconds_by_n, **again)
         return found
@@ -294,6 +277,6 @@ def fit_laws(
         "Gustafson's law": lambda n: gustafson(n, shares[1].value),
         "the Universal Scalability Law": lambda n: usl(n, contention.value, crosstalk.value),
     }
-    gains = gains_of(middle_seconds(seconds_by_n))
+    gains = speedup(middle_seconds(seconds_by_n))
     misses = {name: max(max(law(n) / gain, gain / law(n)) for n, gain in gains.items()) for name, law in by_law.items()}
     return Laws(*shares, contention, crosstalk, best, fastest_one, misses, max(seconds_by_n))

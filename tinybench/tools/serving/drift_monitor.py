@@ -72,11 +72,12 @@ class Looker:
 
         recent, reference = np.array(self.recent[what]), self.watch.reference
         if what == "predictions":
-            counts = np.array(list(reference.labels.values()))
-            return psi(counts, np.bincount(recent[:, 0], minlength=len(counts)))
+            counts = list(reference.labels.values())
+            return psi(counts, np.bincount(recent[:, 0], minlength=len(counts)).tolist())
         columns = zip(reference.inputs, recent.T, strict=True)
         return max(
-            psi(f.grouped(f.counts), f.grouped(np.bincount(column, minlength=len(f.counts)))) for f, column in columns
+            psi(f.grouped(f.counts).tolist(), f.grouped(np.bincount(column, minlength=len(f.counts))).tolist())
+            for f, column in columns
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinybench.onnx import OnnxModel, check_parity, to_onnx
 from tinybench.quantize import quantization_verdict, quantize_dynamic_int8, quantize_static_int8
+from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.conditions.integer_arithmetic import integer_products
 from tinybench.support.numpy_models import dense_layers, numpy_twin
 from tinybench.tools.study.half_precision import product_types, to_half
@@ -44,6 +45,8 @@ class _Source:
     threads: int
     path: Path
     layers: list[tuple[np.ndarray, np.ndarray]]  # none if the model has other parts than dense layers
+
+    __repr__ = short_repr
 
     def touched(self, itemsize: int, hidden: int) -> dict[str, Any]:
         """Return the bytes that a call touches at least: all weights, inputs, outputs and what is in between."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from tinybench.accuracy import output_kind, parity, wilson_interval
+from tinybench.bottleneck import types_that_ran
 from tinybench.latency import as_input, measure_latencies
-from tinybench.onnx import OnnxModel, both_answers
+from tinybench.onnx import OnnxModel, both_answers, operator_shares
 from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
@@ -23,7 +24,6 @@ from tinybench.support.profiling.matrix_operators import FOUR_BITS
 
 FP32 = "FP32"
 TRACED = 12  # runs under the trace
-Types = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, float]]
 
 # the types of products that a form is made for; all others have fallen back
 _WANTED = {
@@ -124,7 +124,6 @@ def precision_study(
     path: str | Path,
     X: Any,
     *,
-    types: Types,
     batch: int | None = None,
     calibration: Any = None,
     forms: Sequence[str] = FORMS,
@@ -142,9 +141,6 @@ def precision_study(
         An ``.onnx`` file in float32.
     X
         Rows in use, of shape (n, features); their answers are compared with those of FP32.
-    types
-        What tells the share of each type in the time of products from the events of a trace, such as `types_that_ran`
-        of `tinybench.bottleneck`.
     batch
         Rows in a timed call, repeated where there are fewer; by default all of X.
     calibration
@@ -186,7 +182,7 @@ def precision_study(
                 row["size"] = file.stat().st_size
                 model = OnnxModel(file, threads)
                 row |= _answers(original, model, rows, confidence)
-                row |= _what_ran(model, timed, types, Path(folder))
+                row |= _what_ran(model, timed, Path(folder))
                 row["fell_back"] = _fell_back(form, row, found[FP32])
                 if form == FOUR_BITS and _same_in_float(Path(path), model, rows, Path(folder)):
                     row["fell_back"] = "all in float: no kernel here takes 8-bit activations to 4-bit weights"
@@ -234,7 +230,7 @@ def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: fl
     return {"seconds": candidate.median, "ratio": told.ratio, "ratio_ci": ends, "verdict": told.verdict}
 
 
-def _what_ran(model: OnnxModel, X: np.ndarray, types: Types, folder: Path) -> dict[str, Any]:
+def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
     """Return from a trace the shares of operators in their time, and of types in the time of products."""
     profiled = OnnxModel(model.path, model.threads, profile=folder / "trace")
     for _ in range(TRACED):
@@ -242,14 +238,11 @@ def _what_ran(model: OnnxModel, X: np.ndarray, types: Types, folder: Path) -> di
     written = profiled.end_profiling()
     events = json.loads(written.read_text(encoding="utf-8"))
     written.unlink()
-    times: dict[str, float] = {}
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
-            name = event["args"]["op_name"]
-            times[name] = times.get(name, 0.0) + event["dur"]
-    total = sum(times.values()) or 1.0
-    ran = {name: spent / total for name, spent in sorted(times.items(), key=lambda item: -item[1])}
-    return {"ran": ran, "types": dict(types(events))}
+    try:
+        ran = operator_shares(events)
+    except ValueError:  # every operator is shorter than the trace's microsecond
+        ran = {}
+    return {"ran": ran, "types": types_that_ran(events)}
 
 
 def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -> str:
