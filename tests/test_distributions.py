@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ from tinybench.shell.cli import commands
 INSTALLED = """
 import importlib.metadata as metadata, importlib.util as util, sys, tinybench
 assert tinybench.__file__.startswith(sys.prefix), tinybench.__file__
-assert not util.find_spec("autograder") and not util.find_spec("nbgrader") and not util.find_spec("IPython")
+assert not [name for name in ("autograder", "tinybench.course", "nbgrader", "IPython") if util.find_spec(name)]
 assert not metadata.entry_points(group="jupyter_client.kernel_provisioners")
 """
 
@@ -55,7 +56,8 @@ def held_by(wheel: ZipFile) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("index")
 def test_the_library_alone_measures_a_model(clone: Path, tmp_path: Path) -> None:
-    known = {str(path.relative_to(clone)) for path in (clone / "tinybench").rglob("*") if path.is_file()}
+    found = (path.relative_to(clone) for path in (clone / "tinybench").rglob("*") if path.is_file())
+    known = {str(path) for path in found if path.parts[1] != "course"}
     with build(clone, tmp_path / "wheels") as wheel:
         held = held_by(wheel)
         entries = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
@@ -87,6 +89,14 @@ def test_the_course_wheel_holds_every_file_of_the_autograder(clone: Path, tmp_pa
     known = {str(path.relative_to(clone)) for path in files if path.name not in pages}
     with build(clone / "autograder", tmp_path) as wheel:
         assert held_by(wheel) == known
+
+
+@pytest.mark.usefixtures("index")
+def test_the_wheel_of_a_students_repository_holds_the_course(clone: Path, tmp_path: Path) -> None:
+    shutil.copytree(clone / "tinybench", tmp_path / "tinybench")
+    (tmp_path / "pyproject.toml").write_text(handout.PYPROJECT.format(version="1.0", dependencies=""), encoding="utf-8")
+    with build(tmp_path, tmp_path / "wheels") as wheel:
+        assert {"tinybench/course/notebook.py", "tinybench/shell/cli.py"} <= held_by(wheel)
 
 
 METADATA = "import sys; from setuptools import build_meta as build; build.prepare_metadata_for_build_wheel(sys.argv[1])"

@@ -35,11 +35,11 @@ Check = Callable[[Any], None]
 SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
 
 
-def judges(*pieces: str) -> Callable[[Check], Check]:
-    """Name the pieces of the student's work a check is about."""
+def judges(*pieces: str, module: str = "") -> Callable[[Check], Check]:
+    """Name the pieces of the student's work a check is about, and the module if it has not the notebook's name."""
 
     def mark(check: Check) -> Check:
-        check.pieces = pieces  # type: ignore[attr-defined]
+        check.pieces, check.module = pieces, module  # type: ignore[attr-defined]
         return check
 
     return mark
@@ -68,8 +68,9 @@ def judge(name: str, student: Callable[[str, tuple[str, ...]], Any]) -> None:
     file, _, function = name.partition(".")
     check: Check = getattr(import_module(f"autograder.checks.{file}"), function)
     pieces: tuple[str, ...] = getattr(check, "pieces", ())
+    module = getattr(check, "module", "") or file.partition("_")[2]
     try:
-        check(_Names(student(f"tinybench.{file.partition('_')[2]}", pieces)))
+        check(_Names(student(f"tinybench.{module}", pieces)))
     except CheckFailed as failure:
         raise failure.with_traceback(None) from None
     except Exception as error:

@@ -31,7 +31,7 @@ from autograder.checks import (
 from tinybench.support.profiling.matrix_operators import PRODUCTS
 
 
-@judges("granted_cores")
+@judges("granted_cores", module="machine")
 def cores_are_granted(student: Any) -> None:
     """Limits below and above what there is, in periods of any length; none, and no text."""
     rng, granted_cores = draw(), student.granted_cores
@@ -50,7 +50,7 @@ def answer_throttled(student: Any) -> None:
     same(student.mean_call(), 120, "a call on average", "60 ms of work by half a core")
 
 
-@judges("stolen_share")
+@judges("stolen_share", module="machine")
 def time_is_stolen(student: Any) -> None:
     """Drawn counters, of all the time between two looks; nothing stolen, everything, and no time at all."""
     rng = draw()
@@ -65,7 +65,7 @@ def time_is_stolen(student: Any) -> None:
         agrees(student.stolen_share, 0, [(lines[0], lines[0])], "no time has passed", what="stolen_share")
 
 
-@judges("judge")
+@judges("judge", module="machine")
 def findings_are_judged(student: Any) -> None:
     """Drawn rules and facts, of which some are missing, None, 0 or empty."""
     rng = draw()
@@ -119,7 +119,7 @@ def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, 
     return frame, told
 
 
-@judges("stack_of")
+@judges("stack_of", module="sampler")
 def stacks_are_followed(student: Any) -> None:
     """Drawn stacks from one function to many, methods and recursion among them."""
     rng = draw()
@@ -128,7 +128,7 @@ def stacks_are_followed(student: Any) -> None:
         same(student.stack_of(frame), names, f"a stack of {depth}", "function (file.py), the outermost first")
 
 
-@judges("Sampler.take")
+@judges("Sampler.take", module="sampler")
 def samples_cover_the_time(student: Any) -> None:
     """Looks at drawn moments of a clock that stands still in between."""
     rng = draw()
@@ -151,7 +151,7 @@ def samples_cover_the_time(student: Any) -> None:
         same([sample[2] for sample in found], gaps[:size], "the seconds", cause, abs=1e-9)
 
 
-@judges("self_shares", "total_shares")
+@judges("self_shares", "total_shares", module="sampler")
 def shares_are_of_time(student: Any) -> None:
     """Drawn samples of very different lengths, recursion among them, and the order of what is told."""
     rng = draw()

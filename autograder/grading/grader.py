@@ -13,12 +13,12 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
 from autograder.course.notebook import Cell, cells_of, module_name, parse_notebook
-from autograder.grading.mounts import mounts_of
+from autograder.grading.mounts import graded_modules, mounts_of
+from autograder.grading.reference import joined
 from autograder.grading.sanitize import Allowance, safe_outputs, safe_text
 from autograder.grading.session import Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
@@ -57,12 +57,11 @@ class Grader:
 
     def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
         self.source = parse_notebook(assignment.notebook, assignment.name)
-        name = module_name(Path(assignment.name))
-        self.module = f"tinybench.{name}"
         self.plan = plan_checks(self.source)
-        package = Path(str(tinybench.__file__)).parent
-        reference = package / f"{name}.py"
-        self.reference = reference.read_text(encoding="utf-8") if reference.is_file() else ""
+        own = graded_modules(assignment.name)
+        graded = {f"tinybench.{path.stem}": path.read_text(encoding="utf-8") for path in own}
+        self.modules = [*graded] or [f"tinybench.{module_name(Path(assignment.name))}"]
+        self.reference = joined(graded)
         self._data = tempfile.TemporaryDirectory()
         mounts, data = mounts_of(assignment, Path(self._data.name))
         self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, data, limits)
@@ -103,7 +102,7 @@ class Grader:
 
     def _run(self, prepared: Prepared, memory: _Memory) -> _Run:
         run, allowance = _Run(), Allowance()
-        session = Session(self.zygote, self.module, self.reference, memory.until)
+        session = Session(self.zygote, self.modules, self.reference, memory.until)
         try:
             for number, cell in enumerate(cells_of(prepared.notebook), start=1):
                 if not cell.is_code:

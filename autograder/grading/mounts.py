@@ -25,13 +25,18 @@ TELLING = 200  # characters of a solution that nothing else contains
 
 
 def shown_modules(name: str) -> list[Path]:
-    """Return the files of the package that a notebook can need: by hand, or of this notebook and those before it."""
-    graded = PACKAGE / f"{module_name(Path(name))}.py"
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if _notebook(path) <= name and path != graded]
+    """Return the files of the package that a notebook can need: by hand, or of the notebooks before it."""
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if _notebook(path) < name]
+
+
+def graded_modules(name: str) -> list[Path]:
+    """Return the files that a notebook is to write, the one of its own name last."""
+    own = [path for path in sorted(PACKAGE.glob("*.py")) if _notebook(path) == name]
+    return sorted(own, key=lambda path: path.stem == module_name(Path(name)))
 
 
 def hidden_modules(name: str) -> list[Path]:
-    """Return the file that a notebook is to write, and those of later notebooks."""
+    """Return the files that a notebook is to write, and those of later notebooks."""
     return sorted(set(PACKAGE.rglob("*.py")).difference(shown_modules(name)))
 
 

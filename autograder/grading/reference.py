@@ -1,12 +1,20 @@
-"""The reference of the graded module, without the pieces that a check is about."""
+"""The reference of the graded notebook as one module, without the pieces that a check is about."""
 
 from __future__ import annotations
 
 import ast
 import marshal
+from collections.abc import Mapping
 from functools import lru_cache
 
 ABSENT = "a piece that is judged later in the notebook is needed here: use only what stands above"
+
+
+def joined(sources: Mapping[str, str]) -> str:
+    """Return modules, by dotted name, as the text of one: each follows those that it imports."""
+    body = [node for source in sources.values() for node in ast.parse(source).body]
+    kept = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module in {*sources, "__future__"})]
+    return "from __future__ import annotations\n" + ast.unparse(ast.Module(kept, []))
 
 
 @lru_cache(maxsize=256)

@@ -97,11 +97,11 @@ class SessionEnded(Exception):
 class Session:
     """Runs and judges the cells of one submission in a sandbox of its own, until a time of `time.monotonic`.
 
-    `reference` is the source of the graded `module`, empty where the assignment has none.
+    `reference` is the source of the graded `modules` as one, the last of them; empty where the assignment has none.
     """
 
-    def __init__(self, zygote: Zygote, module: str, reference: str, until: float) -> None:
-        self.module, self.reference, self.until = module, reference, until
+    def __init__(self, zygote: Zygote, modules: list[str], reference: str, until: float) -> None:
+        self.modules, self.reference, self.until = modules, reference, until
         self.seconds = zygote.limits.call_seconds
         self.sandbox = zygote.fork()
         self.channel = Channel(self.sandbox.rpc, max_received=MAX_CLAIM, total=MAX_CLAIMS)
@@ -128,13 +128,15 @@ class Session:
     def run_visible(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
         """Run the visible part of a graded cell."""
         reference = self._reference_for(checks[0])
-        return self._ask("visible", cell.visible, self.module, reference, list(checks[0].pieces))
+        return self._ask("visible", cell.visible, self.modules, reference, list(checks[0].pieces))
 
     def _judge(self, hidden: HiddenCheck) -> str:
         """Return what a hidden check finds wrong, if anything."""
 
-        def namespace(module: str, pieces: tuple[str, ...]) -> Any:
-            return self.guest.graft(module, self._reference_for(hidden), list(pieces)) if pieces else self.guest.names()
+        def namespace(_: str, pieces: tuple[str, ...]) -> Any:
+            if not pieces:
+                return self.guest.names()
+            return self.guest.graft(self.modules[-1], self._reference_for(hidden), list(pieces))
 
         self._set_deadline(CHECK_WALL)
         try:
@@ -171,7 +173,7 @@ class Session:
         self.channel.set_deadline(min(pace.wall(multiple * self.seconds + GRACE_SECONDS), max(left, 0.001)))
 
     def _reference_for(self, hidden: HiddenCheck) -> bytes:
-        return compiled_without(self.reference, self.module, hidden.absent)
+        return compiled_without(self.reference, self.modules[-1], hidden.absent)
 
     def end(self) -> str:
         """End the sandbox; return why it had ended before, if it had."""

@@ -263,7 +263,7 @@ def test_study(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.slow
-def test_study_without_a_model_takes_the_course_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_study_without_a_model_takes_one_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     brief = ["--rounds", "6", "--batches", "8", "--variants", "NumPy", "INT8 static"]
     assert main(["study", "--out", str(tmp_path), *brief]) == OK
     assert "INT8 static" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinybench.course.cache import cached, cached_fit
+from tinybench.tools.study.example import digits, network
 
 SIDE, FEATURES = 28, 784
 Split = tuple[np.ndarray, np.ndarray]
@@ -38,10 +39,8 @@ def case_study(name: str) -> Case:
     ValueError
         If there is no such case.
     """
-    from sklearn.neural_network import MLPClassifier
-
     cases = {
-        "small": ((256, 128), 60, _digits),
+        "small": ((256, 128), 60, digits),
         "narrow": ((64,), 20, _large_digits),
         "wide": ((512, 256), 15, _large_digits),
     }
@@ -49,19 +48,8 @@ def case_study(name: str) -> Case:
         raise ValueError(f"no case study {name!r}; there are {', '.join(cases)}")
     layers, iterations, load = cases[name]
     X_train, y_train, X, y = cached(load)
-    network = MLPClassifier(layers, batch_size=200, max_iter=iterations, random_state=0)
-    return Case(cached_fit(network, X_train, y_train), X_train, y_train, X, y)
-
-
-def _digits() -> tuple[Any, ...]:
-    """Return training rows and labels, other rows and their labels: 8 × 8 pixels from 0 to 1."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    X, y = load_digits(return_X_y=True)
-    pixels = (X / 16).astype(np.float32)
-    X_train, X_test, y_train, y_test = train_test_split(pixels, y, test_size=540, random_state=0, stratify=y)
-    return X_train, y_train, X_test, y_test
+    fitted = cached_fit(network(layers, iterations), X_train, y_train)
+    return Case(fitted, X_train, y_train, X, y)
 
 
 def _large_digits() -> tuple[Any, ...]:
@@ -101,9 +89,9 @@ def _enlarged_originals() -> Split:
     from scipy.ndimage import zoom
     from sklearn.datasets import load_digits
 
-    digits = load_digits()
-    pictures = np.stack([zoom(picture / 16, SIDE / 8, order=1) for picture in digits.images])
-    return pictures.astype(np.float32), digits.target.astype(np.int64)
+    given = load_digits()
+    pictures = np.stack([zoom(picture / 16, SIDE / 8, order=1) for picture in given.images])
+    return pictures.astype(np.float32), given.target.astype(np.int64)
 
 
 def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,23 +38,25 @@ def study(
 ) -> int:
     """Does INT8 pay for this classifier, on this machine.
 
-    One fitted scikit-learn classifier (by default the course's network on digits) as it is, in NumPy, in ONNX FP32 (at
+    One fitted scikit-learn classifier (by default a network on handwritten digits) as it is, in NumPy, in ONNX FP32 (at
     each level of graph optimisation), FP16 and INT8 (dynamic, static, per channel), every gain with its interval.
     Writes report.html, a page to hand to a colleague, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and
     …_summary.json. What was measured before Ctrl-C or an error is kept.
     """
-    from tinybench.course import case_study
     from tinybench.shell.study_page import write_page
     from tinybench.support.basics.arrays import load_labelled
     from tinybench.tools.serving.models import load_model
+    from tinybench.tools.study.example import digits, network
     from tinybench.tools.study.int8_study import tradeoff_study
 
     requirements = requirements_of(limits)
     if model is None:
         if data is not None:
             raise ValueError("--data belongs to a model of yours; name it: tinybench study MODEL --data FILE")
-        case = case_study("small")
-        classifier, rows, labels = case.model, case.X, case.y
+        print("fitting a network on the digits of scikit-learn", file=sys.stderr)
+        X_train, y_train, rows, labels = digits()
+        with warnings.catch_warnings(action="ignore"):  # it is good enough before it converges
+            classifier = network().fit(X_train, y_train)
     else:
         if data is None:
             raise ValueError(f"on which data? tinybench study {model} --data FILE, an .npz with X and y")

@@ -182,13 +182,16 @@ class Runner:
         """Run a cell."""
         return run_cell(self._shell, source)
 
-    def visible(self, source: str, module: str, reference: bytes, pieces: list[str]) -> Any:
-        """Run the visible part of a check cell; its `graft` takes the judged pieces from the student, too."""
+    def visible(self, source: str, modules: list[str], reference: bytes, pieces: list[str]) -> Any:
+        """Run the visible part of a check cell; its `graft` takes the judged pieces from the student, too.
+
+        The reference is that of all modules which the notebook builds, under the name of the last.
+        """
         original = course.graft
-        _install(module, reference)
+        _install(modules[-1], reference)
 
         def graft(module: str, names: Any, *named: str) -> Any:
-            return original(module, names, *dict.fromkeys([*pieces, *named]))
+            return original(modules[-1] if module in modules else module, names, *dict.fromkeys([*pieces, *named]))
 
         course.graft = self._shell.user_ns["graft"] = graft
         try:
