@@ -20,7 +20,7 @@ from tinybench.shell import magic
 from tinybench.shell.cli import WRONG
 from tinybench.shell.cli import commands as tinybench
 from tinybench.shell.cli import main as run_tinybench
-from tinybench.shell.profile_command import profile
+from tinybench.shell.profile_command import profile_script
 
 # Options that hold for every use of their command.
 ALWAYS = {
@@ -212,7 +212,7 @@ def test_all_that_is_wrong_is_said_at_once(
     assert named in capsys.readouterr().err
 
 
-HANDED_ON = [*(spelling for each in profile.params if isinstance(each, click.Option) for spelling in each.opts), "-h", "--help"]  # fmt: skip
+HANDED_ON = [*(spelling for each in profile_script.params if isinstance(each, click.Option) for spelling in each.opts), "-h", "--help"]  # fmt: skip
 
 
 @pytest.mark.parametrize("option", HANDED_ON)

@@ -24,7 +24,7 @@ from tinybench.support.profiling.what_if_experiment import (
     WhatIf,
     gain_interval,
     in_rounds,
-    prepare,
+    prepare_stages,
 )
 
 
@@ -149,7 +149,8 @@ def what_if(
     StageError
         A stage ends its thread or process; it is named.
     """
-    plan, counts = prepare(run, stages, name, once, clock), {speedup: repeat_counts(speedup) for speedup in speedups}
+    plan = prepare_stages(run, stages, name, once, clock)
+    counts = {speedup: repeat_counts(speedup) for speedup in speedups}
     stood = plan.stand_in if method != "repeats" else None
     arms = {"plain": slowed_stages(plan.stages, 1), **(beside or {})}
     trios = {}

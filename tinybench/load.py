@@ -27,14 +27,14 @@ from tinybench.support.traffic.request_files import read_rows, write_rows
 from tinybench.support.traffic.requests import (
     Numbers,
     Rate,
-    Record,
+    RequestTimes,
     Waiting,
     check_arrivals,
     check_load,
     judge_of_rates,
     objections,
     sorted_latencies,
-    threads,
+    thread_pool,
 )
 
 
@@ -177,8 +177,8 @@ def open_loop(
     """
     times, notes = check_arrivals(arrivals), machine_notes()
     due = times if pool is None else None  # threads of our own wait for the moment themselves
-    with threads(pool) as pool:
-        record = Record(send, len(times), clock, due)
+    with thread_pool(pool) as pool:
+        record = RequestTimes(send, len(times), clock, due)
         for i, intended in enumerate(times.tolist()):
             pause = record.begin + intended - clock()
             if pause > 0:

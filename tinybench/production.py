@@ -146,7 +146,7 @@ _LOOKS = {
 }
 
 
-def decide(results: Mapping[str, BenchmarkResult], requirements: Requirements) -> Decision:
+def may_ship(results: Mapping[str, BenchmarkResult], requirements: Requirements) -> Decision:
     """Decide by intervals whether a model may be shipped: one requirement missed forbids it, one not told, too.
 
     Parameters

@@ -91,7 +91,7 @@ def both_windows_burn(student: Any) -> None:
         expect(got == truth, f"{what}: expected {truth} (the budget burns at {told}), got {got}")
 
 
-@judges("decide")
+@judges("may_ship")
 def intervals_decide(student: Any) -> None:
     """Drawn results of known intervals: Wilson's by SciPy, the largest memory, constant throughputs."""
     rng = draw()
@@ -119,8 +119,8 @@ def intervals_decide(student: Any) -> None:
         says = {"missed": "do not ship", "cannot tell": "cannot tell", "met": "ship"}
         verdict = next((says[word] for word in says if word in found.values()), "ship")
         known = {name: result for name, result in results.items() if name not in absent}
-        decision = student.decide(known, Requirements(**{name: limits[name] for name in asked}))
-        what = f"decide with the findings {found}"
+        decision = student.may_ship(known, Requirements(**{name: limits[name] for name in asked}))
+        what = f"may_ship with the findings {found}"
         same(text(decision.verdict, "the verdict"), verdict, what)
         same(decision.findings, found, "its findings")
         seen.append(verdict)

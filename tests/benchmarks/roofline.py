@@ -32,11 +32,11 @@ from tinybench.result import BenchmarkResult
 from tinybench.support.basics.layers import initial_layers, save_layers
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.conditions.integer_arithmetic import integer_products
-from tinybench.tools.roofline.batch_sizes import BATCHES, Gain, Step, batch_walk, gains_table, int8_gains
+from tinybench.tools.roofline.batch_sizes import BATCHES, BatchPoint, Gain, batch_walk, gains_table, int8_gains
 from tinybench.tools.roofline.operator_bottlenecks import place_operators
 from tinybench.tools.roofline.operator_work import count_work
 from tinybench.tools.roofline.pictures import roof_picture
-from tinybench.tools.roofline.roofs import Roofs, measure_roofs, with_interval
+from tinybench.tools.roofline.roofs import Roofs, measure_roofs, median_with_interval
 
 HIDDEN = {"nothing": "", "AMX": "amx", "AMX, VNNI": "amx vnni", "AMX, VNNI, AVX-512": "amx vnni avx512"}
 SIZES = (784, 512, 256, 10)
@@ -85,14 +85,14 @@ def measured_roofs(trial: Trial) -> list[str]:
 
 def walk(
     loaded: dict[str, OnnxModel], batches: Sequence[int], seconds: float, roofs: Roofs
-) -> tuple[dict[str, list[Step]], list[Gain]]:
+) -> tuple[dict[str, list[BatchPoint]], list[Gain]]:
     """Measure FP32 and INT8 at each batch size. Return the steps of both, and what INT8 gains."""
     pair = {name: loaded[name] for name in ("FP32", "INT8 dynamic")}
     walks = batch_walk(pair, rows_of(max(batches)), batches, seconds, rounds=15)
     return walks, int8_gains(walks, pair, rows_of(max(batches)), roofs)
 
 
-def walk_rows(walks: dict[str, list[Step]]) -> list[dict[str, str]]:
+def walk_rows(walks: dict[str, list[BatchPoint]]) -> list[dict[str, str]]:
     """Return a row for each batch."""
     rows = []
     for steps in zip(*walks.values(), strict=True):
@@ -100,7 +100,7 @@ def walk_rows(walks: dict[str, list[Step]]) -> list[dict[str, str]]:
         for name, step in zip(walks, steps, strict=True):
             latency = BenchmarkResult("latency", [1e6 * seconds for seconds in step.seconds])
             row[f"{name}: per byte"] = f"{step.intensity:.3g}"
-            row[f"{name}: 10⁹ operations/s"] = with_interval(step.rate)
+            row[f"{name}: 10⁹ operations/s"] = median_with_interval(step.rate)
             row[f"{name}, µs"] = f"{latency.median:.3g}"
         rows.append(row)
     return rows

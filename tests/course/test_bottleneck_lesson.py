@@ -16,7 +16,7 @@ from tinybench.machine import machine_check
 def test_the_fast_model_is_the_same_network() -> None:
     request = lesson.make_request()
     answers = [
-        json.loads(lesson.answered(stages, request.body))["probabilities"]
+        json.loads(lesson.answer_of(stages, request.body))["probabilities"]
         for stages in (request.stages, request.with_stage("model", request.by_hand))
     ]
     assert np.shape(answers[0]) == (1, 10)

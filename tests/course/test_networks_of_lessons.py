@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tinybench.course.lessons.m13 import recipe_networks
-from tinybench.course.lessons.m17 import opened, shifted
+from tinybench.course.lessons.m17 import session_of, shifted
 from tinybench.support.basics.layers import initial_layers, save_layers
 
 
@@ -50,7 +50,7 @@ def test_moved_digits_are_the_same_a_pixel_apart() -> None:
 
 def test_what_is_no_entry_is_told_in_words(tmp_path: Path) -> None:
     content = save_layers(initial_layers((784, 4, 10), 0), tmp_path / "entry.onnx").read_bytes()
-    assert opened(content).get_inputs()[0].shape[1] == 784
+    assert session_of(content).get_inputs()[0].shape[1] == 784
     for wrong, why in ((tmp_path, "bytes expected"), (content[:-50], "not whole"), (pickle.dumps(3), "a pickle")):
         with pytest.raises(AssertionError, match=why):
-            opened(wrong)
+            session_of(wrong)

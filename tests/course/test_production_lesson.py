@@ -17,22 +17,22 @@ from tinybench import production
 from tinybench.course.lessons import m16 as lesson
 from tinybench.course.lessons import m16_rollout as trial
 from tinybench.course.lessons import m16_rollout_figures as rollout_figures
-from tinybench.tools.rollout.plan import Look, Report
+from tinybench.tools.rollout.plan import Checkpoint, Report
 
 
 def test_shifted_digits_lose_what_leaves_the_picture() -> None:
     rows = np.arange(128, dtype=float).reshape(2, 64)
-    once = lesson.shifted(rows, 1).reshape(2, 8, 8)
+    once = lesson.moved_right(rows, 1).reshape(2, 8, 8)
     assert not once[:, :, 0].any()
     np.testing.assert_array_equal(once[:, :, 1:], rows.reshape(2, 8, 8)[:, :, :-1])
-    np.testing.assert_array_equal(lesson.shifted(rows, 0), rows)
-    np.testing.assert_array_equal(lesson.shifted(lesson.shifted(rows, 1), 1), lesson.shifted(rows, 2))
+    np.testing.assert_array_equal(lesson.moved_right(rows, 0), rows)
+    np.testing.assert_array_equal(lesson.moved_right(lesson.moved_right(rows, 1), 1), lesson.moved_right(rows, 2))
 
 
 def test_no_digit_is_in_two_parts() -> None:
     digits = lesson.digits_in_production()
     assert (len(digits.reference), len(digits.X), len(digits.y)) == (397, 800, 800)
-    right = [np.mean(digits.network.predict(lesson.shifted(digits.X, k)) == digits.y) for k in range(3)]
+    right = [np.mean(digits.network.predict(lesson.moved_right(digits.X, k)) == digits.y) for k in range(3)]
     assert right[0] > 0.94 > 0.7 > right[1] > right[2]
 
 
@@ -123,7 +123,7 @@ def test_another_process_evaluates() -> None:
     ],
 )
 def test_a_rehearsal_ends_as_it_must(plan: dict[str, object], status: str, why: str) -> None:
-    done = trial.rehearse(vars(production), stage_users=1000, **plan)
+    done = trial.rehearse_rollout(vars(production), stage_users=1000, **plan)
     assert (done.end.status, done.end.why) == (status, why)
     assert (done.met == 0) == (not plan or "blind_from" in plan)
 
@@ -174,7 +174,7 @@ def test_the_caption_of_the_real_rollout_is_what_came_of_it(
     state: production.RolloutState, told: str, seen: dict[str, float]
 ) -> None:
     looks = [
-        Look(at, 0.05, state, bool(seen), "", seen, {}, 5, 5, (math.nan, late))
+        Checkpoint(at, 0.05, state, bool(seen), "", seen, {}, 5, 5, (math.nan, late))
         for at, late in ((0.5, math.nan), (1, 2e-3))
     ]
     report = Report(state, looks, 100, 5, 2, seconds=1, watched_by="tinybench", stop_at=150)

@@ -45,7 +45,7 @@ ELSEWHERE = {
     "result.mean_and_std": CONVENTION,
     "result.runs_for_percentile": "a number of runs; `percentile_interval` calls it",
     "result.t_interval": CONVENTION,
-    "roofs.with_interval": WRAPS,
+    "roofs.median_with_interval": WRAPS,
     "series._errors": "of the checked values of entries",
     "steps._most_evidence": "sums of scores within `find_steps`, which is tried",
     "steps._usual": "level and scale within `find_steps`, which is tried",

@@ -21,7 +21,15 @@ import pytest
 
 from tinybench.support.profiling.dry_run import StageError, trial_run
 from tinybench.support.profiling.stand_ins import Answers, Delay, Kind, StandIn, look_closely, paces
-from tinybench.support.profiling.what_if_experiment import Once, Repeated, Stage, in_order, in_rounds, prepare, without
+from tinybench.support.profiling.what_if_experiment import (
+    Once,
+    Repeated,
+    Stage,
+    in_order,
+    in_rounds,
+    prepare_stages,
+    without,
+)
 
 PYTHON, HELD, RELEASED, WAITS = (Kind(*(float(i == j) for j in range(4))) for i in range(4))
 
@@ -253,22 +261,22 @@ def test_a_run_in_two_processes_is_seen_and_recorded() -> None:
 def test_what_cannot_be_asked_is_said() -> None:
     stages: dict[str, Stage] = {"read": identity, "model": identity}
     with pytest.raises(ValueError, match="there is no stage 'modell'; there are read, model"):
-        prepare(in_order([0]), stages, "modell")
+        prepare_stages(in_order([0]), stages, "modell")
     with pytest.raises(ValueError, match="there is no stage 'save'"):
-        prepare(in_order([0]), stages, "model", once=["save"])
+        prepare_stages(in_order([0]), stages, "model", once=["save"])
     with pytest.raises(TypeError, match="stage model is a int; pass a function"):
-        prepare(in_order([0]), {**stages, "model": 3}, "model")  # type: ignore[dict-item]
+        prepare_stages(in_order([0]), {**stages, "model": 3}, "model")  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="the run never calls model"):
-        prepare(lambda given: given["read"](0), stages, "model")
+        prepare_stages(lambda given: given["read"](0), stages, "model")
     with pytest.raises(ZeroDivisionError) as raised:
-        prepare(in_order([0]), {**stages, "model": fails}, "model")
+        prepare_stages(in_order([0]), {**stages, "model": fails}, "model")
     assert raised.value.__notes__ == ["in stage model, in the trial run of what_if"]
 
 
 def test_stages_that_must_not_be_repeated_are_never() -> None:
     calls: list[int] = []
     stages: dict[str, Stage] = {"model": identity, "save": calls.append}
-    plan = prepare(in_order([1, 2]), stages, "model", once=["save"])
+    plan = prepare_stages(in_order([1, 2]), stages, "model", once=["save"])
     assert calls == [1, 2] * 2  # two trial runs
     assert isinstance(plan.stages["save"], Once)
     assert plan.stages["model"] is identity

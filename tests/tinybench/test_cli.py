@@ -232,6 +232,8 @@ def test_run_writes_the_study_and_resumes(tmp_path: Path, capsys: pytest.Capture
     report = capsys.readouterr().out
     assert "## Requirements" in report
     assert "Met by forest." in report
+    unsure = "cannot tell (latency_p95_ms cannot tell; accuracy_min cannot tell)"  # six rounds, and close to the limit
+    assert f"forest, by the intervals of its results: {unsure}" in report
     pieces = {path.name: path.stat().st_mtime_ns for path in (out / "measurements").iterdir()}
     (out / "measurements" / "memory.json").unlink()
     assert main([*command, "--resume"]) == OK

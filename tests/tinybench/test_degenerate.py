@@ -394,7 +394,7 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         e_value, e_values.harm_e_value,
         [(0, 0, 0.5), (5, 5, 0.5), (0, 5, 0.5), (5, 3, 0.5), (1, 2, 0.0), (1, 2, 1.0)] + [(bad, 5, 0.5) for bad in BAD],
     ),
-    "gate_run.judged": (lambda found: interval(0, point=True)(found[1]), gate_run.judged, of([[], [0.1], [0.1] * 30], 0.05)),
+    "gate_run.decision_so_far": (lambda found: interval(0, point=True)(found[1]), gate_run.decision_so_far, of([[], [0.1], [0.1] * 30], 0.05)),
     "production.error_budget": (number(0), production.error_budget, [(0.9, b) for b in BAD] + [(o, 9) for o in (0, 1, 2, NAN)]),
     "production.burn_rate": (
         number(0), production.burn_rate,

@@ -22,7 +22,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run, side_processes
 from tinybench.shell import session_loop as running
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
-from tinybench.shell.gate_run import LEAST, Answer, answer_so_far, judged, sessions_needed
+from tinybench.shell.gate_run import LEAST, GateRun, answer_so_far, decision_so_far, sessions_needed
 from tinybench.shell.gate_targets import read_target, read_targets
 from tinybench.shell.session_loop import StatusLine, run_sessions, stopping_on_term
 from tinybench.shell.side_process import ProcessorWait
@@ -145,7 +145,7 @@ def test_a_wrong_verdict_is_rare_however_often_one_looks(truth: float, wrong: st
         logs: list[float] = []
         for step in rng.standard_t(2, 60):  # heavy tails
             logs.append(math.log(truth) + 0.02 * step)
-            if verdict := judged(logs, 0.05)[0]:
+            if verdict := decision_so_far(logs, 0.05)[0]:
                 break
         found.append(verdict)
     assert found.count(wrong) <= 300 * 0.02 + 3 * math.sqrt(300 * 0.02)
@@ -154,10 +154,10 @@ def test_a_wrong_verdict_is_rare_however_often_one_looks(truth: float, wrong: st
 
 
 def test_eight_sessions_that_agree_are_the_least() -> None:
-    assert judged([0.0] * (LEAST - 1), 0.05)[0] == ""
-    assert judged([0.0] * LEAST, 0.05)[0] == "passes"
-    assert judged([0.1] * LEAST, 0.05)[0] == "fails"
-    assert judged([0.1, 0.0] * 20, 0.05)[0] == ""
+    assert decision_so_far([0.0] * (LEAST - 1), 0.05)[0] == ""
+    assert decision_so_far([0.0] * LEAST, 0.05)[0] == "passes"
+    assert decision_so_far([0.1] * LEAST, 0.05)[0] == "fails"
+    assert decision_so_far([0.1, 0.0] * 20, 0.05)[0] == ""
 
 
 def test_what_is_needed_is_about_right() -> None:
@@ -168,7 +168,7 @@ def test_what_is_needed_is_about_right() -> None:
     lengths = []
     for _ in range(200):  # 9 of 10 sessions below the limit
         logs: list[float] = []
-        while not judged(logs, 0.05)[0]:
+        while not decision_so_far(logs, 0.05)[0]:
             logs.append(0.0 if rng.random() < 0.9 else 0.1)
         lengths.append(len(logs))
     told = 10 + (sessions_needed([0.0] * 9 + [0.1], 0.05) or 0)
@@ -291,7 +291,9 @@ def test_a_third_commit_beside_the_two(repository: Path, capsys: pytest.CaptureF
     assert targets["baseline"].commit == git("rev-parse", "HEAD~2").strip()
     assert gate("HEAD~1", "HEAD", "--beside", "HEAD~2") == WRONG
     assert "--beside: only with --call, which says what to run in each commit" in capsys.readouterr().err
-    answer = Answer("passes", "a|b", "c", 2.5, (2.0, 3.0), 0.05, 8, 1.0, None, {"old": 0.001, "new": 0.0025}, ("busy",))
+    answer = GateRun(
+        "passes", "a|b", "c", 2.5, (2.0, 3.0), 0.05, 8, 1.0, None, {"old": 0.001, "new": 0.0025}, ("busy",)
+    )
     assert "| a\\|b | 1 ms |" in answer.markdown()
     assert "2.5 times as long (2.0 to 3.0)" in answer.markdown()
     assert "Note: busy." in answer.markdown()

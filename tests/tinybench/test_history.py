@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
 from tinybench.support.comparisons.stored_results import condition_changes as differences
-from tinybench.tools.history.changed_conditions import changed_since, condition_changes, kind_of
+from tinybench.tools.history.changed_conditions import changed_since, conditions_over_time, kind_of
 from tinybench.tools.history.changes import changes_of
-from tinybench.tools.history.entry import Entry, entry_of
-from tinybench.tools.history.page import cautions, page_of, sentence
+from tinybench.tools.history.entry import Measurement, entry_of
+from tinybench.tools.history.page import cautions, page_of, what_changed
 from tinybench.tools.history.series import Point, series_of
 from tinybench.tools.history.sqlite_store import History
 
@@ -44,13 +44,13 @@ def pair(ratio: float, number: int = 0, **metadata: Any) -> tuple[BenchmarkResul
     )
 
 
-def entry(ratio: float, number: int, baseline: str = "base", machine: str = "m", **metadata: Any) -> Entry:
+def entry(ratio: float, number: int, baseline: str = "base", machine: str = "m", **metadata: Any) -> Measurement:
     """Return the entry of a commit that is called by its number, one a minute."""
     at = f"2026-01-{1 + number // 1440:02}T{number // 60 % 24:02}:{number % 60:02}:00+00:00"
     return entry_of(*pair(ratio, number, **metadata), commit=f"c{number:04}", committed=at, baseline=baseline, machine=machine)  # fmt: skip
 
 
-def stepping(size: float, commits: int = 60, at: int = 40) -> list[Entry]:
+def stepping(size: float, commits: int = 60, at: int = 40) -> list[Measurement]:
     rng = random.Random(7)
     ratios = [rng.gauss(1, 0.003) * (1 + size * (number >= at)) for number in range(commits)]
     version = {n: {"conditions": {"numpy version": "2.4.6" if n < 20 else "2.5.0"}} for n in range(commits)}
@@ -111,7 +111,7 @@ def test_json_out_and_in_is_the_same(values: list[float], commit: str, machine: 
         entry_of(BenchmarkResult("latency", values, told, unit="s"), old, commit=commit, machine=machine),
         entry_of(BenchmarkResult("latency", values, told, unit="s"), commit=commit, machine=machine),
     ):
-        again = Entry.from_dict(json.loads(json.dumps(first.to_dict())))
+        again = Measurement.from_dict(json.loads(json.dumps(first.to_dict())))
         assert (again, again.id) == (first, first.id)
         with History(":memory:") as history:
             assert history.add_all([first, again]) == 1
@@ -271,7 +271,7 @@ def test_what_makes_no_entry() -> None:
         entry_of(zero, old, commit="c")
     for data, message in (([], "is a dictionary"), ({}, "benchmark, machine, commit, baseline, result missing")):
         with pytest.raises(ValueError, match=message):
-            Entry.from_dict(data)  # type: ignore[arg-type]
+            Measurement.from_dict(data)  # type: ignore[arg-type]
 
 
 def test_times_are_in_one_zone() -> None:
@@ -316,7 +316,7 @@ def test_without_a_baseline_there_is_a_warning(file: Path) -> None:
         series = history.series()
     assert (series.baseline, series.unit) == ("", "s")
     assert "a slower machine looks like slower code" in cautions(series)[0]
-    assert "too few to detect" in sentence(series, [])
+    assert "too few to detect" in what_changed(series, [])
 
 
 def test_a_step_of_two_percent_is_found_and_called_worse_or_better() -> None:
@@ -332,7 +332,7 @@ def test_a_step_of_two_percent_is_found_and_called_worse_or_better() -> None:
     assert change.worse, "less accuracy is worse"
 
 
-def history_point(only: Entry) -> Point:
+def history_point(only: Measurement) -> Point:
     return series_of([only]).points[0]
 
 
@@ -345,7 +345,7 @@ def test_when_to_measure_again(file: Path) -> None:
     ]  # fmt: skip
     with History(file) as history:
         history.add_all(entries)
-        found = condition_changes(history.series().points)
+        found = conditions_over_time(history.series().points)
     assert {(each.commit, each.kind, each.condition) for each in found} == {
         ("c0003", "data", "data"),
         ("c0003", "hardware", "processor"),
@@ -376,7 +376,7 @@ def test_of_two_pools_the_one_of_numpy_is_compared(threads: tuple[str, str]) -> 
         for order in (pools, pools[::-1])
     ]
     entries = [entry(1.0, n, system=system) for n, system in enumerate(systems, 1)]
-    assert condition_changes(series_of(entries).points) == []
+    assert conditions_over_time(series_of(entries).points) == []
     old, new = (BenchmarkResult("latency", [1.0], {"system": system}) for system in systems)
     assert differences(old, new) == {}
 
@@ -447,7 +447,7 @@ def test_add_reads_what_the_gate_writes(tmp_path: Path, capsys: pytest.CaptureFi
     with History(file) as history:
         [kept] = history.entries()
     assert (kept.baseline, kept.result["metadata"]["traffic"]) == ("2" * 40, "5/s")
-    assert Entry.from_dict(json.loads(lines.read_text())) == kept
+    assert Measurement.from_dict(json.loads(lines.read_text())) == kept
     apart = tmp_path / "new.json", tmp_path / "old.json"
     for path, result in zip(apart, (new, old), strict=True):
         path.write_text(json.dumps(result.to_dict()))

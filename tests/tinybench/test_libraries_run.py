@@ -16,7 +16,7 @@ from tinybench.comparison import compare, regression_gate
 from tinybench.result import BenchmarkResult
 from tinybench.shell.gate_run import remarks
 from tinybench.shell.gate_targets import Target
-from tinybench.shell.side_processes import Measured, Side
+from tinybench.shell.side_processes import Measured, SideProcess
 from tinybench.support.comparisons.stored_results import condition_changes, stored_conditions
 from tinybench.support.conditions.environment_variables import (
     HARMLESS,
@@ -25,7 +25,7 @@ from tinybench.support.conditions.environment_variables import (
     read_settings,
 )
 from tinybench.support.conditions.library_kernels import loaded_blas, read_pools, unused_instructions
-from tinybench.tools.history.changed_conditions import condition_changes as changes_in_history
+from tinybench.tools.history.changed_conditions import conditions_over_time
 from tinybench.tools.history.entry import entry_of
 from tinybench.tools.history.series import Point
 
@@ -187,7 +187,7 @@ def test_a_history_tells_each_change_of_a_variable_once() -> None:
 
     haswell = {"OPENBLAS_CORETYPE": "Haswell"}
     points = [point(day, settings) for day, settings in enumerate([haswell, {}, {}, haswell, haswell])]
-    found = [(change.commit, change.kind, change.before, change.after) for change in changes_in_history(points)]
+    found = [(change.commit, change.kind, change.before, change.after) for change in conditions_over_time(points)]
     assert found == [("c1", "library", "Haswell", "unset"), ("c3", "library", "unset", "Haswell")]
 
 
@@ -224,7 +224,7 @@ def test_each_side_of_a_gate_tells_its_own_conditions(tmp_path: Path) -> None:
     targets = {"old": Target("plain", "plain:product", tmp_path), "new": Target("older", "older:product", tmp_path)}
     measured = Measured({name: [1.0, 1.0] for name in targets}, [0, 0])
     for name, target in targets.items():
-        side = Side(name, target)
+        side = SideProcess(name, target)
         try:
             side.ask("load", target.task())
             measured.conditions[name] = side.ask("conditions")

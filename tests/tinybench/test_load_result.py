@@ -13,7 +13,7 @@ import pytest
 
 from tinybench.course.lessons.m14_servers import Desk, Stage, one_user, simulated_stall
 from tinybench.load import LoadResult, arrivals, closed_loop, multi_stream, offline, open_loop, single_stream
-from tinybench.support.traffic.requests import HEAD_START, Record, growth
+from tinybench.support.traffic.requests import HEAD_START, RequestTimes, growth
 
 
 def steady(number: int = 2000, rate: float = 100.0, failed: int = 0, late: float = 0.0) -> LoadResult:
@@ -139,9 +139,9 @@ def test_threads_of_its_own_start_no_request_before_its_time() -> None:
 
 def test_a_head_start_is_only_for_threads_of_its_own_and_the_real_clock() -> None:
     due = np.array([0.0])
-    ahead = Record(print, 1, time.perf_counter, due)
+    ahead = RequestTimes(print, 1, time.perf_counter, due)
     assert ahead.zero - ahead.begin == pytest.approx(HEAD_START)
-    assert Record(print, 1, lambda: 7.0, due).zero == 7.0
+    assert RequestTimes(print, 1, lambda: 7.0, due).zero == 7.0
     seen: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tinybench.support.traffic.requests.wait_until", seen.append)
@@ -150,12 +150,12 @@ def test_a_head_start_is_only_for_threads_of_its_own_and_the_real_clock() -> Non
         with ThreadPoolExecutor(1) as pool:
             open_loop(lambda i: None, [0.0, 0.01], pool=pool)
         assert len(seen) == 2
-    plain = Record(print, 1, time.perf_counter)
+    plain = RequestTimes(print, 1, time.perf_counter)
     assert plain.zero == plain.begin
 
 
 def test_a_record_waits_for_what_was_submitted_and_no_more() -> None:
-    record = Record(lambda i: None, 3, time.perf_counter)
+    record = RequestTimes(lambda i: None, 3, time.perf_counter)
     with ThreadPoolExecutor(1) as pool:
         record.submit(pool, 0)
         record.wait()

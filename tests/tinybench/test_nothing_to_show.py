@@ -18,7 +18,7 @@ from tinybench.tools.history.changes import changes_of
 from tinybench.tools.history.page import page_of
 from tinybench.tools.history.sqlite_store import History
 from tinybench.tools.roofline.operator_bottlenecks import Placed
-from tinybench.tools.watching.budget_burn import Look, judge
+from tinybench.tools.watching.budget_burn import Look, verdict_of_looks
 from tinybench.tools.watching.panel_figures import panel_picture
 from tinybench.tools.watching.queries import Objective, panels_for
 
@@ -45,7 +45,7 @@ def no_operator() -> str:
 
 
 def no_request() -> str:
-    return judge([Look("a", 0.0), Look("a", 5.0, rate=0.0)], Objective()).why
+    return verdict_of_looks([Look("a", 0.0), Look("a", 5.0, rate=0.0)], Objective()).why
 
 
 def no_panel() -> str:

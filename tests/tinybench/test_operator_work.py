@@ -30,7 +30,7 @@ from tinybench.tools.roofline.batch_sizes import (
 from tinybench.tools.roofline.onnx_trace import Traced, events_by_node, inferred_shapes, own_name
 from tinybench.tools.roofline.operator_bottlenecks import Placed, place, place_operators
 from tinybench.tools.roofline.operator_formulas import FORMULAS, MOVES, VIEWS, Node, Tensor, type_of, work_of
-from tinybench.tools.roofline.operator_work import Counted, count_work, counted
+from tinybench.tools.roofline.operator_work import Counted, count_work, counted_operators
 from tinybench.tools.roofline.pictures import roof_picture
 from tinybench.tools.roofline.roofs import Roofs
 
@@ -306,7 +306,7 @@ def test_the_runtime_and_onnx_must_agree(models: dict[str, Path]) -> None:
     shapes = [(64, 32)] * 3 + [(64, 10)] * 3
     shapes[0] = (64, 31)
     events = [event(own_name(i), 1, 5, output_type_shape=[{"float": list(s)}]) for i, s in enumerate(shapes[:-1])]
-    found = counted(Traced(model, names, inputs, events_by_node(events)), model)
+    found = counted_operators(Traced(model, names, inputs, events_by_node(events)), model)
     assert "the runtime made (64, 31) of 'product0', and ONNX infers (64, 32)" in found[0].why
     assert found[-1].why == "its shapes are not in the trace"
     assert [each.why for each in found[1:-1]] == [""] * 4

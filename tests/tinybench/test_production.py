@@ -35,12 +35,12 @@ from tinybench.production import (
     burning,
     change_points,
     conformal_p,
-    decide,
     error_budget,
     histogram_quantile,
     in_canary,
     increase,
     ks,
+    may_ship,
     permutation_p,
     psi,
     quantile_bounds,
@@ -97,7 +97,7 @@ def test_the_interval_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = {}
     for limit in (3.9, 4.0, 4.5, 5.0):
         for least in (0.89, 0.9, 0.92, 0.96):
-            verdict, findings = decide(results, Requirements(latency_p95_ms=limit, accuracy_min=least))
+            verdict, findings = may_ship(results, Requirements(latency_p95_ms=limit, accuracy_min=least))
             verdicts[limit, least] = verdict, findings["latency_p95_ms"], findings["accuracy_min"]
     met, missed, open_ = "met", "missed", "cannot tell"
     assert verdicts[5.0, 0.9] == ("ship", met, met)
@@ -105,8 +105,8 @@ def test_the_interval_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdicts[4.0, 0.89] == ("cannot tell", open_, met)
     assert verdicts[3.9, 0.92] == ("do not ship", missed, open_)
     assert verdicts[4.5, 0.96] == ("do not ship", open_, missed)
-    assert decide({}, Requirements(accuracy_min=0.5)) == ("cannot tell", {"accuracy_min": "cannot tell"})
-    assert decide({}, Requirements()).verdict == "ship"
+    assert may_ship({}, Requirements(accuracy_min=0.5)) == ("cannot tell", {"accuracy_min": "cannot tell"})
+    assert may_ship({}, Requirements()).verdict == "ship"
 
 
 # ---- histograms and metrics

@@ -19,8 +19,8 @@ from tinybench.onnx import to_onnx
 from tinybench.production import STAGES, RolloutState
 from tinybench.shell.cli import main
 from tinybench.tools.rollout.engine import roll_out, run_rollout
-from tinybench.tools.rollout.journal import Journal
-from tinybench.tools.rollout.plan import Look, Plan
+from tinybench.tools.rollout.journal import EventLog
+from tinybench.tools.rollout.plan import Checkpoint, Plan
 
 QUICK: dict[str, Any] = {"fewest_users": 4, "fewest_pairs": 30, "fewest_blocks": 4, "every": 0.25, "rate": 150.0}
 # a machine that stands still for a moment must not end these: patience for minutes, and answers may take as long
@@ -44,19 +44,19 @@ def test_an_interrupted_rollout_goes_on_at_its_stage_with_its_evidence(
     *urls, rows = pair
     path, plan = tmp_path / "journal", Plan(**PATIENT, prometheus=False)
 
-    def stop_at_20(look: Look) -> None:
+    def stop_at_20(look: Checkpoint) -> None:
         if look.share == 0.2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_rollout(*urls, rows, None, plan, journal=Journal(path), on_look=stop_at_20)
+        run_rollout(*urls, rows, None, plan, journal=EventLog(path), on_look=stop_at_20)
     lines = path.read_text().splitlines()
     assert json.loads(lines[-1])["state"] | {"stage": 0} == {
         "stage": 0, "status": "rolled back", "blind": 0, "why": "interrupted"
     }  # fmt: skip
     path.write_text("\n".join(lines[:-1]) + "\n")  # as if the machine had died instead
     before = json.loads(lines[-2])
-    report = run_rollout(*urls, rows, None, plan, journal=Journal(path))
+    report = run_rollout(*urls, rows, None, plan, journal=EventLog(path))
     assert report.state.status == "promoted"
     assert report.looks[0].share == 0.2, "nobody who had the new version loses it meanwhile"
     first = json.loads(path.read_text().splitlines()[len(lines) - 1])
@@ -71,7 +71,7 @@ def test_an_interrupted_rollout_goes_on_at_its_stage_with_its_evidence(
 
 def test_an_unfinished_rollout_is_taken_back_unless_it_is_resumed(pair: Pair, tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    Journal(path).write(RolloutState(stage=2), salt="a")
+    EventLog(path).write(RolloutState(stage=2), salt="a")
     model = tmp_path / "never-started.onnx"
     report = roll_out(model, model, pair[2], journal=path)
     assert (report.state.status, report.state.why) == ("rolled back", "interrupted")
@@ -84,7 +84,7 @@ def test_an_unfinished_rollout_is_taken_back_unless_it_is_resumed(pair: Pair, tm
 def test_without_prometheus_a_rollout_is_held_and_then_taken_back(pair: Pair) -> None:
     *urls, rows = pair
 
-    def kill(look: Look) -> None:
+    def kill(look: Checkpoint) -> None:
         for process in psutil.Process().children(recursive=True):
             if process.name() == "prometheus":
                 process.kill()
@@ -165,8 +165,8 @@ def test_the_command_rolls_a_version_back_that_answers_nothing(
     assert "5 % of the users\n" in out
     assert "rolled back at 5 % of the users by " in out
     assert "got a failed, late or newly wrong answer from the new version" in out
-    assert Journal(journal).state is not None
-    assert not Journal(journal).unfinished
+    assert EventLog(journal).state is not None
+    assert not EventLog(journal).unfinished
 
 
 def test_wrong_input_has_clear_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

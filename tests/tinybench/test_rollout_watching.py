@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tinybench.production import RolloutState
-from tinybench.tools.rollout.journal import Journal
+from tinybench.tools.rollout.journal import EventLog
 from tinybench.tools.rollout.server_metrics import Told, Watcher
 from tinybench.tools.watching.prometheus import AwayError
 
@@ -86,39 +86,39 @@ def test_a_counter_may_stand_still_without_answers() -> None:
 
 def test_a_journal_tells_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    journal = Journal(path)
+    journal = EventLog(path)
     assert journal.state is None
     assert not journal.unfinished
     journal.write(RolloutState(), salt="a")
     journal.write(STEP, counts=[])
-    again = Journal(path)
+    again = EventLog(path)
     assert again.state == STEP
     assert again.unfinished
     assert [row.get("salt") for row in again.last_rollout()] == ["a", None]
     again.write(RolloutState(status="promoted", stage=3))
     again.write(RolloutState(), salt="b")
-    assert [row["salt"] for row in Journal(path).last_rollout()] == ["b"]
+    assert [row["salt"] for row in EventLog(path).last_rollout()] == ["b"]
 
 
 def test_a_torn_line_is_passed_over_and_the_next_one_stands_alone(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    Journal(path).write(STEP, salt="a")
+    EventLog(path).write(STEP, salt="a")
     whole = path.read_text()
     for cut in range(1, len(whole)):
         path.write_text(whole + whole[:cut])
-        torn = Journal(path)
+        torn = EventLog(path)
         assert torn.state == STEP
         torn.write(RolloutState(stage=2))
-        assert Journal(path).state == RolloutState(stage=2)
+        assert EventLog(path).state == RolloutState(stage=2)
 
 
 @pytest.mark.parametrize("text", ["a b\nc d\n", json.dumps({"results": {}}) + "\n", "[1]\n"])
 def test_another_file_is_no_journal(tmp_path: Path, text: str) -> None:
     (path := tmp_path / "file").write_text(text)
     with pytest.raises(ValueError, match="journal"):
-        Journal(path)
+        EventLog(path)
 
 
 def test_a_journal_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="choose another --journal"):
-        Journal(tmp_path / "no" / "journal").write(STEP)
+        EventLog(tmp_path / "no" / "journal").write(STEP)

@@ -25,14 +25,13 @@ from tests.tinybench.test_watching_rates import CASES, OBJECTIVE, Clock, by_own_
 from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
-from tinybench.shell.load_summary import print_summary, summary
+from tinybench.shell.load_summary import load_figures, print_summary
 from tinybench.shell.quick_comparison import comparison_table, tail_table
 from tinybench.shell.rollout_command import _Printer
 from tinybench.shell.watch_command import told
 from tinybench.support.profiling.stacks import Profile
 from tinybench.tools.history.sqlite_store import History
-from tinybench.tools.rollout.plan import Look as RolloutLook
-from tinybench.tools.rollout.plan import Report
+from tinybench.tools.rollout.plan import Checkpoint, Report
 from tinybench.tools.roofline.operator_bottlenecks import Placed, Unplaced, place
 from tinybench.tools.roofline.operator_work import Counted
 
@@ -109,7 +108,7 @@ def test_load(capsys: pytest.CaptureFixture[str]) -> None:
         "process": "poisson",
         "outcomes": {"200": 1995, "503": 5},
     } | system
-    print_summary(run, summary(run, 0.015), "table")
+    print_summary(run, load_figures(run, 0.015), "table")
     took = np.where(run.ok, run.finished - run.intended, np.inf)
     expected: dict[str, Any] = {
         "http://x: open loop, poisson, # s; Some CPU, # cores": [20, 2],
@@ -241,7 +240,7 @@ def test_rollout(capsys: pytest.CaptureFixture[str]) -> None:
     old, new = wrong_by((0.05, 0.2), 0)
     tally, state = compared(old, new, TRUTH), RolloutState(0, "rolled back", 0, "labels")
     evidence = tally.evidence
-    look = RolloutLook(2.5, 0.05, state, True, "", evidence.e_values(), evidence.seen(0), 400, 400, (0.0031, 0.0042))
+    look = Checkpoint(2.5, 0.05, state, True, "", evidence.e_values(), evidence.seen(0), 400, 400, (0.0031, 0.0042))
     _Printer()(look)
     differs, worse = int(np.sum(old != new)), int(np.sum((old == TRUTH) & (new != TRUTH)))
     decided = worse + int(np.sum((old != TRUTH) & (new == TRUTH)))

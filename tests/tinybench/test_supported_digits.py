@@ -16,7 +16,7 @@ from tests.house import ROOT, files
 from tests.tinybench.test_one_value import SAMPLES, VIEWS, parts, samples
 from tinybench.comparison import compare, regression_gate
 from tinybench.result import BenchmarkResult
-from tinybench.shell.gate_run import Answer
+from tinybench.shell.gate_run import GateRun
 from tinybench.suite import dashboard_rows
 from tinybench.support.basics.numbers import with_digits, with_ends
 from tinybench.support.comparisons.ratio_words import gain_text
@@ -73,7 +73,7 @@ def shown(value: float, ends: tuple[float, float]) -> dict[str, str]:
         "report": _pair_row(row, "latency")["ratio or difference"],
         "roofline": str(gains_table([Gain(1, 2.0, value, ends, (0.5, 0.5))]).rows[0]["measured (95 % CI)"]),
         "fits": str(Estimate(value, low, high)),
-        "gate": str(Answer("fails", "a", "b", value + 1, (low + 1, high + 1), 0.05, 8, 1.0, None)),
+        "gate": str(GateRun("fails", "a", "b", value + 1, (low + 1, high + 1), 0.05, 8, 1.0, None)),
         "what_if": WhatIf.sentence(WhatIf("model", (), None, "repeats", {}, {}), gained),  # type: ignore[arg-type]
     }
 

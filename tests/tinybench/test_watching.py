@@ -14,13 +14,13 @@ import pytest
 
 from tests.tinybench.servers import double, served
 from tinybench.tools.serving.counters import SECONDS, Metrics
-from tinybench.tools.watching.budget_burn import Bucket, Look, Watched, bucket, judge, share_interval
+from tinybench.tools.watching.budget_burn import Bucket, Look, Watched, bucket, share_interval, verdict_of_looks
 from tinybench.tools.watching.metrics_reader import Readings, parse_metrics
 from tinybench.tools.watching.panel_figures import panel_picture, panels_from_looks
-from tinybench.tools.watching.prometheus import Target
+from tinybench.tools.watching.prometheus import ScrapeTarget
 from tinybench.tools.watching.queries import Objective, Window
 
-HERE = Target("http://127.0.0.1:8000")
+HERE = ScrapeTarget("http://127.0.0.1:8000")
 COUNTER = "tinybench_requests_total"
 HOURLY = Window("Fast", 14.4, 60.0, 5.0, "page")
 OBJECTIVE = Objective(0.99, 0.05)
@@ -44,7 +44,7 @@ class Server:
         for _ in range(count * (code == 200)):
             self.metrics.request.add(seconds)
 
-    def fetch(self, target: Target, timeout: float) -> str:
+    def fetch(self, target: ScrapeTarget, timeout: float) -> str:
         """Return the text of /metrics, or fail."""
         if self.error is not None:
             raise self.error
@@ -265,7 +265,7 @@ def test_looks_that_failed_are_gaps_and_no_good_ones() -> None:
     looks += [watched.look(at) for at in (3.0, 4.0, 5.0)]
     assert [bool(look.problem) for look in looks] == [True, True, False, True, True, True]
     assert [look.read for look in looks] == [False, True, True, False, False, False]
-    assert judge(looks, OBJECTIVE) == ("cannot tell", "its /metrics does not answer within 1 s")
+    assert verdict_of_looks(looks, OBJECTIVE) == ("cannot tell", "its /metrics does not answer within 1 s")
     server.now, server.error = server.now + 4, None
     assert watched.look(6.0).bad == 10  # what came meanwhile counts as soon as it is seen
 
@@ -327,7 +327,7 @@ def test_drift_that_does_not_move_and_drift_that_alarms() -> None:
         assert any("does not move" in note for note in look.notes) == (at == 5)
         assert look.drift == ({} if at == 0 else {"inputs": evidence})
     assert look.alarm == ["inputs"]
-    assert judge([look], OBJECTIVE) == (
+    assert verdict_of_looks([look], OBJECTIVE) == (
         "cannot tell",
         "0 of 600 requests failed or took longer than 50 ms, but there is drift of inputs: are they right?",
     )
@@ -352,7 +352,7 @@ SEEN = Look("a", 5.0, long=0.0, short=0.0, total=1000.0)
     ],
 )
 def test_what_a_watch_says(looks: list[Look], verdict: str, why: str) -> None:
-    found = judge(looks, OBJECTIVE)
+    found = verdict_of_looks(looks, OBJECTIVE)
     assert (found.verdict, why in found.why) == (verdict, True), found
 
 
@@ -416,7 +416,7 @@ def test_nothing_to_draw_is_told() -> None:
 
 def test_a_real_server_is_read(tmp_path: Path) -> None:
     with served(double(tmp_path / "double.onnx"), "--max-batch", "1") as server:
-        readings = Readings(Target(server.url), timeout=60)
+        readings = Readings(ScrapeTarget(server.url), timeout=60)
         assert readings.look()
         for _ in range(5):
             server.predict([[1, 2, 3, 4]])

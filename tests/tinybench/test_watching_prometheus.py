@@ -31,7 +31,7 @@ from tinybench.tools.watching.alerts import write_rules
 from tinybench.tools.watching.budget_burn import Look
 from tinybench.tools.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
 from tinybench.tools.watching.panel_figures import panel_picture, panels_from_prometheus
-from tinybench.tools.watching.prometheus import AwayError, Prometheus, Target, configuration, start_prometheus
+from tinybench.tools.watching.prometheus import AwayError, Prometheus, ScrapeTarget, configuration, start_prometheus
 from tinybench.tools.watching.prometheus_looks import PrometheusLooks
 from tinybench.tools.watching.queries import Objective, Window, panels_for
 
@@ -94,8 +94,11 @@ def watching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
         stack.callback(numbers.server_close)
         stack.callback(numbers.shutdown)
         servers = {"stable": stable, "canary": canary, "leaving": leaving}
-        targets = [*(Target(server.url, version) for version, server in servers.items()), Target(rollout, "rollout")]
-        targets.append(Target(f"127.0.0.1:{numbers.server_port}", "numbers"))
+        targets = [
+            *(ScrapeTarget(server.url, version) for version, server in servers.items()),
+            ScrapeTarget(rollout, "rollout"),
+        ]
+        targets.append(ScrapeTarget(f"127.0.0.1:{numbers.server_port}", "numbers"))
         ended = threading.Event()
 
         def ask(server: Served, seed: int) -> None:
@@ -275,14 +278,14 @@ def test_watch_starts_a_prometheus(
     given: dict[str, Any] = {}
 
     @contextmanager
-    def start(targets: list[Target], **how: Any) -> Iterator[Prometheus]:
+    def start(targets: list[ScrapeTarget], **how: Any) -> Iterator[Prometheus]:
         given.update(how, targets=targets, text=how["rules"].read_text())
         yield watching.prometheus
 
     monkeypatch.setattr("tinybench.tools.watching.prometheus.start_prometheus", start)
     options = ["--every=0.5s", "--for=1s", "--window=6s", "--objective=99%", "--start-prometheus"]
     assert main(["watch", "http://127.0.0.1:1", "canary=http://127.0.0.1:2", *options]) == 1
-    assert given["targets"] == [Target("http://127.0.0.1:1"), Target("http://127.0.0.1:2", "canary")]
+    assert given["targets"] == [ScrapeTarget("http://127.0.0.1:1"), ScrapeTarget("http://127.0.0.1:2", "canary")]
     assert 0.1 <= given["interval"] <= 0.25
     assert "99 % within 50 ms" in given["text"]
     assert not given["rules"].exists()
@@ -314,7 +317,7 @@ def test_versions_without_a_name_are_one(watching: Watching, monkeypatch: pytest
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
 def test_away_for_a_while_and_back() -> None:
     """It hangs, as one does that is out of memory or cut off; then it goes on, and can be asked again."""
-    with start_prometheus([Target("http://127.0.0.1:9")], timeout=0.2) as prometheus:
+    with start_prometheus([ScrapeTarget("http://127.0.0.1:9")], timeout=0.2) as prometheus:
         children = psutil.Process().children(recursive=True)
         process = max((each for each in children if each.name() == "prometheus"), key=psutil.Process.create_time)
         process.suspend()
@@ -369,7 +372,7 @@ def test_a_target_that_vanishes_and_comes_back_anew(watching: Watching, tmp_path
 
 @pytest.mark.needs("prometheus")
 def test_it_ends_with_the_block_and_its_data_go() -> None:
-    with start_prometheus([Target("http://127.0.0.1:9")]) as prometheus:
+    with start_prometheus([ScrapeTarget("http://127.0.0.1:9")]) as prometheus:
         children = psutil.Process().children(recursive=True)
         process = max((each for each in children if each.name() == "prometheus"), key=psutil.Process.create_time)
         folder = Path(next(word.partition("=")[2] for word in process.cmdline() if "config.file" in word)).parent
@@ -386,7 +389,7 @@ def test_it_ends_also_when_its_owner_is_killed() -> None:
     program = (
         "from tinybench.tools.watching.prometheus import *\n"
         "import time\n"
-        "with start_prometheus([Target('http://127.0.0.1:9')]) as p:\n"
+        "with start_prometheus([ScrapeTarget('http://127.0.0.1:9')]) as p:\n"
         "    print(p.url, flush=True)\n"
         "    time.sleep(600)"
     )
@@ -407,7 +410,7 @@ def test_rules_that_are_none_are_told(tmp_path: Path) -> None:
     (tmp_path / "rules.yml").write_text("groups: 3")
     with (
         pytest.raises(OSError, match=r"Prometheus did not start: .*cannot unmarshal"),
-        start_prometheus([Target("http://127.0.0.1:9")], rules=tmp_path / "rules.yml"),
+        start_prometheus([ScrapeTarget("http://127.0.0.1:9")], rules=tmp_path / "rules.yml"),
     ):
         pass
 
@@ -416,7 +419,7 @@ def test_without_prometheus_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
         pytest.raises(FileNotFoundError, match="Prometheus is not installed here: apt-get install prometheus"),
-        start_prometheus([Target("http://127.0.0.1:9")]),
+        start_prometheus([ScrapeTarget("http://127.0.0.1:9")]),
     ):
         pass
 
@@ -424,12 +427,12 @@ def test_without_prometheus_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("targets", "says"),
     [
-        ([Target("https://a:1")], "https://a:1 is no address to watch; write it as http://127.0.0.1:8000"),
-        ([Target("http://")], "http:// is no address to watch"),
-        ([Target("http://a:1"), Target("a:1", "canary")], "a:1: listed twice; a server is watched once"),
+        ([ScrapeTarget("https://a:1")], "https://a:1 is no address to watch; write it as http://127.0.0.1:8000"),
+        ([ScrapeTarget("http://")], "http:// is no address to watch"),
+        ([ScrapeTarget("http://a:1"), ScrapeTarget("a:1", "canary")], "a:1: listed twice; a server is watched once"),
     ],
 )
-def test_targets_that_are_none(targets: list[Target], says: str) -> None:
+def test_targets_that_are_none(targets: list[ScrapeTarget], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         configuration(targets, 1.0)
 
@@ -438,10 +441,13 @@ def test_intervals_and_urls_that_are_none() -> None:
     with pytest.raises(ValueError, match=r"127\.0\.0\.1:9090 is no address of a Prometheus"):
         Prometheus("127.0.0.1:9090")
     if Path("/usr/bin/prometheus").exists():
-        with pytest.raises(ValueError, match=r"0.01 s is too short"), start_prometheus([Target("a:1")], interval=0.01):
+        with (
+            pytest.raises(ValueError, match=r"0.01 s is too short"),
+            start_prometheus([ScrapeTarget("a:1")], interval=0.01),
+        ):
             pass
-    assert Target("http://a").address == "a:80"
-    assert configuration([Target("a:1", "canary")], 0.2)["global"]["scrape_interval"] == "200ms"
+    assert ScrapeTarget("http://a").address == "a:80"
+    assert configuration([ScrapeTarget("a:1", "canary")], 0.2)["global"]["scrape_interval"] == "200ms"
 
 
 def test_the_stored_dashboard_is_what_the_generator_makes() -> None:

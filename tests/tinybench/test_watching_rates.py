@@ -12,7 +12,7 @@ import yaml
 from tests.tinybench.test_watching_rules import promtool, series
 from tinybench.tools.watching.budget_burn import Look, Watched
 from tinybench.tools.watching.metrics_reader import Readings
-from tinybench.tools.watching.prometheus import Prometheus, Target
+from tinybench.tools.watching.prometheus import Prometheus, ScrapeTarget
 from tinybench.tools.watching.prometheus_looks import PrometheusLooks
 from tinybench.tools.watching.queries import Objective, Window, panels_for
 
@@ -164,7 +164,7 @@ class Stored(Prometheus):
             if not at - seconds < moment[0] <= at:
                 continue
             reading = Readings(
-                Target("a:1"), clock=lambda when=moment[0]: when, fetch=Clock(self.clock.moments[place:]).text
+                ScrapeTarget("a:1"), clock=lambda when=moment[0]: when, fetch=Clock(self.clock.moments[place:]).text
             )
             assert reading.look()
             [row] = reading.kept
@@ -195,7 +195,7 @@ def by_prometheus(clock: Clock) -> Iterator[Look]:
 
 def by_own_reader(clock: Clock) -> Iterator[Look]:
     """Yield what looks of the own reader show."""
-    readings = Readings(Target("a:1"), clock=clock.now, fetch=clock.text)
+    readings = Readings(ScrapeTarget("a:1"), clock=clock.now, fetch=clock.text)
     watched = Watched(readings, OBJECTIVE, Window("Fast", 14.4, 3600.0, 300.0, "page"), 5.0)
     for place, (at, *_) in enumerate(clock.moments):
         clock.at = place

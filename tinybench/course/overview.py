@@ -31,7 +31,7 @@ BOX = "max-width:1000px;line-height:1.45;font-family:var(--jp-ui-font-family,san
 
 
 @dataclass(frozen=True)
-class Section:
+class CoursePart:
     """A part of a notebook: its heading, the cell of the heading, and the checks in it."""
 
     title: str
@@ -65,7 +65,7 @@ class Module:
     minutes: int
     optional: bool
     points: float
-    sections: tuple[Section, ...]
+    sections: tuple[CoursePart, ...]
     passed: frozenset[str]
     state: str
     remark: str = ""
@@ -84,7 +84,7 @@ class Module:
         return self.minutes * (1 - len(self.passed) / max(len(self.checks), 1))
 
     @property
-    def next_section(self) -> Section | None:
+    def next_section(self) -> CoursePart | None:
         """The first section with a check that has not passed."""
         return next((each for each in self.sections if not self.passed.issuperset(each.checks)), None)
 
@@ -130,19 +130,19 @@ def _graded(cell: dict[str, Any]) -> dict[str, Any]:
     return marks if isinstance(marks, dict) else {}
 
 
-def _sections(cells: list[dict[str, Any]]) -> Iterator[Section]:
+def _sections(cells: list[dict[str, Any]]) -> Iterator[CoursePart]:
     title, place, checks = "", "", list[str]()
     for cell in cells:
         marks = _graded(cell)
         heading = HEADING.search("".join(cell["source"])) if cell["cell_type"] == "markdown" else None
         if heading:
             if checks:
-                yield Section(title, place, tuple(checks))
+                yield CoursePart(title, place, tuple(checks))
             title, place, checks = heading[1].strip(), str(cell.get("id", "")), []
         elif cell["cell_type"] == "code" and marks.get("grade") and not marks.get("solution"):
             checks.append(str(marks.get("grade_id")))
     if checks:
-        yield Section(title, place, tuple(checks))
+        yield CoursePart(title, place, tuple(checks))
 
 
 def _state(notebook: Path, passed: frozenset[str], checks: tuple[str, ...]) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def sections(folder: Path | str | None = None) -> Any:
     return Markup(f'<div style="{BOX}">{_section_list(module, "")}</div>', "\n".join(lines))
 
 
-def _counted(module: Module) -> Iterator[tuple[Section, int, str]]:
+def _counted(module: Module) -> Iterator[tuple[CoursePart, int, str]]:
     """Yield each section with how many of its checks have passed, and a mark."""
     for each in module.sections:
         done = len(module.passed.intersection(each.checks))
@@ -205,7 +205,7 @@ def _section_list(module: Module, notebook: str) -> str:
     return f'<ul style="margin:.2em 0;padding-left:0">{rows}</ul>'
 
 
-def _part(notebook: str, section: Section) -> str:
+def _part(notebook: str, section: CoursePart) -> str:
     """Return the address of a section, where JupyterLab scrolls to; elsewhere it opens the notebook."""
     return f"{notebook}#cell-id={section.cell}"
 

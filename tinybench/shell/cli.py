@@ -32,9 +32,9 @@ from tinybench.shell.options import (
     share,
     with_options,
 )
-from tinybench.shell.profile_command import profile
+from tinybench.shell.profile_command import profile_script
 from tinybench.shell.rollout_command import rollout
-from tinybench.shell.serve_command import serve
+from tinybench.shell.serve_command import serve_model
 from tinybench.shell.streams import escape_unprintable
 from tinybench.shell.study_command import requirements_of, study
 from tinybench.shell.watch_command import watch
@@ -79,11 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return WRONG
 
 
-@commands.command()
+@commands.command(name="compare")
 @MODELS
 @with_options(MEASURING)
 @click.option("--margin", type=share, default="0%", help="a change that does not matter, such as 2%")
-def compare(
+def compare_files(
     models: Sequence[str], margin: float, data: Path, batch: int, threads: int, save: Path | None, form: str, **how: Any
 ) -> int:
     """Which model is faster, by how much, how sure.
@@ -210,6 +210,7 @@ def run(
     with --resume.
     """
     from tinybench.shell.files import refuse_missing
+    from tinybench.shell.output import print_decisions
     from tinybench.suite import BenchmarkSuite
     from tinybench.support.basics.arrays import load_labelled
     from tinybench.tools.serving.models import load_models
@@ -225,6 +226,8 @@ def run(
         print(*(f"tinybench: {note}" for note in getattr(stopped, "__notes__", [])), sep="\n", file=sys.stderr)
         raise
     print(suite.generate_report(requirements))
+    if requirements is not None:
+        print_decisions(suite.results, requirements)
     print(f"the page to hand on is {out / 'report.html'}, tables and figures lie beside it")
     return OK
 
@@ -243,9 +246,9 @@ def load(url: str, rate: float, seconds: float, **how: Any) -> int:
     and gives no percentile that is its own rather than the server's (exit code 3).
     """
     check_loading(how["users"] is not None, how["data"])
-    from tinybench.shell.load_command import load
+    from tinybench.shell.load_command import run_load
 
-    return OK if load(url, rate, seconds, **how) else WRONG
+    return OK if run_load(url, rate, seconds, **how) else WRONG
 
 
 @commands.command()
@@ -261,8 +264,8 @@ def system() -> int:
 
 
 commands.add_command(machine)
-commands.add_command(serve)
-commands.add_command(profile)
+commands.add_command(serve_model)
+commands.add_command(profile_script)
 commands.add_command(history)
 commands.add_command(watch)
 commands.add_command(rollout)

@@ -34,7 +34,7 @@ LEAST, MOST = 8, 10_000  # sessions that can decide if all agree; more are not w
 
 
 @dataclass(frozen=True)
-class Answer:
+class GateRun:
     """What the sessions say so far; ``str`` gives it as lines to read.
 
     The verdict is ``passes``, ``fails``, or ``cannot tell`` with what it would take; `ratio` is new / old, the median
@@ -118,7 +118,7 @@ def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
     return None
 
 
-def judged(logs: Sequence[float], limit: float) -> tuple[str, tuple[float, float]]:
+def decision_so_far(logs: Sequence[float], limit: float) -> tuple[str, tuple[float, float]]:
     """Return ``passes``, ``fails`` or nothing yet, and the interval of new / old that says so."""
     low, high = (math.exp(end) for end in anytime_interval(logs, STOP_AT))
     return "passes" if high <= 1 + limit else "fails" if low > 1 + limit else "", (low, high)
@@ -131,14 +131,14 @@ def log_ratios(measured: Measured) -> list[float]:
 
 def answer_so_far(
     targets: Mapping[str, Target], measured: Measured, limit: float, seconds: float, notes: Sequence[str] = ()
-) -> Answer:
+) -> GateRun:
     """Return what the sessions so far say about the ratio of new to old."""
     logs = log_ratios(measured)
-    verdict, interval = judged(logs, limit)
+    verdict, interval = decision_so_far(logs, limit)
     needs = None if verdict else sessions_needed(logs, math.log1p(limit))
     if not verdict:
         verdict = undecided(needs, seconds / max(1, len(logs)))
-    return Answer(
+    return GateRun(
         verdict,
         targets["old"].label,
         targets["new"].label,
@@ -207,7 +207,9 @@ def run_gate(
     with stopping_on_term(), read_targets(old, new, call, beside, **how) as (targets, notes):
         measured, began, interrupted = Measured({name: [] for name in targets}), time.monotonic(), True
         try:
-            run_sessions(targets, measured, seconds, seed=seed, decided=lambda: judged(log_ratios(measured), limit)[0])
+            run_sessions(
+                targets, measured, seconds, seed=seed, decided=lambda: decision_so_far(log_ratios(measured), limit)[0]
+            )
             interrupted = False
         finally:
             answer = answer_so_far(targets, measured, limit, time.monotonic() - began, notes)
@@ -219,7 +221,7 @@ def run_gate(
         return answer.verdict
 
 
-def show_answer(answer: Answer, form: str) -> None:
+def show_answer(answer: GateRun, form: str) -> None:
     """Print the answer with its conditions."""
     from tinybench.benchmark import system_info
 

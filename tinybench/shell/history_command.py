@@ -95,9 +95,9 @@ def show(
 ) -> int:
     """Every commit, as a table, a figure or a page."""
     from tinybench.benchmark import system_info
-    from tinybench.tools.history.changed_conditions import changed_since, condition_changes
+    from tinybench.tools.history.changed_conditions import changed_since, conditions_over_time
     from tinybench.tools.history.changes import changes_of
-    from tinybench.tools.history.page import cautions, commits_table, page_of, sentence
+    from tinybench.tools.history.page import cautions, commits_table, page_of, what_changed
     from tinybench.tools.history.pictures import draw
 
     if as_json:
@@ -113,7 +113,8 @@ def show(
         table = commits_table(series, changes, last)
         print({"markdown": table.markdown, "csv": table.csv, "table": table.__str__}[form](), end="\n\n")
         again = [f"measure again, {each}" for each in changed_since(series.points[-1], system_info())]
-        notes = [sentence(series, changes), *cautions(series), *map(str, condition_changes(series.points)), *again]
+        notes = [what_changed(series, changes), *cautions(series)]
+        notes += [*map(str, conditions_over_time(series.points)), *again]
         for note in notes:
             print(note, file=sys.stderr if form == "csv" else sys.stdout)
     if figure:
@@ -127,15 +128,15 @@ def show(
     return FINE
 
 
-@history.command()
+@history.command(name="changes")
 @with_options([*WHICH, click.option("--json", "as_json", is_flag=True, help="for programs")])
-def changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
+def show_changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
     """What changed, by how much, from which commit on.
 
     Exit code 0: nothing became worse by its last change; 1: something did; 2: too few commits to tell.
     """
     from tinybench.tools.history.changes import changes_of
-    from tinybench.tools.history.page import LEAST, changes_table, sentence
+    from tinybench.tools.history.page import LEAST, changes_table, what_changed
 
     found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
     if as_json:
@@ -143,7 +144,7 @@ def changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
     else:
         for series, changes in found:
             print(
-                sentence(series, changes),
+                what_changed(series, changes),
                 *([f"\n{changes_table(series, changes).text()}\n"] if changes else []),
                 sep="\n",
             )
@@ -199,7 +200,7 @@ def write_lines(file: Path | None, entries: Sequence[Any]) -> bool:
 
 def read_lines(file: Path) -> list[Any]:
     """Return the entries of a file of JSON lines; a ValueError names the line that is none."""
-    from tinybench.tools.history.entry import Entry
+    from tinybench.tools.history.entry import Measurement
 
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -208,7 +209,7 @@ def read_lines(file: Path) -> list[Any]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(Entry.from_dict(json.loads(line)))
+            found.append(Measurement.from_dict(json.loads(line)))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{file}, line {number}: {error}; nothing was taken in") from None
     return found
@@ -287,12 +288,12 @@ def as_data(series: Any, changes: Sequence[Any]) -> dict[str, Any]:
     """Return a series with its changes as plain data for ``json.dumps``."""
     from tinybench.result import is_interval
     from tinybench.support.basics.numbers import finite
-    from tinybench.tools.history.changed_conditions import condition_changes
+    from tinybench.tools.history.changed_conditions import conditions_over_time
 
     points = [{**point._asdict(), "entries": len(point.entries)} for point in series.points]
     for point in points:
         if not is_interval(point["low"], point["high"]):
             point |= {"low": None, "high": None}
     told = {"changes": [change.to_dict(series) for change in changes]}
-    again = {"conditions": [each._asdict() for each in condition_changes(series.points)]}
+    again = {"conditions": [each._asdict() for each in conditions_over_time(series.points)]}
     return finite({**series._asdict(), "points": tuple(points)} | told | again)  # type: ignore[no-any-return]

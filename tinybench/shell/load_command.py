@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from tinybench.benchmark import system_info
-from tinybench.shell.load_summary import failures, print_summary, summary
+from tinybench.shell.load_summary import failures, load_figures, print_summary
 from tinybench.shell.session_loop import StatusLine, stopping_on_term
 from tinybench.support.basics.arrays import load_data
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
-from tinybench.tools.serving.client import Address, Users, address_of, probe
+from tinybench.tools.serving.client import Address, Users, address_of, sample_bodies
 from tinybench.tools.serving.open_files import allow_files
 
 try:
@@ -36,7 +36,7 @@ LONGEST_TRIAL = 1.0  # s
 FILES = 64  # that the process may open beside its connections
 
 
-def load(
+def run_load(
     url: str,
     rate: float,
     seconds: float,
@@ -56,7 +56,7 @@ def load(
     _check(rate, seconds, users, timeout, connections, save)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
-    bodies = probe(address, rows, seed, timeout)
+    bodies = sample_bodies(address, rows, seed, timeout)
     allow_files(max(connections, users or 0) + FILES)
     notes = machine_notes()  # before the load, which is no disturbance
     with stopping_on_term():
@@ -73,7 +73,7 @@ def load(
             f"none of {number_of(len(result.ok), 'request')} was answered: {failures(outcomes)}"
         ) from problem
     where, unsaved = _keep(result, save)
-    found = summary(result, bound)
+    found = load_figures(result, bound)
     print_summary(result, found, form)
     for line in [*found["warnings"], *([str(problem)] if isinstance(problem, TooLateError) else []), unsaved]:
         if line:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PERCENTILES = (50, 90, 99, 99.9)
 
 
-def summary(result: LoadResult, bound: float) -> dict[str, Any]:
+def load_figures(result: LoadResult, bound: float) -> dict[str, Any]:
     """Return what a run says, as JSON can hold it: figures, or why there are none."""
     sent, answered = len(result.ok), int(result.ok.sum())
     closed = result.metadata["loop"] == "closed"

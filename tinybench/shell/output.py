@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tinybench.result import BenchmarkResult
 from tinybench.shell.files import keep
 from tinybench.shell.quick_comparison import comparison_table
 from tinybench.support.basics.numbers import number_of, plural
 from tinybench.support.basics.table import Table
+
+if TYPE_CHECKING:
+    from tinybench.pareto import Requirements
 
 
 @contextmanager
@@ -58,3 +62,16 @@ def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) 
             load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
             table.caption += f"; {system['cpu']}, {number_of(system['cores'], 'core')}{load}"
             print(table)
+
+
+def print_decisions(results: Mapping[str, Mapping[str, BenchmarkResult]], requirements: Requirements) -> None:
+    """Print for each model whether it may be shipped, by the intervals of its results."""
+    try:
+        from tinybench.production import may_ship
+    except ImportError:  # module 16 is not built yet
+        return
+    for model in dict.fromkeys(name for by_model in results.values() for name in by_model):
+        known = {name: results.get(name.partition("_")[0], {}).get(model) for name in requirements.limits()}
+        decision = may_ship({name: result for name, result in known.items() if result is not None}, requirements)
+        told = "; ".join(f"{name} {found}" for name, found in decision.findings.items())
+        print(f"{model}, by the intervals of its results: {decision.verdict} ({told})")

@@ -45,7 +45,7 @@ PROFILING = [
 
 
 @dataclass
-class Run:
+class ScriptRun:
     """What the process of the script wrote down, and how it ended."""
 
     code: int
@@ -125,7 +125,7 @@ def is_model(script: str, module: bool) -> bool:
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] [ARGS]...")
 @with_options(PROFILING)
-def profile(
+def profile_script(
     script: str, arguments: Sequence[str], module: bool, interval: float, out: Path | None, **files: Path | None
 ) -> int:
     """Where the time of a Python script goes.
@@ -174,7 +174,7 @@ def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver
     return wanted
 
 
-def look_at(words: Sequence[str], module: bool, interval: float) -> Run:
+def look_at(words: Sequence[str], module: bool, interval: float) -> ScriptRun:
     """Run a script in a process of its own, and return what was seen."""
     handle, name = tempfile.mkstemp(prefix="tinybench-profile-", suffix=".jsonl")
     os.close(handle)
@@ -202,11 +202,11 @@ def _passing_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def read(file: Path, code: int) -> Run:
+def read(file: Path, code: int) -> ScriptRun:
     """Return what a process wrote, up to a line that it may not have finished."""
     from tinybench.sampler import Sample
 
-    run, stacks = Run(code), list[tuple[str, ...]]()
+    run, stacks = ScriptRun(code), list[tuple[str, ...]]()
     for text in file.read_text(encoding="utf-8").splitlines(keepends=True):
         if not text.endswith("\n"):
             break

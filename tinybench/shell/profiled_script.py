@@ -78,7 +78,7 @@ class Recorder:
         self.write(about | {"forks": self.forks, "threads": self.threads - 2})
 
 
-def ready(words: list[str], module: bool) -> Callable[[], Any]:
+def script_runner(words: list[str], module: bool) -> Callable[[], Any]:
     """Return what runs a script, or a module, as Python does."""
     sys.argv = words
     safe, file = sys.flags.safe_path, Path(words[0])
@@ -112,7 +112,7 @@ def exit_code(asked: Any) -> int:
     return 1
 
 
-def main(words: list[str]) -> int:
+def run_profiled(words: list[str]) -> int:
     """Run what is asked for, and write how it ended; return the exit code that Python would have."""
     file, interval, module = words[:3]
     ticks = Ticks(float(interval))
@@ -121,7 +121,7 @@ def main(words: list[str]) -> int:
         setattr(os, name, _telling(recorder, getattr(os, name)))
     how, code = "", 0
     try:
-        run = ready(words[3:], module == "module")
+        run = script_runner(words[3:], module == "module")
         with ticking(recorder.take, ticks):
             run()
     except SystemExit as asked:
@@ -153,4 +153,4 @@ def _telling(recorder: Recorder, replace: Callable[..., Any]) -> Callable[..., A
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_profiled(sys.argv[1:]))

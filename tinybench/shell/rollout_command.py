@@ -25,7 +25,7 @@ from tinybench.support.basics.numbers import number_of
 from tinybench.tools.rollout.e_values import METRICS
 
 if TYPE_CHECKING:
-    from tinybench.tools.rollout.plan import Look, Report
+    from tinybench.tools.rollout.plan import Checkpoint, Report
 
 PROMOTED, BACK, UNKNOWN = 0, 1, 2
 CANNOT_TELL = ("blind", "interrupted", "differs")
@@ -114,7 +114,7 @@ class _Printer:
     def __init__(self) -> None:
         self.stage = -1.0
 
-    def __call__(self, look: Look) -> None:
+    def __call__(self, look: Checkpoint) -> None:
         if look.share != self.stage:
             self.stage = look.share
             click.echo(f"{100 * look.share:g} % of the users")

@@ -47,10 +47,10 @@ SERVING = [
 ]
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, name="serve")
 @click.argument("model")
 @with_options(SERVING)
-def serve(model: str, threads: int, **how: Any) -> int:
+def serve_model(model: str, threads: int, **how: Any) -> int:
     """Serve an .onnx model over HTTP.
 
     POST /predict takes {"inputs": [row, …]} and answers {"outputs": [row, …]}; GET /health and GET /metrics are for

@@ -100,7 +100,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
     return partial(as_callable(model), x), shape_notes(x), partial(same_content, x, untouched_copy(x))
 
 
-def check_answer(answer: Any) -> None:
+def refuse_unfinished(answer: Any) -> None:
     """Refuse a call that has only prepared its work when it returns."""
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
@@ -120,7 +120,7 @@ def own_files(root: str) -> dict[str, str]:
     return found
 
 
-class Worker:
+class SideWorker:
     """The questions a parent may ask, one method each."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Worker:
     def warm(self, seconds: float) -> dict[str, Any]:
         """Call for so many seconds, at least once, and return seconds per call at the end and the share of work."""
         began, worked, waited, calls = time.perf_counter(), time.process_time(), self.wait(), 1
-        check_answer(self.step())
+        refuse_unfinished(self.step())
         per_call = time.perf_counter() - began
         while (left := began + seconds - time.perf_counter()) > 0:
             calls = max(1, min(2 * calls, int(left / max(per_call, 1e-9))))
@@ -178,13 +178,13 @@ class Worker:
         return (elapsed - waited if waited < elapsed else elapsed) / loops
 
 
-def serve() -> None:
+def answer_lines() -> None:
     """Answer one line for each line that comes in, until there are no more."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the call prints is not an answer
     questions = os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    worker = Worker()
+    worker = SideWorker()
     for line in questions:
         name, arguments = json.loads(line)
         try:
@@ -196,4 +196,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    answer_lines()

@@ -84,7 +84,7 @@ class Measured:
         return {name: BenchmarkResult("latency", values, notes(name), unit="s") for name, values in self.values.items()}
 
 
-class Side:
+class SideProcess:
     """The fresh process of one side."""
 
     def __init__(self, name: str, target: Target) -> None:
@@ -206,9 +206,9 @@ def process_session(
     began = time.monotonic()
     order = rng.sample(list(targets), len(targets))
     with ExitStack() as stack:
-        sides: dict[str, Side] = {}
+        sides: dict[str, SideProcess] = {}
         for name in order:
-            sides[name] = Side(name, targets[name])
+            sides[name] = SideProcess(name, targets[name])
             stack.callback(sides[name].close)
         stack.enter_context(killing_at(kill_at, *[side.kill for side in sides.values()]))
         show("starting")
@@ -235,7 +235,7 @@ def process_session(
             measured.conditions[name] = sides[name].ask("conditions")
 
 
-def check_home(home: str | None, side: Side) -> None:
+def check_home(home: str | None, side: SideProcess) -> None:
     """Refuse a function of a commit that comes from somewhere else, such as an installed package."""
     if side.target.commit and home and not Path(home).resolve().is_relative_to(side.target.root):
         raise SideError(

@@ -134,11 +134,11 @@ def _looker(
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.budget_burn import Look, Watched
     from tinybench.tools.watching.metrics_reader import Readings
-    from tinybench.tools.watching.prometheus import AwayError, Prometheus, Target
+    from tinybench.tools.watching.prometheus import AwayError, Prometheus, ScrapeTarget
     from tinybench.tools.watching.prometheus import start_prometheus as start
 
     named = [url.partition("=") if "=" in url.partition("//")[0] else ("stable", "", url) for url in urls]
-    targets = [Target(url, version) for version, _, url in named]
+    targets = [ScrapeTarget(url, version) for version, _, url in named]
     if len({target.address for target in targets}) < len(targets):
         raise ValueError(f"{' '.join(urls)}: a server is watched once; one stands here twice")
     if not asked and not start_prometheus:
@@ -260,8 +260,8 @@ def _tell(looks: Sequence[Look], objective: Objective, window: Window, figure: P
 
 
 def _verdicts(looks: Sequence[Look], objective: Objective) -> Iterator[tuple[str, Any]]:
-    from tinybench.tools.watching.budget_burn import judge
+    from tinybench.tools.watching.budget_burn import verdict_of_looks
 
     servers = [*dict.fromkeys(look.server for look in looks)]
     for server in [each for each in servers if each != UNKNOWN_YET] or servers:
-        yield server, judge([look for look in looks if look.server == server], objective)
+        yield server, verdict_of_looks([look for look in looks if look.server == server], objective)

@@ -54,7 +54,7 @@ class FakeProcess:
         self.write()
 
 
-class FakeSession:
+class ArenaSession:
     """Looks like an ONNX Runtime session; a warm arena shows in its `_sess`."""
 
     def __init__(self, source: str, options: Any, providers: Any = ()) -> None:
@@ -146,7 +146,7 @@ def traced(call: Callable[[Any], Any], x: Any = None) -> int:
     return peak
 
 
-def watched(call: Callable[[Any], Any], x: Any = None, every: float = 0.010) -> int:
+def peak_seen_by_thread(call: Callable[[Any], Any], x: Any = None, every: float = 0.010) -> int:
     """Return the largest resident memory above the start that a second thread saw, which looked every so many s."""
     start, largest, done = resident_now(), [0], threading.Event()
 
@@ -165,7 +165,7 @@ def watched(call: Callable[[Any], Any], x: Any = None, every: float = 0.010) -> 
 
 def watched_closely(call: Callable[[Any], Any], x: Any = None) -> int:
     """Watch every millisecond."""
-    return watched(call, x, 0.001)
+    return peak_seen_by_thread(call, x, 0.001)
 
 
 def touched(size: int) -> None:

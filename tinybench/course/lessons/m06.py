@@ -82,11 +82,11 @@ class ModelledCounters:
         used = time.process_time() - self._used
         return self.idle * (time.perf_counter() - self._start) + self.per_core * used
 
-    def watch(self, model: Any) -> Watched:
+    def watch(self, model: Any) -> CpuTimed:
         """Return a model as a function that notes what its calls use, so that their true energy is known."""
         from tinybench.latency import as_callable
 
-        return Watched(as_callable(model), self.per_core)
+        return CpuTimed(as_callable(model), self.per_core)
 
     def result_of(self, measure: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Return what a function measures by these counters, labelled as a model and no longer called measured.
@@ -104,7 +104,7 @@ class ModelledCounters:
         return result
 
 
-class Watched:
+class CpuTimed:
     """A function that notes the processor time of each of its calls."""
 
     def __init__(self, call: Callable[[Any], Any], per_core: float) -> None:
@@ -200,7 +200,7 @@ class Locked:
         return self.path
 
 
-def digits_network() -> tuple[Any, bytes]:
+def digits_and_network() -> tuple[Any, bytes]:
     """Return images of digits (float32, 64 columns) and a network of two hidden layers for them, as an ONNX file."""
     import numpy as np
     from skl2onnx import to_onnx
@@ -213,7 +213,7 @@ def digits_network() -> tuple[Any, bytes]:
     return images, to_onnx(classifier, images[:1], options={"zipmap": False}).SerializeToString()
 
 
-def open_session(network: bytes, threads: int) -> Any:
+def session_with_threads(network: bytes, threads: int) -> Any:
     """Return an ONNX Runtime session on so many threads."""
     import onnxruntime
 

@@ -43,7 +43,7 @@ class Interrupted(Exception):
     """The power cut of a check."""
 
 
-def counting(suite: Any, breaks_at: str | None = None) -> Any:
+def counting_suite(suite: Any, breaks_at: str | None = None) -> Any:
     """Return a suite that counts its pieces instead of measuring them, and breaks off where it is told to."""
 
     def measure(piece: str) -> dict[str, BenchmarkResult]:

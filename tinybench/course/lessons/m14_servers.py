@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 @contextmanager
-def serving(model: Path, *options: str, seconds: float = 60.0) -> Iterator[str]:
+def served_model(model: Path, *options: str, seconds: float = 60.0) -> Iterator[str]:
     """Run `tinybench serve` with an .onnx file in a process of its own, one row a call, and give its URL.
 
     RuntimeError with what the server says if it is not ready within some seconds.
@@ -78,11 +78,11 @@ def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "small.onnx"
         onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), path)
-        with serving(path, *(["--stall", stall] if stall else []), seconds=seconds) as url:
+        with served_model(path, *(["--stall", stall] if stall else []), seconds=seconds) as url:
             yield url
 
 
-class Client:
+class RowSender:
     """Sends one row to a server's `/predict`, and says whether it was answered; each thread has its connection."""
 
     def __init__(self, url: str, timeout: float = 10.0) -> None:
@@ -100,7 +100,7 @@ class Client:
             answer.read()
             return bool(answer.status == 200)
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> RowSender:
         self()  # the first answer is the slowest
         return self
 
@@ -140,7 +140,7 @@ def side_by_side(stall: str = "0.3s/3s", seconds: float = 6.0) -> tuple[Run, Run
     """Return what one user sees of a server that stops by order, and what many see of another one."""
     with (
         stalling_server(stall) as first, stalling_server(stall) as second,
-        Client(first) as alone, Client(second) as crowd, ThreadPoolExecutor(1) as aside,
+        RowSender(first) as alone, RowSender(second) as crowd, ThreadPoolExecutor(1) as aside,
     ):  # fmt: skip
         waiting = aside.submit(one_user, alone, seconds)
         many = many_users(crowd, seconds)

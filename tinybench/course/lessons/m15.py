@@ -57,7 +57,7 @@ def make_request() -> Request:
     return Request(json.dumps({"inputs": case.X[:1].tolist()}), stages, by_hand)
 
 
-def answered(stages: Stages, body: Any) -> Any:
+def answer_of(stages: Stages, body: Any) -> Any:
     """Return what comes out when each stage takes what the one before it gave."""
     for stage in stages.values():
         body = stage(body)
@@ -204,7 +204,7 @@ def _shares(spent: Mapping[str, float]) -> dict[str, float]:
 
 
 # ---- what if
-class Waiting:
+class RemoteStage:
     """A stage that waits for so many seconds, as for another machine, and hands its item on."""
 
     def __init__(self, seconds: float) -> None:

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import numpy as np
 
 from tinybench.course.cache import cached_fit
-from tinybench.course.lessons.m14_servers import serving
+from tinybench.course.lessons.m14_servers import served_model
 
 SIDE = 8
 QUESTIONS = {
@@ -59,7 +59,7 @@ def digits_in_production() -> Digits:
     return Digits(cached_fit(network, X[:600], y[:600]), X[600:997], X[997:], y[997:])
 
 
-def shifted(rows: np.ndarray, pixels: int) -> np.ndarray:
+def moved_right(rows: np.ndarray, pixels: int) -> np.ndarray:
     """Return digits moved so many pixels to the right; what leaves the picture is gone."""
     moved = np.zeros_like(rows).reshape(-1, SIDE, SIDE)
     moved[:, :, pixels:] = rows.reshape(-1, SIDE, SIDE)[:, :, : SIDE - pixels]
@@ -141,11 +141,11 @@ def serve_and_shift(digits: Digits, rate: float = 130.0) -> Sent:
     """Serve the network by `tinybench serve`, and send it 240 digits as they are, then 180 each by 1 and 2 pixels."""
     phase = np.repeat([0, 1, 2], [240, 180, 180])
     X, y = digits.X[: len(phase)], digits.y[: len(phase)]
-    rows = np.select([(phase == k)[:, None] for k in range(3)], [shifted(X, k) for k in range(3)])
+    rows = np.select([(phase == k)[:, None] for k in range(3)], [moved_right(X, k) for k in range(3)])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path, trace = Path(folder) / "digits.onnx", Path(folder) / "trace.csv"
         digits.save(path)
-        with serving(path, "--trace", str(trace)) as url:
+        with served_model(path, "--trace", str(trace)) as url:
             client = Client(url)
             reference = np.concatenate([client(digits.reference[i : i + 1]) for i in range(len(digits.reference))])
             start, latency, probabilities = send(client, rows, rate)
@@ -172,14 +172,14 @@ def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "digits.onnx"
         digits.save(path)
-        with serving(path) as url, ExitStack() as stack:
+        with served_model(path) as url, ExitStack() as stack:
             if shutil.which("prometheus") is None:
                 yield "no Prometheus", "is installed here, so /metrics is read before and after", ""
                 ask = _own_reader(url)
             else:
-                from tinybench.tools.watching.prometheus import Target, start_prometheus
+                from tinybench.tools.watching.prometheus import ScrapeTarget, start_prometheus
 
-                prometheus = stack.enter_context(start_prometheus([Target(url)], interval=0.2))
+                prometheus = stack.enter_context(start_prometheus([ScrapeTarget(url)], interval=0.2))
                 prometheus.wait_for("tinybench_requests_total")
                 ask = prometheus.query
             send(Client(url), digits.X[: int(100 * seconds)], 100.0, seed=2)

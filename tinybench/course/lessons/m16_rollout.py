@@ -95,7 +95,7 @@ def in_another_process(expression: str) -> str:
     return done.stdout.strip()
 
 
-class Look(NamedTuple):
+class RehearsedLook(NamedTuple):
     """What a look at a rollout showed, after so many users or seconds, and who then got the new version."""
 
     at: float
@@ -107,7 +107,7 @@ class Look(NamedTuple):
 class Rehearsal(NamedTuple):
     """A rollout from its first look to its end; how many users came, and how many of them met the fault."""
 
-    looks: list[Look]
+    looks: list[RehearsedLook]
     end: Any
     users: int
     met: int
@@ -119,7 +119,7 @@ class Rehearsal(NamedTuple):
         return f"{how} at {self.looks[-1].share:.0%} after {number_of(f'{self.users:,}', 'user')}; {met}"
 
 
-class Counted:
+class StagedEvidence:
     """Evidence that the new version has more than its part of some events, over stages with shares of their own."""
 
     def __init__(self, evidence: Callable[[int, int, float], float]) -> None:
@@ -144,7 +144,7 @@ class Counted:
         self.new = self.both = 0
 
 
-def rehearse(
+def rehearse_rollout(
     names: Names,
     wrong: Callable[[int], float] = lambda answered: 0.0,
     slow: float = 0.01,
@@ -172,9 +172,9 @@ def rehearse(
     Requests of users of the new version also go to the old one, aside: up to 1 % of the answers may differ. Slow
     answers are compared with the old version's as long as it has users; the evidence of the stages is multiplied.
     """
-    rng, state, looks = np.random.default_rng(seed), names["RolloutState"](), list[Look]()
+    rng, state, looks = np.random.default_rng(seed), names["RolloutState"](), list[RehearsedLook]()
     answered = met = users = before = 0
-    late, differ = Counted(names["share_e_value"]), Counted(names["share_e_value"])
+    late, differ = StagedEvidence(names["share_e_value"]), StagedEvidence(names["share_e_value"])
     while state.status == "running" and users < most:
         share = state.share
         for _ in range(every):
@@ -189,7 +189,7 @@ def rehearse(
                 differ.both, differ.new = differ.both + 1, differ.new + differs
         evidence = {"slow answers": late.value(share), "differing answers": differ.value(0.01)}
         fresh = users <= blind_from
-        looks.append(Look(users, share, evidence if fresh else {}, fresh))
+        looks.append(RehearsedLook(users, share, evidence if fresh else {}, fresh))
         state = names["advance"](state, names["Seen"](fresh, looks[-1].evidence, users - before >= stage_users))
         if state.status == "running" and state.share != share:
             before = users
@@ -265,7 +265,7 @@ def false_alarms(
     return found
 
 
-class History(NamedTuple):
+class CommitTimes(NamedTuple):
     """Times of a benchmark by commit on a machine that drifts, in ms, and of a baseline measured in the same rounds."""
 
     milliseconds: np.ndarray
@@ -278,7 +278,7 @@ class History(NamedTuple):
         return np.asarray(self.milliseconds / self.baseline)
 
 
-def drifting_history(commits: int = 120, step: int = 70, size: float = 0.02, seed: int = 4) -> History:
+def drifting_history(commits: int = 120, step: int = 70, size: float = 0.02, seed: int = 4) -> CommitTimes:
     """Simulate a history: a machine that gets slower and faster by some per cent, outliers, and one real step."""
     rng = np.random.default_rng(seed)
     machine = (
@@ -288,4 +288,4 @@ def drifting_history(commits: int = 120, step: int = 70, size: float = 0.02, see
     )
     own, base = (1 + 0.004 * rng.normal(size=commits) for _ in range(2))
     own[rng.choice(commits, 4, replace=False)] *= 1.08
-    return History(5 * machine * own * (1 + size * (np.arange(commits) >= step)), 4 * machine * base, step)
+    return CommitTimes(5 * machine * own * (1 + size * (np.arange(commits) >= step)), 4 * machine * base, step)

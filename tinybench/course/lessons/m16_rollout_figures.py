@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.course.figures import OKABE_ITO
-from tinybench.course.lessons.m16_rollout import History, Look, Stops, neighbours
+from tinybench.course.lessons.m16_rollout import CommitTimes, RehearsedLook, Stops, neighbours
 from tinybench.support.basics.numbers import number_of
 
 BLUE, RED, GREEN = OKABE_ITO[:3]
@@ -107,7 +107,7 @@ def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]
 
 
 def figure_of_looks(
-    looks: Sequence[Look], stop_at: float, said: str, latencies: Mapping[str, Sequence[float]]
+    looks: Sequence[RehearsedLook], stop_at: float, said: str, latencies: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
     """Draw a rollout look by look: who has the new version, the evidence of harm, and the latency of either version."""
     figure, panels = _axes(3, figsize=(6.8, 5.3), sharex=True, height_ratios=[1, 1.8, 1])
@@ -144,7 +144,7 @@ def figure_of_looks(
 
 def figure_of_report(report: Any) -> dict[str, Any]:
     """Draw a real rollout, and say what came of it."""
-    looks = [Look(look.at, look.share, look.evidence, look.fresh) for look in report.looks]
+    looks = [RehearsedLook(look.at, look.share, look.evidence, look.fresh) for look in report.looks]
     both = np.array([look.latencies for look in report.looks]).T * 1e3
     last, final = report.looks[-1], report.looks[-1].latencies
     said = f"Two real servers, read by {'Prometheus' if report.watched_by == 'Prometheus' else 'our own reader'}: "
@@ -156,7 +156,7 @@ def figure_of_report(report: Any) -> dict[str, Any]:
     return figure_of_looks(looks, report.stop_at, said, dict(zip(("old version", "new version"), both, strict=True)))
 
 
-def figure_of_history(history: History, steps: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+def figure_of_history(history: CommitTimes, steps: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """Draw a history in milliseconds and as a ratio to its baseline, with the change points found in either."""
     figure, panels = _axes(2, 1, figsize=(6.8, 4.6), sharex=True)
     commits, said = np.arange(len(history.ratio)), []

@@ -39,7 +39,7 @@ def practice() -> SimpleNamespace:
     return SimpleNamespace(model=model, X_train=X[:400], y_train=y[:400], X=X[1257:], y=y[1257:])
 
 
-def opened(content: Any) -> Any:
+def session_of(content: Any) -> Any:
     """Return a session of an entry's bytes, or fail with words for a check."""
     from onnxruntime import InferenceSession
 

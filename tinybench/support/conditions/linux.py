@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.conditions.rule import ROUNDS, Rule, listed, percent
+from tinybench.support.conditions.rule import ROUNDS, Rule, listed, share_text
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit", "xen")
 CPU = "/sys/devices/system/cpu"
@@ -97,7 +97,7 @@ def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
             "waiting",
             "waited",
             lambda share: share <= 0.2,
-            lambda share: f"something waited for a core in {percent(share)} of the last 10 s",
+            lambda share: f"something waited for a core in {share_text(share)} of the last 10 s",
             "more threads are ready to run than there are cores, so each stands still now and then",
             f"look with top, and end what need not run; fewer threads; or {ROUNDS}",
         ),
@@ -105,7 +105,7 @@ def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
             "stolen",
             "stolen",
             lambda share: share <= 0.01,
-            lambda share: f"the hypervisor took {percent(share)} of the time just now",
+            lambda share: f"the hypervisor took {share_text(share)} of the time just now",
             "these cores ran other virtual machines, while every clock here went on",
             f"another time, or an instance with cores of its own; or {ROUNDS}",
         ),
@@ -122,8 +122,8 @@ def _shared_parts(facts: Mapping[str, Any], change: Change) -> list[Rule]:
             "memory_waited",
             lambda share: share <= 0.01 and (facts.get("memory_left") is None or facts["memory_left"] >= 0.05),
             lambda share: (
-                f"programs waited for it in {percent(share)} of the last 10 s"
-                + (f", {percent(facts['memory_left'])} left" if facts.get("memory_left") is not None else "")
+                f"programs waited for it in {share_text(share)} of the last 10 s"
+                + (f", {share_text(facts['memory_left'])} left" if facts.get("memory_left") is not None else "")
             ),
             "short of memory, the kernel takes pages back in the middle of what is measured",
             "look with top -o %MEM, and end what need not run; or a machine with more memory",

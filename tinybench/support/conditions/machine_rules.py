@@ -10,7 +10,7 @@ from tinybench.support.basics.numbers import number_of
 from tinybench.support.conditions.environment_variables import RECORDED
 from tinybench.support.conditions.library_kernels import slower_kernels
 from tinybench.support.conditions.linux import linux_rules
-from tinybench.support.conditions.rule import ROUNDS, Rule, listed, percent
+from tinybench.support.conditions.rule import ROUNDS, Rule, listed, share_text
 
 __all__ = ["Rule", "rules_for"]
 
@@ -60,7 +60,7 @@ def _share(facts: Mapping[str, Any]) -> list[Rule]:
             "stopped",
             "stopped",
             lambda share: share == 0,
-            lambda share: f"in {percent(share)} of the periods just now" if share else "not just now",
+            lambda share: f"in {share_text(share)} of the periods just now" if share else "not just now",
             "the group had used up its quota and stood still: what was measured meanwhile holds the wait",
             f"fewer threads or a larger quota: {more}",
         ),

@@ -30,6 +30,6 @@ def listed(cores: Sequence[int]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
-def percent(share: float) -> str:
+def share_text(share: float) -> str:
     """Return a share with two digits."""
     return f"{100 * share:.2g} %"

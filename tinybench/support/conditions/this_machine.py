@@ -34,7 +34,7 @@ PLANS = {  # of Windows; their names are translated, their numbers are not
 }
 
 
-def ask(*command: str) -> str:
+def command_output(*command: str) -> str:
     """Return what a command of the system prints, nothing if it cannot be asked."""
     try:
         return subprocess.run(
@@ -83,7 +83,7 @@ class Here:
     release: str = ""
     cores: Sequence[int] = ()
     process: Mapping[str, Any] = field(default_factory=dict)
-    ask: Callable[..., str] = ask
+    ask: Callable[..., str] = command_output
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], Any] = time.sleep
     busy: Callable[[], float] = busy_seconds

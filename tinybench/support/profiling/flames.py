@@ -43,7 +43,7 @@ class ProfileData(Protocol):
         """Return the seconds of each stack."""
 
 
-def alike(a: Sequence[str], b: Sequence[str]) -> int:
+def shared_depth(a: Sequence[str], b: Sequence[str]) -> int:
     """Return how many functions two stacks share from the outermost on."""
     return next((depth for depth, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
@@ -96,7 +96,7 @@ def flame_svg(profile: ProfileData) -> str:
     files = sorted({_file(box.name) for box, _, _ in boxes})
     height = ROW * (1 + max((depth for _, depth, _ in boxes), default=0))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(in_words(profile))}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(flame_in_words(profile))}" '
         f'width="100%" height="{height}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="{TEXT}">'
     ]
     for box, depth, left in boxes:
@@ -121,7 +121,7 @@ def _file(name: str) -> str:
     return name.rpartition("(")[2]
 
 
-def in_words(profile: ProfileData) -> str:
+def flame_in_words(profile: ProfileData) -> str:
     """Return what the flame graph shows, for those who do not see it."""
     if not profile.samples:
         return "Flame graph without boxes: nothing ran long enough to be looked at."
@@ -196,7 +196,8 @@ def save_perfetto(profile: ProfileData, path: str | Path) -> None:
     now = 0.0
     for sample in profile.samples:
         start, stack = max(now, (sample.start - begin) * 1e6), sample.stack[trunk:]
-        kept = alike([slice_["name"] for slice_ in open_slices], stack) if start <= now + 1e-3 else 0  # not over a gap
+        is_next = start <= now + 1e-3  # not after a gap
+        kept = shared_depth([slice_["name"] for slice_ in open_slices], stack) if is_next else 0
         _close(open_slices, kept, now)
         for name in stack[kept:]:
             open_slices.append({"ph": "X", "name": name, "cat": _file(name).rstrip(")"), "ts": start, **here})

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from tinybench.support.basics.numbers import number_of, plural
 from tinybench.support.basics.table import Table
-from tinybench.support.profiling.flames import alike, flame_figure
+from tinybench.support.profiling.flames import flame_figure, shared_depth
 from tinybench.support.profiling.sampling import Ticks, ticking
 
 __all__ = ["Profile", "Sampled", "Ticks", "collapsed", "ticking"]
@@ -56,7 +56,7 @@ class Profile:
     def trunk(self) -> int:
         """How many functions lead to the last one that all stacks share: not of interest, and left out everywhere."""
         ordered = sorted({sample.stack for sample in self.samples})
-        return max(0, alike(ordered[0], ordered[-1]) - 1) if ordered else 0
+        return max(0, shared_depth(ordered[0], ordered[-1]) - 1) if ordered else 0
 
     def by_stack(self) -> dict[tuple[str, ...], float]:
         """Return the seconds of each stack, without the trunk."""

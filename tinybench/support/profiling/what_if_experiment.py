@@ -19,7 +19,7 @@ from tinybench.support.profiling.stand_ins import paces as measured_paces
 from tinybench.support.rounds.machine_state import machine_notes
 
 __all__ = [
-    "Plan",
+    "Prepared",
     "Repeated",
     "Row",
     "Run",
@@ -28,7 +28,7 @@ __all__ = [
     "gain_interval",
     "in_order",
     "in_rounds",
-    "prepare",
+    "prepare_stages",
     "without",
 ]
 
@@ -158,7 +158,7 @@ def in_rounds(
 
 
 @dataclass
-class Plan:
+class Prepared:
     """A pipeline that was looked at: its stages as they can be repeated, and the stand-in for one of them if any."""
 
     stages: dict[str, Stage]
@@ -169,13 +169,13 @@ class Plan:
     __repr__ = short_repr
 
 
-def prepare(
+def prepare_stages(
     run: Run,
     stages: Mapping[str, Stage],
     name: str,
     once: Collection[str] = (),
     clock: Callable[[], float] = time.perf_counter,
-) -> Plan:
+) -> Prepared:
     """Look at a pipeline by two trial runs, and refuse what cannot be asked of it.
 
     Raises ValueError for unknown names and a stage that is never called, StageError for one that ends its process.
@@ -199,7 +199,7 @@ def prepare(
             ready[key] = Once(stage, Delay(Kind(1 - waits, 0.0, 0.0, waits), seconds, paces))
         else:
             ready[key] = stage
-    plan = Plan(ready, trial, {"workers": len(trial.workers), **machine_notes()})
+    plan = Prepared(ready, trial, {"workers": len(trial.workers), **machine_notes()})
     same = bool(trial.pairs) and trial.pairs.keys() <= first.pairs.keys()
     if not same or first.unrecorded or name in trial.once:
         return plan  # a chain, or nothing can stand in: not for a stage that is given something else in each run

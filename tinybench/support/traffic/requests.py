@@ -78,7 +78,7 @@ def wait_until(moment: float) -> None:
             let_others()
 
 
-class Record:
+class RequestTimes:
     """Notes when requests start and finish, in whatever thread or event loop they run.
 
     Times count from `zero`. With `due`, the intended starts, `begin` lies a head start before it: whoever runs a
@@ -122,7 +122,7 @@ class Record:
 
 
 @contextmanager
-def threads(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
+def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
     """Give the pool that is asked for, or threads that end with the block."""
     if pool is not None:
         yield pool

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tinybench.result import BenchmarkResult
 from tinybench.support.conditions.environment_variables import differing
-from tinybench.tools.history.entry import Entry, entry_of, machine_name
+from tinybench.tools.history.entry import Measurement, entry_of, machine_name
 from tinybench.tools.history.series import Point
 
 KINDS = {
@@ -39,7 +39,7 @@ def kind_of(condition: str) -> str:
     return next((kind for kind, words in KINDS.items() if re.search(words, condition, re.IGNORECASE)), "other")
 
 
-def conditions_of(entry: Entry) -> dict[str, str]:
+def conditions_of(entry: Measurement) -> dict[str, str]:
     """Return what a result says of the conditions that it was measured under."""
     from tinybench.support.comparisons.stored_results import stored_conditions
 
@@ -61,7 +61,7 @@ def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
     return changes_from("now", conditions_of(entry), conditions_of(entry_of(now, commit="now")))
 
 
-def condition_changes(points: Sequence[Point]) -> list[Changed]:
+def conditions_over_time(points: Sequence[Point]) -> list[Changed]:
     """Return every condition of a series that differs from one commit to the next."""
     entries = [entry for point in points for entry in point.entries]
     known: dict[str, str] = {}

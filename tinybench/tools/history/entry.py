@@ -18,7 +18,7 @@ GIVEN = ("metric_name", "unit", "confidence", "metadata", "values")  # the rest 
 
 
 @dataclass(frozen=True)
-class Entry:
+class Measurement:
     """A measurement of one commit.
 
     Attributes
@@ -67,7 +67,7 @@ class Entry:
         return asdict(self) | unknown
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Entry:
+    def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
         """Return the entry that `to_dict` described; a ValueError says what is missing or wrong.
 
         Value and interval are computed anew: they cannot differ from what was measured.
@@ -92,7 +92,7 @@ def entry_of(
     benchmark: str = "",
     machine: str = "",
     baseline: str = "",
-) -> Entry:
+) -> Measurement:
     """Return a measurement as an entry of a history.
 
     Parameters
@@ -121,7 +121,7 @@ def entry_of(
     else:
         other = baseline_result.metadata
         baseline = baseline or str(other.get("commit") or other.get("model") or "baseline")
-    return Entry(
+    return Measurement(
         benchmark or benchmark_name(result),
         machine or machine_name(system),
         commit,

@@ -8,7 +8,7 @@ from tinybench.result import is_interval
 from tinybench.support.basics.numbers import number_of, plural, with_digits
 from tinybench.support.basics.pages import Page, Section
 from tinybench.support.basics.table import Table
-from tinybench.tools.history.changed_conditions import Changed, condition_changes
+from tinybench.tools.history.changed_conditions import Changed, conditions_over_time
 from tinybench.tools.history.changes import Change
 from tinybench.tools.history.pictures import picture, scaled
 from tinybench.tools.history.series import Series
@@ -25,7 +25,7 @@ def title_of(series: Series) -> str:
     return f"{series.benchmark} on {series.machine}"
 
 
-def sentence(series: Series, changes: Sequence[Change]) -> str:
+def what_changed(series: Series, changes: Sequence[Change]) -> str:
     """Return the one sentence to act on: the last change, or that there is none."""
     n = len(series.points)
     commits = f"{n} commit{'s' * (n > 1)}"
@@ -124,15 +124,15 @@ def page_of(found: Sequence[tuple[Series, list[Change]]]) -> Page:
         told = [change.told(series) for change in changes] or [no_change(series).capitalize()]
         pictures[f"{number}"] = picture(series, changes, told)
         name = "" if len(found) == 1 else f": {title_of(series)}"
-        shown = Section(title_of(series), "" if len(found) == 1 else sentence(series, changes), [], [f"{number}"])
+        shown = Section(title_of(series), "" if len(found) == 1 else what_changed(series, changes), [], [f"{number}"])
         sections.append(shown)
         if changes:
             sections.append(Section(f"Changes{name}", _CHANGES, changes_table(series, changes).rows, []))
-        if changed := condition_changes(series.points):
+        if changed := conditions_over_time(series.points):
             sections.append(Section(f"When to measure again{name}", ADVICE, conditions_table(changed), []))
         table = commits_table(series, changes)
         sections.append(Section(f"Commits{name}", table.caption, table.rows, []))
-        sentences.append(sentence(series, changes))
+        sentences.append(what_changed(series, changes))
         warnings += cautions(series)
     head = sentences[0] if len(sentences) == 1 else _summary(found)
     return Page("History", head, pictures, sections, warnings)

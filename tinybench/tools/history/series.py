@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tinybench.tools.history.entry import Entry
+from tinybench.tools.history.entry import Measurement
 
 
 class Point(NamedTuple):
@@ -17,7 +17,7 @@ class Point(NamedTuple):
     value: float
     low: float
     high: float
-    entries: tuple[Entry, ...]
+    entries: tuple[Measurement, ...]
 
 
 class Series(NamedTuple):
@@ -51,7 +51,7 @@ class Series(NamedTuple):
         return [point.commit for point in self.points]
 
 
-def series_of(entries: Sequence[Entry]) -> Series:
+def series_of(entries: Sequence[Measurement]) -> Series:
     """Return entries of one benchmark on one machine, in order, as a series.
 
     A commit that was measured several times has the geometric mean. Where the baseline was changed for a later commit
@@ -82,7 +82,7 @@ def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Poi
     )
 
 
-def _joined(entry: Entry, scale: Point | None, before: Point | None, entries: tuple[Entry, ...]) -> Point:
+def _joined(entry: Measurement, scale: Point | None, before: Point | None, entries: tuple[Measurement, ...]) -> Point:
     """Return the point of a commit with one more measurement; errors of measurements are independent."""
     log, errors = _log(entry.value), [_errors(entry.value, entry.low, entry.high)]
     if scale is not None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from tinybench.result import BenchmarkResult
-from tinybench.tools.history.entry import Entry, as_text, entry_of
+from tinybench.tools.history.entry import Measurement, as_text, entry_of
 from tinybench.tools.history.series import Series, series_of
 
 APPLICATION, VERSION = 0x54424848, 1  # in the head of the file: whose it is, and of which schema
@@ -76,13 +76,13 @@ class History:
                 self.connection.close()
                 raise
 
-    def add(self, result: BenchmarkResult, baseline_result: BenchmarkResult | None = None, **named: str) -> Entry:
+    def add(self, result: BenchmarkResult, baseline_result: BenchmarkResult | None = None, **named: str) -> Measurement:
         """Keep a result, with the baseline of the same rounds; `named` is what `entry_of` takes. Return the entry."""
         entry = entry_of(result, baseline_result, **named)
         self.add_all([entry])
         return entry
 
-    def add_all(self, entries: Iterable[Entry]) -> int:
+    def add_all(self, entries: Iterable[Measurement]) -> int:
         """Keep entries, all of them or none, and return how many are new."""
         rows = [_row(entry) for entry in entries]
         with self._told(), self._writing():
@@ -91,7 +91,7 @@ class History:
             self.connection.executemany(f"INSERT OR IGNORE INTO entries ({COLUMNS}) VALUES ({places})", rows)
             return self.connection.total_changes - before
 
-    def entries(self, benchmark: str = "", machine: str = "") -> list[Entry]:
+    def entries(self, benchmark: str = "", machine: str = "") -> list[Measurement]:
         """Return all entries in the order of their commits, or those of a benchmark or a machine."""
         query = f"SELECT {COLUMNS} FROM entries WHERE (benchmark = ?1 OR ?1 = '') AND (machine = ?2 OR ?2 = '')"
         with self._told():
@@ -192,11 +192,11 @@ class History:
                 raise TimeoutError(f"others have been writing to {self.path} for {PATIENCE:.0f} s; try again") from None
             raise OSError(f"{self.path} cannot be opened or written: {error}") from None
 
-    def _entry(self, row: tuple[Any, ...]) -> Entry:
+    def _entry(self, row: tuple[Any, ...]) -> Measurement:
         id, *told, result, baseline_result = row
         try:
             results = json.loads(result), json.loads(baseline_result or "null")
-            entry = Entry(**dict(zip(Entry.__match_args__, (*told, *results), strict=True)))
+            entry = Measurement(**dict(zip(Measurement.__match_args__, (*told, *results), strict=True)))
             whole = entry.id == id
         except (TypeError, ValueError):
             whole = False
@@ -208,6 +208,6 @@ class History:
         return entry
 
 
-def _row(entry: Entry) -> tuple[Any, ...]:
+def _row(entry: Measurement) -> tuple[Any, ...]:
     told = {name: value for name, value in vars(entry).items() if not name.endswith("result")}
     return (entry.id, *told.values(), as_text(entry.result), as_text(entry.baseline_result))

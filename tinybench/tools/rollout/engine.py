@@ -15,22 +15,22 @@ import numpy as np
 from tinybench.load import arrivals
 from tinybench.production import STAGES, RolloutState, Seen, advance, in_canary
 from tinybench.tools.rollout.e_values import METRICS, Evidence
-from tinybench.tools.rollout.journal import Journal
+from tinybench.tools.rollout.journal import EventLog
 from tinybench.tools.rollout.metrics import own_metrics
-from tinybench.tools.rollout.plan import Look, Plan, Report
+from tinybench.tools.rollout.plan import Checkpoint, Plan, Report
 from tinybench.tools.rollout.router import OLD, Router
 from tinybench.tools.rollout.server_metrics import CANARY, STABLE, Ask, Watcher, by_prometheus, by_reading
 from tinybench.tools.rollout.tally import Tally
 from tinybench.tools.rollout.two_servers import serving
-from tinybench.tools.serving.client import Address, address_of, ask, probe
+from tinybench.tools.serving.client import Address, address_of, ask, sample_bodies
 from tinybench.tools.watching.metrics_reader import Readings
-from tinybench.tools.watching.prometheus import Target, start_prometheus
+from tinybench.tools.watching.prometheus import ScrapeTarget, start_prometheus
 
 __all__ = ["roll_out", "run_rollout"]
 
 SCRAPE = 0.2  # s between two readings
 TOO_LATE = 0.5  # s; later than that the generator measures itself
-OnLook = Callable[[Look], Any]
+OnLook = Callable[[Checkpoint], Any]
 
 
 def roll_out(
@@ -68,7 +68,7 @@ def roll_out(
     """
     plan = plan or Plan()
     commands = [[str(old), *options], [str(new), *options, *(["--fault", plan.fault] if plan.fault else [])]]
-    kept = Journal(journal)
+    kept = EventLog(journal)
     if taken_back := _left(kept, resume):
         return taken_back
     with serving(commands) as urls:
@@ -82,13 +82,13 @@ def run_rollout(
     labels: Sequence[Any] | np.ndarray | None = None,
     plan: Plan | None = None,
     *,
-    journal: Journal | None = None,
+    journal: EventLog | None = None,
     on_look: OnLook = lambda look: None,
 ) -> Report:
     """Roll out between two servers that run, as `roll_out`; what the journal holds unfinished is gone on with."""
-    plan, journal = plan or Plan(), journal or Journal(None)
+    plan, journal = plan or Plan(), journal or EventLog(None)
     addresses = address_of(old_url), address_of(new_url)
-    bodies = probe(addresses[OLD], rows, plan.seed, 10.0)  # what the new one does with them is to be seen
+    bodies = sample_bodies(addresses[OLD], rows, plan.seed, 10.0)  # what the new one does with them is to be seen
     numbers = _answers_numbers(addresses[0], bodies[0])
     other = "labels" if labels is None else "differs"
     run = _Run(addresses, bodies, labels, plan, journal, Evidence([name for name in METRICS if name != other]), numbers)
@@ -115,7 +115,7 @@ class _Run:
         bodies: Sequence[bytes],
         labels: Sequence[Any] | np.ndarray | None,
         plan: Plan,
-        journal: Journal,
+        journal: EventLog,
         evidence: Evidence,
         numbers: bool,
     ) -> None:
@@ -168,7 +168,7 @@ class _Run:
         report.users, report.exposed, report.harmed = len(tally.seen), len(tally.exposed), len(tally.harmed)
         report.differing, report.met = len(tally.differing), len(tally.harmed | tally.differing)
 
-    def look(self, watcher: Watcher) -> Look:
+    def look(self, watcher: Watcher) -> Checkpoint:
         """Count, look, decide, and write down what was seen."""
         tally, stage, share = self.tally, self.state.stage, self.state.share
         tally.take()
@@ -181,7 +181,7 @@ class _Run:
         self.state = advance(self.state, seen, self.evidence.stop_at, self.plan.patience)
         if self.state.stage != stage:
             self.stage_began = self.router.now
-        look = Look(
+        look = Checkpoint(
             self.router.now, share, self.state, not problem, problem, evidence, self.evidence.seen(stage),
             len(tally.stage_users[stage]), tally.stage_pairs[stage], tally.latencies,
         )  # fmt: skip
@@ -201,7 +201,7 @@ class _Run:
         return ""
 
 
-def _left(journal: Journal, resume: bool) -> Report | None:
+def _left(journal: EventLog, resume: bool) -> Report | None:
     """Take back what an interrupted rollout left, if it is not to be gone on with."""
     if resume and not journal.unfinished:
         raise ValueError(f"--resume: {journal.path or 'without a --journal there'} holds no unfinished rollout")
@@ -222,14 +222,14 @@ def _answers_numbers(address: Address, body: bytes) -> bool:
 @contextmanager
 def _watched(old_url: str, new_url: str, plan: Plan, run: _Run) -> Iterator[tuple[Watcher, str]]:
     """Have the servers read by a Prometheus or by the own reader, and say which."""
-    targets = [Target(old_url, STABLE), Target(new_url, CANARY)]
+    targets = [ScrapeTarget(old_url, STABLE), ScrapeTarget(new_url, CANARY)]
     here = shutil.which("prometheus") is not None if plan.prometheus is None else plan.prometheus
     with ExitStack() as stack:
         asking: Ask
         if here:
             mine = stack.enter_context(own_metrics(run.tally, lambda: run.state.share))
             prometheus = stack.enter_context(
-                start_prometheus([*targets, Target(mine, "rollout")], interval=SCRAPE, timeout=1.0)
+                start_prometheus([*targets, ScrapeTarget(mine, "rollout")], interval=SCRAPE, timeout=1.0)
             )
             prometheus.wait_for('count(tinybench_worker_restarts_total{job="tinybench"}) == 2')
             asking = by_prometheus(prometheus)

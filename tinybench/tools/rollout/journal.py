@@ -11,10 +11,10 @@ from typing import Any
 
 from tinybench.production import RolloutState
 
-__all__ = ["Journal"]
+__all__ = ["EventLog"]
 
 
-class Journal:
+class EventLog:
     """A file of JSON lines; without a path nothing is kept.
 
     A line is written and brought to the disk at once. What a machine that died left of its last line is passed over.

@@ -9,7 +9,7 @@ from tinybench.production import STAGES, RolloutState
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 
-__all__ = ["Look", "Plan", "Report"]
+__all__ = ["Checkpoint", "Plan", "Report"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Look:
+class Checkpoint:
     """What a look showed, and where the rollout stood then.
 
     Attributes
@@ -163,7 +163,7 @@ class Report:
     """
 
     state: RolloutState
-    looks: list[Look] = field(default_factory=list)
+    looks: list[Checkpoint] = field(default_factory=list)
     users: int = 0
     exposed: int = 0
     harmed: int = 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.tools.serving.client import TIMEOUT, Address, Answer
+from tinybench.tools.serving.client import TIMEOUT, Address, Response
 from tinybench.tools.serving.sender import Sender, _Request
 
 __all__ = ["NEW", "OLD", "Router", "label_of"]
@@ -37,7 +37,7 @@ def label_of(body: bytes) -> float:
         return ODD
 
 
-class Side(Sender):
+class Version(Sender):
     """The sender to one version; it keeps what each answer said."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Side(Sender):
         self.submitted[number] = now
         self.late = now - self.began - self.due[number]
 
-    def _finish(self, request: _Request, answer: Answer, age: float = 0.0) -> None:
+    def _finish(self, request: _Request, answer: Response, age: float = 0.0) -> None:
         if answer.code == 200:
             self.labels[request.number] = label_of(answer.body)
         self.answers += answer.code != 0
@@ -104,7 +104,7 @@ class Router:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         how: dict[str, Any] = {"timeout": timeout, "clock": clock}
-        self.sides = tuple(Side(address, rows, bodies, due, **how) for address in addresses)
+        self.sides = tuple(Version(address, rows, bodies, due, **how) for address in addresses)
         self.due, self.route, self.clock = due, route, clock
         self.next, self.began = 0, math.nan
         self.turn = np.random.default_rng(len(due)).integers(0, 2, len(due))  # who of a pair is sent first

@@ -149,7 +149,7 @@ class Tally:
         before, after = self.known[self.rows[number]], self.router.sides[NEW].labels[number]
         if math.isnan(before):
             return False
-        if not alike(before, after):
+        if not same_answer(before, after):
             self.differing.add(int(self.users[number]))
             if self.truth is not None and self._error(number, after) > self._error(number, before):
                 self.harmed.add(int(self.users[number]))
@@ -159,7 +159,7 @@ class Tally:
         """Return the error of an answer: 0 or 1 for a class, the distance from the label for a number."""
         assert self.truth is not None
         truth = float(self.truth[self.rows[number]])
-        return abs(answer - truth) if self.numbers else float(not alike(answer, truth))
+        return abs(answer - truth) if self.numbers else float(not same_answer(answer, truth))
 
     def _pair(self, number: int) -> bool:
         """Compare a mirrored pair; return whether both have come to an end, and their label, if there is one."""
@@ -173,14 +173,14 @@ class Tally:
         stage = int(self.stage[number])
         self.stage_pairs[stage] += 1
         if old.ok[number] and new.ok[number]:
-            differs = not alike(old.labels[number], new.labels[number])
+            differs = not same_answer(old.labels[number], new.labels[number])
             self.compared, self.disagreed = self.compared + 1, self.disagreed + differs
             self.evidence.add(stage, "differs", differs, self.plan.allowed)
         if self.truth is not None:
             before, after = (
                 self._error(number, side.labels[number]) if side.ok[number] else math.inf for side in (old, new)
             )
-            if before != after and not alike(before, after):
+            if before != after and not same_answer(before, after):
                 self.evidence.add(stage, "labels", after > before, 0.5)
         return True
 
@@ -219,13 +219,13 @@ class Tally:
         side = self.router.sides[int(self.is_new[number])]
         if self.router.clock() < side.finished[number] + self.plan.label_delay:
             return False
-        if alike(side.labels[number], float(self.truth[self.rows[number]])):
+        if same_answer(side.labels[number], float(self.truth[self.rows[number]])):
             self.right += 1
         else:
             self.wrong += 1
         return True
 
 
-def alike(a: float, b: float) -> bool:
+def same_answer(a: float, b: float) -> bool:
     """Return whether two answers say the same: labels are equal, numbers within a thousandth."""
     return math.isclose(a, b, rel_tol=1e-3, abs_tol=1e-6)

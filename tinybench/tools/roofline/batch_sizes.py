@@ -24,7 +24,7 @@ from tinybench.tools.roofline.roofs import Roofs, measure_roofs
 BATCHES = tuple(2**power for power in range(11))
 
 
-class Step(NamedTuple):
+class BatchPoint(NamedTuple):
     """A model at one batch size: operations and bytes of a call, and 10⁹ operations/s in each round."""
 
     batch: int
@@ -67,7 +67,7 @@ def batch_walk(
     batches: Sequence[int] = BATCHES,
     seconds: float = 3.0,
     rounds: int = ROUNDS,
-) -> dict[str, list[Step]]:
+) -> dict[str, list[BatchPoint]]:
     """Measure the operations/s of whole calls by batch size, of all models and sizes in shuffled rounds.
 
     Parameters
@@ -89,10 +89,10 @@ def batch_walk(
             work.append((name, batch, sum(c.flop for c in each), sum(c.bytes for c in each)))
             probes.append(Probe(_call(model, rows[:batch].copy()), work[-1][2]))
     rates = measure_rates(probes, seconds, rounds)
-    notes, walks = machine_notes(), {name: list[Step]() for name in models}
+    notes, walks = machine_notes(), {name: list[BatchPoint]() for name in models}
     for (name, batch, flop, moved), values in zip(work, rates, strict=True):
         result = BenchmarkResult("rate", values, {"model": name, "batch_size": batch, **notes}, unit="10⁹ operations/s")
-        walks[name].append(Step(batch, flop, moved, result))
+        walks[name].append(BatchPoint(batch, flop, moved, result))
     return walks
 
 
@@ -139,7 +139,7 @@ class Gain:
 
 
 def int8_gains(
-    walks: Mapping[str, Sequence[Step]], models: Mapping[str, OnnxModel], X: Any, roofs: Roofs
+    walks: Mapping[str, Sequence[BatchPoint]], models: Mapping[str, OnnxModel], X: Any, roofs: Roofs
 ) -> list[Gain]:
     """Return what the roofs promise of the second model against the first, and what was measured, by batch size."""
     (first, a), (second, b) = models.items()

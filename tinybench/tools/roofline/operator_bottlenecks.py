@@ -20,7 +20,7 @@ from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.roofline.onnx_trace import as_feeds, own_name, run_traced
-from tinybench.tools.roofline.operator_work import Counted, counted
+from tinybench.tools.roofline.operator_work import Counted, counted_operators
 from tinybench.tools.roofline.roofs import Roofs
 
 ADVICE = {
@@ -209,7 +209,7 @@ def place_operators(
         unit="s",
     )
     places, left_out, total = [], [], 0.0
-    for number, work in enumerate(counted(traced, load_graph(model.path))):
+    for number, work in enumerate(counted_operators(traced, load_graph(model.path))):
         times = [event["dur"] / 1e6 for event in traced.events.get(own_name(number), [])]
         seconds = max(quick(times), 5e-7) if times else 0.0  # below 1 µs the trace says 0
         total += seconds

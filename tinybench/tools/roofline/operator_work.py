@@ -48,7 +48,7 @@ class Counted:
         return self.flop / self.bytes if self.bytes else 0.0
 
 
-def counted(traced: Traced, source: Any) -> list[Counted]:
+def counted_operators(traced: Traced, source: Any) -> list[Counted]:
     """Return the work of every operator of a run; `source` is the graph before it was optimised."""
     nodes = nodes_of(traced)
     inferred = inferred_shapes(source, traced.inputs) | inferred_shapes(traced.graph, traced.inputs)
@@ -94,4 +94,4 @@ def count_work(model: OnnxModel | str | Path, X: Any) -> list[Counted]:
         If the batch does not fit the inputs.
     """
     traced = run_traced(model, X)
-    return counted(traced, load_graph(model.path if isinstance(model, OnnxModel) else model))
+    return counted_operators(traced, load_graph(model.path if isinstance(model, OnnxModel) else model))

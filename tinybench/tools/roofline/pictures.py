@@ -16,7 +16,7 @@ from tinybench.tools.roofline.roofs import Roofs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tinybench.tools.roofline.batch_sizes import Step
+    from tinybench.tools.roofline.batch_sizes import BatchPoint
 
 MARKERS = {"compute": "s", "memory": "o", "overhead": "^"}
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -27,7 +27,7 @@ _FONT = 13  # at a width of 400 pixels still 7
 def roof_picture(
     roofs: Roofs,
     placed: Mapping[str, Placed] | None = None,
-    walks: Mapping[str, Sequence[Step]] | None = None,
+    walks: Mapping[str, Sequence[BatchPoint]] | None = None,
     dtypes: Sequence[str] = ("float32", "uint8 × int8"),
 ) -> Drawn:
     """Draw roofs by type and memory level on logarithmic axes, and operators and batch sizes under them.
@@ -119,7 +119,7 @@ def _draw_operators(
 
 
 def _draw_walks(
-    axes: Axes, walks: Mapping[str, Sequence[Step]], colours: Mapping[str, str]
+    axes: Axes, walks: Mapping[str, Sequence[BatchPoint]], colours: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[float, float]]]:
     """Draw a line with a point for each batch, and its interval; return the batches at the ends, and where they are."""
     names, places = [], []
@@ -137,7 +137,9 @@ def _draw_walks(
     return names, places
 
 
-def _alt(roofs: Roofs, dtypes: Sequence[str], placed: Mapping[str, Placed], walks: Mapping[str, Sequence[Step]]) -> str:
+def _alt(
+    roofs: Roofs, dtypes: Sequence[str], placed: Mapping[str, Placed], walks: Mapping[str, Sequence[BatchPoint]]
+) -> str:
     levels = ", ".join(f"{level} {result.median:.3g}" for level, result in roofs.levels.items())
     peaks = ", ".join(f"{dtype} {roofs.peak(dtype) / 1e9:,.0f}" for dtype in dtypes)
     told = [
@@ -153,7 +155,7 @@ def _alt(roofs: Roofs, dtypes: Sequence[str], placed: Mapping[str, Placed], walk
     return " ".join(told)
 
 
-def _caption(placed: Mapping[str, Placed], walks: Mapping[str, Sequence[Step]]) -> str:
+def _caption(placed: Mapping[str, Placed], walks: Mapping[str, Sequence[BatchPoint]]) -> str:
     told = [f"{model}: {each.sentences[0]}." for model, each in placed.items()]
     for model, walk in walks.items():
         gain = walk[-1].rate.median / walk[0].rate.median
@@ -163,7 +165,9 @@ def _caption(placed: Mapping[str, Placed], walks: Mapping[str, Sequence[Step]]) 
     return " ".join(told) or "An operator stands below the lower of the two lines at its intensity."
 
 
-def _data(roofs: Roofs, placed: Mapping[str, Placed], walks: Mapping[str, Sequence[Step]]) -> dict[str, list[Any]]:
+def _data(
+    roofs: Roofs, placed: Mapping[str, Placed], walks: Mapping[str, Sequence[BatchPoint]]
+) -> dict[str, list[Any]]:
     rows = [(f"roof of {dtype}", "", roofs.peak(dtype), "") for dtype in roofs.peaks]
     rows += [(f"{level}, GB/s", "", result.median, "") for level, result in roofs.levels.items()]
     rows += [

@@ -106,7 +106,7 @@ class Roofs:
                 "product of": result.metadata["dtype"],
                 "by": result.metadata["by"],
                 "ran in": result.metadata["ran_in"],
-                "10⁹ operations/s": with_interval(result),
+                "10⁹ operations/s": median_with_interval(result),
                 "specification": against(result, self.specification.get(result.metadata["ran_in"])),
             }
             for result in self.products
@@ -115,7 +115,7 @@ class Roofs:
             {
                 "working set": bytes_text(size),
                 "lies in": self.level(size),
-                **{f"{kind}, GB/s": next(map(with_interval, self._moved(kind, size)), "–") for kind in HOW},
+                **{f"{kind}, GB/s": next(map(median_with_interval, self._moved(kind, size)), "–") for kind in HOW},
             }
             for size in sorted({result.metadata["working_set"] for result in self.bandwidths})
         ]
@@ -157,7 +157,7 @@ def bytes_text(size: float) -> str:
     return f"{size:.0f} B"
 
 
-def with_interval(result: BenchmarkResult) -> str:
+def median_with_interval(result: BenchmarkResult) -> str:
     """Return the median with its interval, or with the range of few values."""
     named = f"{100 * result.confidence:.3g} % CI" if result.count >= 6 else "range"
     return format_interval(result.median, *interval(result), "", named).strip()

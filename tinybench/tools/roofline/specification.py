@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.conditions.reading import read_text
-from tinybench.support.conditions.this_machine import ask
+from tinybench.support.conditions.this_machine import command_output
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 # operations per cycle of one core: a multiply-add is two, and two units can each begin one in every cycle
@@ -52,7 +52,7 @@ class Processor:
 
 
 def _sysctl(name: str) -> str:
-    return ask("sysctl", "-n", name)
+    return command_output("sysctl", "-n", name)
 
 
 def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str, int]:

@@ -21,7 +21,17 @@ try:
 except ImportError:
     raise ValueError("loading a server takes httptools: pip install 'tinybench-ml[serve]'") from None
 
-__all__ = ["Address", "Answer", "Connection", "Users", "address_of", "ask", "bodies_of", "probe", "random_rows"]
+__all__ = [
+    "Address",
+    "ClientConnection",
+    "Response",
+    "Users",
+    "address_of",
+    "ask",
+    "bodies_of",
+    "random_rows",
+    "sample_bodies",
+]
 
 MOST_BODIES = 256  # different rows that are sent, in turn
 STAMP = struct.Struct("@ll")  # a timespec
@@ -61,7 +71,7 @@ def address_of(url: str) -> Address:
     return Address(parts.netloc.rpartition("@")[2], family, sockaddr, parts.path.rstrip("/").removesuffix("/predict"))
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A server's answer; `code` is 0 and `body` the reason where there was none."""
 
     code: int
@@ -82,7 +92,7 @@ class Answer(NamedTuple):
         return str(self.code) if self.code else self.body.decode()
 
 
-class Connection:
+class ClientConnection:
     """A socket that is kept open, with at most one request on its way, and a parser of what comes back."""
 
     def __init__(self, address: Address, timeout: float) -> None:
@@ -115,7 +125,7 @@ class Connection:
         """Note that the answer is whole."""
         self.complete, self.reusable = True, self.parser.should_keep_alive()
 
-    def receive(self) -> Answer | None:
+    def receive(self) -> Response | None:
         """Return the answer when it is whole, or why there will be none."""
         try:
             if data := self._read():
@@ -123,16 +133,16 @@ class Connection:
         except BlockingIOError:
             return None
         except TimeoutError:
-            return Answer(0, TIMEOUT.encode())
+            return Response(0, TIMEOUT.encode())
         except OSError:
             data = b""
         except httptools.HttpParserError:
-            return Answer(0, b"no HTTP")
+            return Response(0, b"no HTTP")
         if self.complete:
-            answer = Answer(self.parser.get_status_code(), b"".join(self.parts))
+            answer = Response(self.parser.get_status_code(), b"".join(self.parts))
             self.complete, self.parts = False, []
             return answer
-        return None if data else Answer(0, CLOSED.encode())
+        return None if data else Response(0, CLOSED.encode())
 
     def _read(self) -> bytes:
         self.age = 0.0
@@ -145,13 +155,13 @@ class Connection:
                 self.age = max(0.0, (time.time_ns() - seconds * 10**9 - nanoseconds) / 1e9)
         return data
 
-    def ask(self, message: bytes) -> Answer:
+    def ask(self, message: bytes) -> Response:
         """Send a request and wait for its answer; each read waits for the socket's timeout at most."""
         self.reusable = False
         try:
             self.socket.sendall(message)
         except OSError:
-            return Answer(0, CLOSED.encode())
+            return Response(0, CLOSED.encode())
         while True:
             if answer := self.receive():
                 return answer
@@ -189,10 +199,10 @@ def random_rows(model_input: Any, seed: int) -> np.ndarray:
             raise ValueError("the server names no fixed shape of numbers to send; give rows with --data rows.npy")
 
 
-def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, name: str = "probe") -> Answer:
+def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, name: str = "probe") -> Response:
     """Ask once on a connection of its own; ValueError where nobody is there."""
     try:
-        connection = Connection(address, timeout)
+        connection = ClientConnection(address, timeout)
     except TimeoutError:
         raise ValueError(f"{address.url} does not answer within {timeout:g} s") from None
     except OSError as error:
@@ -201,7 +211,7 @@ def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, n
         return connection.ask(message(address, path, body)(name))
 
 
-def probe(address: Address, rows: np.ndarray | None, seed: int, timeout: float) -> list[bytes]:
+def sample_bodies(address: Address, rows: np.ndarray | None, seed: int, timeout: float) -> list[bytes]:
     """Return bodies that the server takes, having tried one; ValueError says in its words why it does not."""
     health = ask(address, "/health", timeout=timeout)
     if health.code == 0:
@@ -229,7 +239,7 @@ def probe(address: Address, rows: np.ndarray | None, seed: int, timeout: float) 
     return bodies
 
 
-def _did(answer: Answer) -> str:
+def _did(answer: Response) -> str:
     return {CLOSED: CLOSED, TIMEOUT: "gives " + TIMEOUT}.get(answer.outcome, f"speaks {answer.outcome}")
 
 
@@ -241,7 +251,7 @@ class Users:
         self.messages = [message(address, "/predict", body) for body in bodies]
         self.sent: list[tuple[float, float, str]] = []  # started, finished, what came of it
         self._own = threading.local()
-        self._open: list[Connection] = []
+        self._open: list[ClientConnection] = []
         self._closed = False
 
     def send(self, number: int) -> bool:
@@ -250,20 +260,20 @@ class Users:
             raise SystemExit  # ends this user only
         started, age = time.perf_counter(), 0.0
         try:
-            connection: Connection = getattr(self._own, "connection", None) or self._connect()
+            connection: ClientConnection = getattr(self._own, "connection", None) or self._connect()
             answer = connection.ask(self.messages[number % len(self.messages)](number))
             age = connection.age
             if not connection.reusable:
                 connection.socket.close()
                 self._own.connection = None
         except OSError as error:
-            answer = Answer(0, (error.strerror or "no connection").encode())
+            answer = Response(0, (error.strerror or "no connection").encode())
         if not self._closed:
             self.sent.append((started, max(started, time.perf_counter() - age), answer.outcome))
         return answer.code == 200
 
-    def _connect(self) -> Connection:
-        connection = self._own.connection = Connection(self.address, self.timeout)
+    def _connect(self) -> ClientConnection:
+        connection = self._own.connection = ClientConnection(self.address, self.timeout)
         self._open.append(connection)
         return connection
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinybench.tools.serving.model_worker import Answer, Model, main
+from tinybench.tools.serving.model_worker import Answer, Model, answer_batches
 
 __all__ = ["Fault", "FaultyModel", "parse_fault"]
 
@@ -98,4 +98,4 @@ def spoilt(answer: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main(lambda path, threads: FaultyModel(path, threads, parse_fault(sys.argv[3])))
+    answer_batches(lambda path, threads: FaultyModel(path, threads, parse_fault(sys.argv[3])))

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from tinybench.support.basics.numbers import number_of
 from tinybench.tools.serving.counters import Metrics
-from tinybench.tools.serving.model_worker import Answer, sentence
+from tinybench.tools.serving.model_worker import Answer, error_body
 from tinybench.tools.serving.request_body import Reader, Refused
 from tinybench.tools.serving.trace import Trace
 from tinybench.tools.serving.worker_pool import Job, Pool
@@ -107,7 +107,7 @@ class Front:
                     more.append((b"x-request-id", name.encode()))
                 code, body = await self._answer(headers, receive, job)
             except Refused as refused:
-                code, body = refused.code, sentence(str(refused))
+                code, body = refused.code, error_body(str(refused))
                 more += refused.headers.items()
             head = [JSON, (b"content-length", b"%d" % len(body)), *more]
             if connection is not None:

@@ -68,7 +68,7 @@ def unpacked_answers(frame: bytes) -> tuple[float, list[Answer]]:
     return seconds, answers
 
 
-def sentence(text: str) -> bytes:
+def error_body(text: str) -> bytes:
     """Return the body of an answer that says what was wrong."""
     return json.dumps({"detail": text}, ensure_ascii=False).encode(errors="replace")
 
@@ -144,7 +144,7 @@ class Model:
                 return [self.answer(each, [len(each)])[0] for each in np.split(rows, ends)]
             # the shape is right, so a bad argument is a value, such as an index that there is not
             code = 422 if type(error).__name__ == "InvalidArgument" else 500
-            return [(code, sentence(f"the model cannot answer this: {reason(error)}"))]
+            return [(code, error_body(f"the model cannot answer this: {reason(error)}"))]
         answers, begin = [], 0
         for count in counts:
             answers.append(body(outputs[begin : begin + count]))
@@ -162,7 +162,7 @@ def body(outputs: Sequence[Any]) -> Answer:
     try:
         return 200, json.dumps({"outputs": outputs}, allow_nan=False).encode()
     except (ValueError, TypeError):
-        return 500, sentence("the model answered with NaN or infinity, which JSON has no word for")
+        return 500, error_body("the model answered with NaN or infinity, which JSON has no word for")
 
 
 def end_with(parent: int) -> None:
@@ -172,7 +172,7 @@ def end_with(parent: int) -> None:
     os._exit(0)
 
 
-def main(make: Callable[[str, int], Model] = Model) -> None:
+def answer_batches(make: Callable[[str, int], Model] = Model) -> None:
     """Answer batches until stdin ends, by the model that `make` makes of a file and a number of threads."""
     for name in ("SIGINT", "SIGTERM"):  # Ctrl-C goes to all of a terminal's processes; the front finishes with us first
         signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -211,4 +211,4 @@ def write(out: int, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    answer_batches()

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.load import LoadResult, open_loop
-from tinybench.tools.serving.client import TIMEOUT, Address, Answer, Connection, message
+from tinybench.tools.serving.client import TIMEOUT, Address, ClientConnection, Response, message
 
 __all__ = ["Sender", "TooLateError"]
 
@@ -81,8 +81,8 @@ class Sender(Executor):
         self.outcomes: Counter[str] = Counter()
         self.began = math.nan
         self._looking = float(np.clip(LOOKING * due[-1] / len(due), *OVERSLEPT))
-        self._open: set[Connection] = set()
-        self._free: list[Connection] = []
+        self._open: set[ClientConnection] = set()
+        self._free: list[ClientConnection] = []
         self._waiting: deque[_Request] = deque()  # for a connection
         self._pending: deque[_Request] = deque()  # for an answer, by deadline
         self._current = self._next = _Request()
@@ -209,14 +209,14 @@ class Sender(Executor):
                 break
         self._expire(self.clock(), TIMEOUT)
 
-    def _serve(self, connection: Connection, mask: int) -> None:
+    def _serve(self, connection: ClientConnection, mask: int) -> None:
         if mask & selectors.EVENT_WRITE and connection in self._open:
             self._flush(connection)
         if mask & selectors.EVENT_READ and connection in self._open:  # what is told with it may have ended it
             self._receive(connection)
         self._start_waiting()
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: ClientConnection) -> None:
         request, answer = connection.request, connection.receive()
         if answer is None and request is not None:
             return
@@ -229,14 +229,14 @@ class Sender(Executor):
         if answer is not None and request is not None:
             self._finish(request, answer, connection.age)
 
-    def _flush(self, connection: Connection) -> None:
+    def _flush(self, connection: ClientConnection) -> None:
         try:
             connection.unsent = connection.unsent[connection.socket.send(connection.unsent) :]
         except BlockingIOError:
             return
         except OSError as error:
             self._drop(connection)
-            self._finish(connection.request, Answer(0, (error.strerror or UNREACHABLE).encode()))
+            self._finish(connection.request, Response(0, (error.strerror or UNREACHABLE).encode()))
             return
         if not connection.unsent:
             self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
@@ -253,9 +253,9 @@ class Sender(Executor):
                     self.connections = len(self._open)
                     self._waiting.appendleft(request)
                 else:
-                    self._finish(request, Answer(0, (error.strerror or UNREACHABLE).encode()))
+                    self._finish(request, Response(0, (error.strerror or UNREACHABLE).encode()))
 
-    def _finish(self, request: _Request, answer: Answer, age: float = 0.0) -> None:
+    def _finish(self, request: _Request, answer: Response, age: float = 0.0) -> None:
         request.answered = True
         # a clock that was set meanwhile makes no answer come before its question
         self.finished[request.number] = max(self.clock() - age, self.started[request.number])
@@ -270,16 +270,16 @@ class Sender(Executor):
             request = self._pending[0]
             for connection in [found for found in self._open if found.request is request]:
                 self._drop(connection)
-            self._finish(request, Answer(0, why.encode()))
+            self._finish(request, Response(0, why.encode()))
             self._start_waiting()
 
-    def _connect(self) -> Connection:
-        connection = Connection(self.address, 0.0)
+    def _connect(self) -> ClientConnection:
+        connection = ClientConnection(self.address, 0.0)
         self._open.add(connection)
         self._selector.register(connection.socket, selectors.EVENT_READ, connection)
         return connection
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: ClientConnection) -> None:
         self._selector.unregister(connection.socket)
         connection.socket.close()
         self._open.discard(connection)

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from tinybench.tools.drifting import Reference
 from tinybench.tools.serving.drift_monitor import Drift, reference_for
 from tinybench.tools.serving.http_front import Front, Submit, plain_queue
-from tinybench.tools.serving.model_worker import sentence
+from tinybench.tools.serving.model_worker import error_body
 from tinybench.tools.serving.open_files import allow_files
 from tinybench.tools.serving.request_body import Reader
 from tinybench.tools.serving.trace import Trace
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete:  # else it would end up within another answer
-            body = sentence(why)
+            body = error_body(why)
             head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n" % len(body)
             self.transport.write(STATUS_LINE[code] + head + more + b"\r\n" + body)
         self.transport.close()

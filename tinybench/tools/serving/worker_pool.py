@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tinybench.tools.serving.model_worker import LENGTH, Answer, Facts, packed, sentence, unpacked_answers
+from tinybench.tools.serving.model_worker import LENGTH, Answer, Facts, error_body, packed, unpacked_answers
 
-KILLED_WORKERS = 500, sentence("two workers died of this request; it is not tried again")
+KILLED_WORKERS = 500, error_body("two workers died of this request; it is not tried again")
 LONGEST_PAUSE = 5.0  # s between two tries to start a worker
 
 

@@ -14,7 +14,7 @@ from tinybench.support.basics.short_reprs import short_repr
 from tinybench.tools.watching.metrics_reader import Reading, Readings, increases
 from tinybench.tools.watching.queries import COUNTED, Objective, Window
 
-__all__ = ["Bucket", "Look", "Verdict", "Watched", "judge"]
+__all__ = ["Bucket", "Look", "Verdict", "Watched", "verdict_of_looks"]
 
 SURE = 0.95
 COUNTER, HISTOGRAM, EVIDENCE, ALARM, OPEN = (
@@ -205,7 +205,7 @@ class Verdict(NamedTuple):
     why: str
 
 
-def judge(looks: Sequence[Look], objective: Objective, patience: int = 3) -> Verdict:
+def verdict_of_looks(looks: Sequence[Look], objective: Objective, patience: int = 3) -> Verdict:
     """Return what all looks at one server say of its objective.
 
     Missed: a budget burned at some look, or all requests together are worse than the objective, surely. Cannot tell:

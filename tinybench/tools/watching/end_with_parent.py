@@ -9,7 +9,7 @@ import sys
 import threading
 
 
-def main() -> int:
+def run_with_parent() -> int:
     """Run the command of the arguments, terminate it when standard input closes, and return its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the one who holds the pipe decides
     with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as child:
@@ -23,4 +23,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_with_parent())

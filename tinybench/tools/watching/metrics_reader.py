@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from typing import NamedTuple
 
-from tinybench.tools.watching.prometheus import Labels, Target
+from tinybench.tools.watching.prometheus import Labels, ScrapeTarget
 
 __all__ = ["Reading", "Readings", "fetch_metrics", "increases", "parse_metrics"]
 
@@ -32,7 +32,7 @@ class Reading(NamedTuple):
     anew: bool = False
 
 
-def fetch_metrics(target: Target, timeout: float) -> str:
+def fetch_metrics(target: ScrapeTarget, timeout: float) -> str:
     """Return the text of a server's /metrics."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(f"http://{target.address}/metrics", timeout=timeout) as answer:
@@ -82,12 +82,12 @@ class Readings:
 
     def __init__(
         self,
-        target: Target,
+        target: ScrapeTarget,
         *,
         keep: float = 3600.0,
         timeout: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
-        fetch: Callable[[Target, float], str] = fetch_metrics,
+        fetch: Callable[[ScrapeTarget, float], str] = fetch_metrics,
     ) -> None:
         self.target, self.keep, self.timeout, self.clock, self.fetch = target, keep, timeout, clock, fetch
         self.kept: deque[Reading] = deque()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-__all__ = ["AwayError", "Labels", "Point", "Prometheus", "Target", "start_prometheus"]
+__all__ = ["AwayError", "Labels", "Point", "Prometheus", "ScrapeTarget", "start_prometheus"]
 
 LEASH = Path(__file__).with_name("end_with_parent.py")
 STARTING = 60.0  # s; it takes 0.1 s, more on a busy machine
@@ -36,7 +36,7 @@ class AwayError(ConnectionError):
     """Prometheus does not answer."""
 
 
-class Target(NamedTuple):
+class ScrapeTarget(NamedTuple):
     """A server to be watched: its URL, as `tinybench serve` prints it, and the version it serves."""
 
     url: str
@@ -127,7 +127,7 @@ class Prometheus:
 
 @contextmanager
 def start_prometheus(
-    targets: Sequence[Target], *, interval: float = 1.0, rules: Path | None = None, timeout: float = 10.0
+    targets: Sequence[ScrapeTarget], *, interval: float = 1.0, rules: Path | None = None, timeout: float = 10.0
 ) -> Iterator[Prometheus]:
     """Run a Prometheus on a free port of this machine for the time of the block; its data go when it ends.
 
@@ -168,7 +168,7 @@ def start_prometheus(
                 process.wait()
 
 
-def configuration(targets: Sequence[Target], interval: float, rules: Path | None = None) -> dict[str, Any]:
+def configuration(targets: Sequence[ScrapeTarget], interval: float, rules: Path | None = None) -> dict[str, Any]:
     """Return the configuration with which a Prometheus watches these servers."""
     if twice := {target.address for target in targets if sum(target.address == t.address for t in targets) > 1}:
         raise ValueError(f"{', '.join(sorted(twice))}: listed twice; a server is watched once")
