@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from autograder.course.config import configure
+from autograder.course.nbgrader_settings import configure
 
 configure(get_config(), Path(__file__).parent)  # type: ignore[name-defined]  # noqa: F821

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import click
 
-from autograder.course.config import FAILED, OK
+from autograder.course.nbgrader_settings import FAILED, OK
 from autograder.sandbox import bubblewrap
 from tinybench import __version__
 from tinybench.shell.streams import escape_unprintable
@@ -26,7 +26,7 @@ COMMANDS = {
     "borrow": ("autograder.course.student_commands",),
     "save": ("autograder.course.student_commands",),
     "restore": ("autograder.course.student_commands",),
-    "course": ("autograder.serve",),
+    "course": ("autograder.course_command",),
     "grade": ("autograder.grading.commands",),
     "doctor": ("autograder.grading.commands",),
     "feedback": ("autograder.grading.commands",),

@@ -14,7 +14,7 @@ import click
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.config import MODULES, configure, with_root
+from autograder.course.nbgrader_settings import MODULES, configure, with_root
 from autograder.course.notebook import cells_of, read_notebook, without_solution_markers
 from autograder.sandbox.bubblewrap import unavailable
 from tinybench.support.basics.numbers import number_of
@@ -107,8 +107,8 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
     from traitlets.config import Config
 
     from autograder.course.release import release_all
+    from autograder.course_command import fill_exchange
     from autograder.grading.grade import feedback, grade_assignment, print_grades
-    from autograder.serve import fill_exchange
 
     course = root / "course"
     with _step("Release: student notebooks without solutions, proven to score 0 untouched"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from autograder.course.config import OK, with_root
+from autograder.course.nbgrader_settings import OK, with_root
 from tinybench.support.basics.numbers import number_of, plural
 
 with_references = click.option(

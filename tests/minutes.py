@@ -35,7 +35,7 @@ from autograder.grading import grader as grading
 from autograder.grading.grader import Grader
 from autograder.grading.session import HiddenCheck, Session
 from autograder.sandbox.rpc.endpoint import Endpoint
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 from tests.mutants import mutants
 from tests.mutants.playing import played, verdicts
 from tests.notebooks.test_nbval import ALONE, nbval_command

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import tinybench
 from autograder.cli import commands as autograder_commands
-from autograder.course import handout
+from autograder.course import handout_texts
 from tests.test_environment import ENVIRONMENT, ROOT, index, uv  # noqa: F401
 from tinybench.shell.cli import commands
 
@@ -94,7 +94,9 @@ def test_the_course_wheel_holds_every_file_of_the_autograder(clone: Path, tmp_pa
 @pytest.mark.usefixtures("index")
 def test_the_wheel_of_a_students_repository_holds_the_course(clone: Path, tmp_path: Path) -> None:
     shutil.copytree(clone / "tinybench", tmp_path / "tinybench")
-    (tmp_path / "pyproject.toml").write_text(handout.PYPROJECT.format(version="1.0", dependencies=""), encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        handout_texts.PYPROJECT.format(version="1.0", dependencies=""), encoding="utf-8"
+    )
     with build(tmp_path, tmp_path / "wheels") as wheel:
         assert {"tinybench/course/notebook.py", "tinybench/shell/cli.py"} <= held_by(wheel)
 
@@ -114,7 +116,7 @@ def test_the_metadata_of_a_wheel_agrees_with_the_pages(folder: str, clone: Path,
     [newest, *_] = re.findall(r"^## (.*)$", changelog, re.M)
     assert re.fullmatch(rf"\[{re.escape(wheel['Version'])}\] - (unreleased|\d{{4}}-\d\d-\d\d)", newest)
     assert tinybench.__version__ == wheel["Version"]
-    assert handout.PYPROJECT.count('version = "{version}"') == 1  # filled in with `tinybench.__version__`
+    assert handout_texts.PYPROJECT.count('version = "{version}"') == 1  # filled in with `tinybench.__version__`
     [least] = re.findall(r"^With Python ≥ (\d\.\d+) alone", readme, re.M)
     assert wheel["Requires-Python"] == f">={least}"
     assert f"  - python={least}\n" in (ROOT / "environment.yml").read_text(encoding="utf-8")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 from autograder.course.export import EXPORTED
-from tests.house import PACKAGES, ROOT, files
+from tests.house import PACKAGES, ROOT, files, names_in_two_files
 
 MOST, MOST_EXPORTED = 300, 600
+# of these the folder says which one is meant: commands of grading, pictures of the history
+TOLD_BY_FOLDER = {"__init__.py", "__main__.py", "commands.py", "pictures.py"}
 
 
 def test_no_file_is_too_long() -> None:
@@ -34,3 +37,14 @@ def test_nothing_is_named_like_its_module() -> None:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == path.stem
     ]
     assert not named
+
+
+def test_a_public_name_means_one_thing() -> None:
+    assert names_in_two_files() == {}
+
+
+def test_a_file_name_means_one_thing() -> None:
+    for package in PACKAGES:
+        # what runs inside of the sandbox is another program
+        names = Counter(path.name for path in files(package) if "guest" not in path.parts)
+        assert {name for name, times in names.items() if times > 1} <= TOLD_BY_FOLDER, package

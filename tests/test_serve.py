@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
-from autograder import pace, serve
+from autograder import course_command, pace
 from autograder.leaderboard.store.store import Store
 
 
@@ -27,7 +27,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.needs("sandbox")
 def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) -> None:
     with ExitStack() as servers:
-        said = serve.start_leaderboard(tmp_path, servers)
+        said = course_command.start_leaderboard(tmp_path, servers)
         address, token = os.environ["TINYBENCH_LEADERBOARD"], os.environ["TINYBENCH_TOKEN"]
         assert said.startswith(address)
         assert token in said
@@ -43,7 +43,7 @@ def test_it_answers_while_the_course_runs_and_the_token_is_good(tmp_path: Path) 
 def test_where_it_cannot_run_the_course_goes_on(tmp_path: Path) -> None:
     (tmp_path / "course" / "leaderboard.db").mkdir(parents=True)  # no database can be made here
     with ExitStack() as servers:
-        said = serve.start_leaderboard(tmp_path, servers)
+        said = course_command.start_leaderboard(tmp_path, servers)
     assert said.startswith("not running: ")
     assert os.environ["TINYBENCH_LEADERBOARD"] == ""
     assert "unable to open database" in (tmp_path / "course" / "leaderboard.log").read_text(encoding="utf-8")
@@ -59,11 +59,11 @@ def test_without_a_sandbox_the_course_goes_on_and_says_what_it_leaves_out(
     monkeypatch.chdir(tmp_path)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH"):
         monkeypatch.setenv(name, "/elsewhere")
-    monkeypatch.setattr(serve, "unavailable", lambda: "bwrap is missing")
-    monkeypatch.setattr(serve, "is_outdated", lambda root, name: False)
-    monkeypatch.setattr(serve, "fill_exchange", lambda root, names: None)
-    monkeypatch.setattr(serve, "run_jupyterlab", lambda *arguments: said.append(arguments[-1]))
-    assert serve.serve_course(tmp_path) == 0
+    monkeypatch.setattr(course_command, "unavailable", lambda: "bwrap is missing")
+    monkeypatch.setattr(course_command, "is_outdated", lambda root, name: False)
+    monkeypatch.setattr(course_command, "fill_exchange", lambda root, names: None)
+    monkeypatch.setattr(course_command, "run_jupyterlab", lambda *arguments: said.append(arguments[-1]))
+    assert course_command.serve_course(tmp_path) == 0
     assert said == ["left out, and so is grading: bwrap is missing"]
     assert os.environ["JUPYTER_PATH"] == "/elsewhere", "a kernel that cannot start is not offered"
 
@@ -73,7 +73,7 @@ def test_a_user_without_a_name_enters_as_student(monkeypatch: pytest.MonkeyPatch
         raise KeyError("getpwuid(): uid not found")
 
     monkeypatch.setattr("getpass.getuser", nameless)
-    assert serve._user() == "student"
+    assert course_command._user() == "student"
 
 
 @pytest.mark.needs("sandbox")
@@ -81,7 +81,7 @@ def test_jupyter_finds_the_kernel_in_a_sandbox_and_its_own(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     for name in ("JUPYTER_PATH", "JUPYTER_CONFIG_PATH"):
         monkeypatch.setenv(name, "/elsewhere")
-    serve.use_configuration(tmp_path)
+    course_command.use_configuration(tmp_path)
     specifications = KernelSpecManager().get_all_specs()
     provisioner = specifications["tinybench-sandbox"]["spec"]["metadata"]["kernel_provisioner"]["provisioner_name"]
     assert provisioner in {point.name for point in entry_points(group="jupyter_client.kernel_provisioners")}

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from autograder.course.config import configure
+from autograder.course.nbgrader_settings import configure
 from autograder.course.notebook import read_notebook
 from autograder.course.release import release_all
 

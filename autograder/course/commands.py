@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from autograder.course.config import FAILED, OK, with_root
+from autograder.course.nbgrader_settings import FAILED, OK, with_root
 from tinybench.support.basics.numbers import number_of, plural
 
 

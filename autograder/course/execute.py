@@ -1,6 +1,6 @@
 """Run a notebook in a kernel of this user, without a sandbox: for a release's proof, and for ``grade --unsafe``.
 
-Submissions run elsewhere, see `autograder.sandbox.zygote`; a build runs in the student's own process.
+Submissions run elsewhere, see `autograder.sandbox.zygote_client`; a build runs in the student's own process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
 from autograder import pace
-from autograder.course.config import ASSERTING
+from autograder.course.nbgrader_settings import ASSERTING
 from autograder.course.notebook import cells_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 The entry point ``jupyter_client.kernel_provisioners`` names the provisioner, the kernel specification in
 `autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab.
-Grading has no kernel: see `autograder.sandbox.zygote`, which costs a tenth.
+Grading has no kernel: see `autograder.sandbox.zygote_client`, which costs a tenth.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 import tinybench
 from autograder.course.assignment import data_files
-from autograder.course.config import MODULES, project_root
+from autograder.course.nbgrader_settings import MODULES, project_root
 from autograder.sandbox.bubblewrap import Limits, Mounts, available, command, filter_file
 from autograder.sandbox.guest import linux, syscalls
 from autograder.sandbox.root import PROGRAM

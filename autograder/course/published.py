@@ -12,8 +12,8 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import autograder
-from autograder.course import handout
-from autograder.course.config import PACKAGE, STUDENT
+from autograder.course import handout_texts
+from autograder.course.nbgrader_settings import PACKAGE, STUDENT
 from autograder.course.notebook import course_notebooks
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import Site, papers, with_colab
@@ -141,15 +141,17 @@ def _lay_out(root: Path, place: Path, notebooks: list[Path], references: list[st
     names = [folder.name for folder in notebooks]
     built = "\n".join(f"/{PACKAGE}/{name}.py" for name in sorted(written_by(root / PACKAGE)))
     texts = {
-        "README.md": handout.README.format(
+        "README.md": handout_texts.README.format(
             title=TITLE, badges=site.badges if site else "", modules=", ".join(f"`{name}`" for name in names)
         ),
-        ".gitignore": handout.GITIGNORE.format(built=built),
-        "pyproject.toml": handout.PYPROJECT.format(
+        ".gitignore": handout_texts.GITIGNORE.format(built=built),
+        "pyproject.toml": handout_texts.PYPROJECT.format(
             version=__version__, dependencies="\n".join(f'    "{each}",' for each in wanted)
         ),
-        "environment.yml": handout.ENVIRONMENT.format(dependencies="\n".join(f"      - {each}" for each in wanted)),
-        "binder/postBuild": handout.POST_BUILD,
+        "environment.yml": handout_texts.ENVIRONMENT.format(
+            dependencies="\n".join(f"      - {each}" for each in wanted)
+        ),
+        "binder/postBuild": handout_texts.POST_BUILD,
     }
     texts["binder/environment.yml"] = texts["environment.yml"]
     for name, text in texts.items():

@@ -16,9 +16,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import determine_grade
 from traitlets.config import Config
 
-from autograder.course.config import PACKAGE, STUDENT, configure
 from autograder.course.execute import CELL_SECONDS, run_notebook
-from autograder.course.explained import write_sealed
+from autograder.course.nbgrader_settings import PACKAGE, STUDENT, configure
 from autograder.course.notebook import (
     BEGIN_SOLUTION,
     END_SOLUTION,
@@ -30,6 +29,7 @@ from autograder.course.notebook import (
     optional,
     read_notebook,
 )
+from autograder.course.sealed_solutions import write_sealed
 from autograder.course.student import lay_out_package, references_for, written_by
 from autograder.course.welcome import lay_out_papers
 from tinybench.course.marks import SEALED

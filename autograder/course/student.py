@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autograder.course.config import (
+from autograder.course.nbgrader_settings import (
     COURSE_ID,
     FACE,
     MODULES,

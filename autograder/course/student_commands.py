@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from autograder.course.config import ASSERTING, OK, PACKAGE, is_students
+from autograder.course.nbgrader_settings import ASSERTING, OK, PACKAGE, is_students
 
 
 def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:

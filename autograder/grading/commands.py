@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from autograder.course.config import FAILED, OK, with_root
+from autograder.course.nbgrader_settings import FAILED, OK, with_root
 from autograder.sandbox import bubblewrap
 from tinybench.shell.options import refuse_given
 
 if TYPE_CHECKING:
-    from autograder.grading.batch import Outcome
+    from autograder.grading.batch_verdicts import Outcome
 from tinybench.support.basics.numbers import number_of
 
 
@@ -116,10 +116,10 @@ def doctor() -> int:
 
     Lists what grading needs, what is missing, and what to install.
     """
-    from autograder.sandbox import probe
+    from autograder.sandbox import leak_probe
 
     unavailable = bool(bubblewrap.unavailable())
-    rows = [*bubblewrap.doctor(), *([] if unavailable else [probe.doctor()])]
+    rows = [*bubblewrap.doctor(), *([] if unavailable else [leak_probe.doctor()])]
     for name, works, line in rows:
         print(f"{'ok     ' if works else 'MISSING'}  {name:<12} {line}")
     if unavailable or not rows[-1][1]:

@@ -24,7 +24,7 @@ from autograder.grading.session import Session, SessionEnded, plan_checks
 from autograder.grading.submission import Evidence, Prepared, UnusableSubmission, parse_submission, prepare
 from autograder.grading.verdict import Graded, zero
 from autograder.sandbox.bubblewrap import Limits
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000

@@ -17,7 +17,7 @@ from autograder.course.assignment import Assignment
 from autograder.course.export import EXPORTED
 from autograder.course.notebook import BEGIN_SOLUTION, END_SOLUTION, cells_of, module_name, parse_notebook
 from autograder.sandbox.bubblewrap import Mounts
-from autograder.sandbox.probe import Forbidden, verify
+from autograder.sandbox.leak_probe import Forbidden, verify
 
 PACKAGE = Path(str(tinybench.__file__)).parent
 UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: in the sandbox, files have times of their own

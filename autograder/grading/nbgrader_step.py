@@ -9,9 +9,9 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.course.assignment import Assignment
-from autograder.course.config import MODULES, project_root
+from autograder.course.nbgrader_settings import MODULES, project_root
 from autograder.course.notebook import cells_of, parse_notebook
-from autograder.grading.batch import kept_seed
+from autograder.grading.batch_verdicts import kept_seed
 from autograder.grading.executors import grade_apart
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import read_submission

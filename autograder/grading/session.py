@@ -19,7 +19,7 @@ from autograder.grading.sanitize import safe_text
 from autograder.sandbox.rpc.codec import MAX_CLAIM, MAX_CLAIMS, Channel, ChannelError, ProtocolViolation
 from autograder.sandbox.rpc.endpoint import Endpoint
 from autograder.sandbox.rpc.proxy import Proxy
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from autograder.course.config import OK, with_root
+from autograder.course.nbgrader_settings import OK, with_root
 from autograder.leaderboard.entering import command, leaderboard
 from autograder.leaderboard.settings import PORT
 from autograder.leaderboard.web.local_server import database_of

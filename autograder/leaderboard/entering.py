@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from autograder.course.config import with_root
+from autograder.course.nbgrader_settings import with_root
 from autograder.files import write_atomically
 from autograder.leaderboard.settings import PORT
 from tinybench.support.basics.numbers import number_of

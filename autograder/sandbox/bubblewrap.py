@@ -1,7 +1,7 @@
 """The sandbox for untrusted code: bubblewrap, resource limits, a filter of system calls, and a watchdog.
 
-`run_program` is for one program: bytes in, bytes out. `autograder.sandbox.zygote` forks an inner sandbox for each
-submission.
+`run_program` is for one program: bytes in, bytes out. `autograder.sandbox.zygote_client` forks an inner sandbox for
+each submission.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ import tinybench
 from autograder.sandbox.bubblewrap import Limits, Mounts
 from autograder.sandbox.rpc.codec import Channel as Wire
 from autograder.sandbox.rpc.endpoint import Endpoint
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 from tests.attacks.page import write_part
 from tests.attacks.ways import LASTING, TALKING, Lasting, Talking
 from tinybench.support.basics.table import Table

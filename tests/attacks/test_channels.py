@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 from tests.attacks import channels
 from tests.attacks.page import part
 from tests.attacks.ways import LASTING, TALKING, Lasting, Talking

@@ -23,7 +23,7 @@ from typing import Any
 import nbformat
 
 from autograder.course.assignment import Assignment
-from autograder.course.config import MODULES
+from autograder.course.nbgrader_settings import MODULES
 from autograder.course.notebook import course_notebooks, read_notebook
 from autograder.course.release import release_all
 from autograder.demo import solve
@@ -37,7 +37,7 @@ from tests.mutants import mutants
 WORKERS = (1, 2, 8, 64)
 FASTER, MOST, TWICE = 30, 0.5, 1.8
 STOCK = """
-from autograder.course.config import configure
+from autograder.course.nbgrader_settings import configure
 from pathlib import Path
 c = get_config()
 configure(c, Path(__file__).parent)

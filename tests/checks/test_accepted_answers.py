@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autograder.checks import CheckFailed, run
-from autograder.course import explained
+from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.build import needed_cells
 from autograder.course.notebook import Cell, course_notebooks, read_notebook
@@ -26,7 +26,7 @@ def test_a_rounded_answer_earns_its_points(module: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(tmp_path)
     Assignment.read(NOTEBOOKS[module]).lay_out(tmp_path)
-    answers = explained.keys(NOTEBOOKS[module])["answers"]
+    answers = sealed_solutions.keys(NOTEBOOKS[module])["answers"]
     cells, space = list(needed_cells(read_notebook(NOTEBOOKS[module]))), dict[str, Any]({"__name__": "__main__"})
     for cell in cells:
         if not cell.is_check:
@@ -37,7 +37,7 @@ def test_a_rounded_answer_earns_its_points(module: str, monkeypatch: pytest.Monk
 
 def refusals(check: Cell, space: dict[str, Any], answers: dict[str, Any]) -> Iterator[str]:
     """Yield what the hidden check of a cell says to answers rounded to the digits that count."""
-    for question in explained.questions(check):
+    for question in sealed_solutions.questions(check):
         right = space[question]()
         for place, part in enumerate(answers[question]):
             if not part["rounded"]:

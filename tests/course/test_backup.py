@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from autograder.cli import main
-from autograder.course.config import FACE
+from autograder.course.nbgrader_settings import FACE
 from tinybench.course import backup, marks
 from tinybench.course.pieces import BUILT_BY_STUDENT, REFERENCE_OF
 

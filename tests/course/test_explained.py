@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder.course import explained
+from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from tinybench.course import check_answer, marks, passed, progress
@@ -26,11 +26,11 @@ ABOUT = {"check_runs": {"section": "4 · How many runs", "pieces": ["required_ru
 @pytest.mark.parametrize("notebook", course_notebooks(ROOT), ids=lambda path: path.stem)
 def test_each_check_has_an_explanation(notebook: Path) -> None:
     checks = [cell.id for cell in cells_of(read_notebook(notebook)) if cell.is_check]
-    sections = explained.read_explanations(explained.explanations(notebook))
+    sections = sealed_solutions.read_explanations(sealed_solutions.explanations(notebook))
     assert list(sections) == checks, "one section for each check, in their order"
     short = [name for name, section in sections.items() if len(re.findall(r"[.:?!](?:\s|$)", section.text)) < SENTENCES]
     assert not short, "an explanation is more than the code"
-    found = explained.keys(notebook)
+    found = sealed_solutions.keys(notebook)
     assert list(found["proofs"]) == checks, "each check ends in passed(...)"
     guessed = [name for name, proof in found["proofs"].items() if len(proof) < len("[12]")]
     assert not guessed, "a proof that one can guess"
@@ -47,9 +47,9 @@ def test_each_check_has_an_explanation(notebook: Path) -> None:
 )
 def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "1")
-    box = explained.seal(notebook, explained.keys(notebook))
+    box = sealed_solutions.seal(notebook, sealed_solutions.keys(notebook))
     monkeypatch.setenv("PYTHONHASHSEED", "2")
-    for check, proof in explained.run_reference(Assignment.read(notebook))["proofs"].items():
+    for check, proof in sealed_solutions.run_reference(Assignment.read(notebook))["proofs"].items():
         assert progress.opened(check, proof, box["checks"][check]), f"{check}: the proof differs from run to run"
 
 
@@ -57,17 +57,17 @@ def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytes
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A released folder: one question of two parts, one check."""
     found = {
-        "answers": {"runs": explained._parts((62, 2.195), 2), "unit": explained._parts("J", 2)},
+        "answers": {"runs": sealed_solutions._parts((62, 2.195), 2), "unit": sealed_solutions._parts("J", 2)},
         "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))},
     }
-    monkeypatch.setattr(explained, "solutions", lambda notebook: {"check_runs": "```python\nrun()\n```"})
-    monkeypatch.setattr(explained, "about", lambda notebook: ABOUT)
+    monkeypatch.setattr(sealed_solutions, "solutions", lambda notebook: {"check_runs": "```python\nrun()\n```"})
+    monkeypatch.setattr(sealed_solutions, "about", lambda notebook: ABOUT)
     file = tmp_path / "m01.md"
     file.write_text(
         "## check_runs\nWhy so.\n\n- runs = 64: that is by t, not by z\n- runs[1] = 22: ten times too much\n"
     )
-    monkeypatch.setattr(explained, "explanations", lambda notebook: file)
-    (tmp_path / marks.SEALED).write_text(json.dumps(explained.seal(tmp_path / "01.ipynb", found)))
+    monkeypatch.setattr(sealed_solutions, "explanations", lambda notebook: file)
+    (tmp_path / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(tmp_path / "01.ipynb", found)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -102,7 +102,7 @@ def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyP
     shown: list[str] = []
     monkeypatch.setattr(progress, "_show", shown.append)
     found = {"answers": {}, "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))}}
-    (folder / marks.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found, explain=explain)))
+    (folder / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found, explain=explain)))
     with pytest.raises(AssertionError, match=r"visible tests pass, a hidden one does not.* Look at required_runs"):
         passed("check_runs", 0.5, [1, 3])
     assert not shown
@@ -122,12 +122,12 @@ def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyP
 def test_an_accepted_answer_is_ticked_however_it_is_rounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr(progress, "_show", shown.append)
-    found = {"answers": {"runs": explained._parts((62, 2.195), 2)}, "proofs": {}}
+    found = {"answers": {"runs": sealed_solutions._parts((62, 2.195), 2)}, "proofs": {}}
     right = {name: [part["right"] for part in parts] for name, parts in found["answers"].items()}
     found["proofs"]["check_runs"] = progress.answered(right, ["runs"])
     asks = {"check_runs": ABOUT["check_runs"] | {"questions": ["runs"]}}
-    monkeypatch.setattr(explained, "about", lambda notebook: asks)
-    (folder / marks.SEALED).write_text(json.dumps(explained.seal(folder / "01.ipynb", found)))
+    monkeypatch.setattr(sealed_solutions, "about", lambda notebook: asks)
+    (folder / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found)))
     for number, answer in enumerate([(62, 2.2), (62.0, 2.249), (62, 2.195)], start=1):
         check_answer("runs", answer)
         passed("check_runs", f"{answer[1]:.3f}")
@@ -148,4 +148,4 @@ def test_where_nothing_is_released_nothing_is_said(tmp_path: Path, monkeypatch: 
 def test_a_hint_for_the_right_answer_is_refused(folder: Path) -> None:
     (folder / "m01.md").write_text("## check_runs\n\n- runs = 62: no\n")
     with pytest.raises(ValueError, match="is the right answer"):
-        explained.seal(folder / "01.ipynb", {"answers": {"runs": explained._parts(62, 2)}, "proofs": {}})
+        sealed_solutions.seal(folder / "01.ipynb", {"answers": {"runs": sealed_solutions._parts(62, 2)}, "proofs": {}})

@@ -13,7 +13,7 @@ import pytest
 from autograder.course.notebook import read_notebook
 from autograder.course.published import publish
 from autograder.course.release import release_all
-from autograder.serve import fill_exchange
+from autograder.course_command import fill_exchange
 from tests.course.leaks import Secrets
 from tests.tiny_course import ROOT, hand_in
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from autograder.course import handout
+from autograder.course import handout_texts
 from tinybench.shell.options import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 def documents() -> dict[str, str]:
     """Return the text of each document."""
     texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in FILES}
-    published = handout.README.format(title="", badges="", modules="")
+    published = handout_texts.README.format(title="", badges="", modules="")
     examples = EXAMPLES.partition("examples:\n")[2].partition("\n\n")[0]
     return {**texts, PUBLISHED: published, HELP: f"```bash\n{examples}\n```"}
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import pace
-from autograder.course.config import project_root
+from autograder.course.nbgrader_settings import project_root
 from autograder.course.notebook import read_notebook
 from autograder.demo import ASSIGNMENT, submit, the_class
 from tests.attacks.notebooks import ROOT

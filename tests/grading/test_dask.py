@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from autograder.cli import main
-from autograder.grading.batch import Batch
+from autograder.grading.batch_verdicts import Batch
 from autograder.grading.grade import NOT_GRADED, grade_assignment
 from tests.tiny_course import NAME, hand_in, solved
 

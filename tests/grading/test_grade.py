@@ -18,8 +18,8 @@ from traitlets.config import Application, Config
 
 from autograder import pace
 from autograder.course.assignment import Assignment
-from autograder.course.config import GRADEBOOK, configure
 from autograder.course.execute import run_notebook
+from autograder.course.nbgrader_settings import GRADEBOOK, configure
 from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import StubSolutions, release_all
 from autograder.demo import solve, submit, the_class
@@ -263,7 +263,7 @@ def test_the_demos_class_is_what_it_says() -> None:
 def test_settings_of_the_instructor_count(released: Path) -> None:
     """Points are taken off late work where nbgrader_config.py says so."""
     (released / "nbgrader_config.py").write_text(
-        "from pathlib import Path\n\nfrom autograder.course.config import configure\n\n"
+        "from pathlib import Path\n\nfrom autograder.course.nbgrader_settings import configure\n\n"
         "configure(get_config(), Path(__file__).parent)\nget_config().LateSubmissionPlugin.penalty_method = 'zero'\n"
     )
     with gradebook(released) as book:

@@ -14,7 +14,7 @@ import pytest
 
 from autograder.cli import main
 from autograder.course.assignment import Assignment
-from autograder.course.config import GRADEBOOK
+from autograder.course.nbgrader_settings import GRADEBOOK
 from autograder.course.notebook import NotebookError, parse_notebook
 from autograder.grading.executors import NoVerdict
 from autograder.grading.grade import grade_assignment

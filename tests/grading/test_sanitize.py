@@ -11,7 +11,7 @@ from nbgrader.server_extensions.formgrader.handlers import template_path
 from playwright.sync_api import Browser
 from traitlets.config import Config
 
-from autograder.course.config import configure
+from autograder.course.nbgrader_settings import configure
 from autograder.grading.grade import feedback, grade_assignment
 from autograder.grading.sanitize import Allowance, safe_line, safe_markdown, safe_outputs
 from tests.tiny_course import NAME, hand_in, solved

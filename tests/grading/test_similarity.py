@@ -19,8 +19,8 @@ from autograder.cli import main
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
 from autograder.grading import similarity
-from autograder.grading.fingerprint import MAX_CODE, Given, fingerprints
 from autograder.grading.similarity import REFERENCE, TELLING, Report, most_alike, report_lines
+from autograder.grading.similarity_prints import MAX_CODE, Given, fingerprints
 from autograder.grading.syntax import parsed, tree_grams
 from tests.grading.disguises import DISGUISES, Disguise
 from tests.grading.own_ways import WAYS

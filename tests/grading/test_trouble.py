@@ -16,7 +16,7 @@ import pytest
 
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import NotebookError
-from autograder.grading import batch, grade, gradebook
+from autograder.grading import batch_verdicts, grade, nbgrader_gradebook
 from autograder.grading.grade import feedback, grade_assignment
 from autograder.grading.names import why_no_student
 from autograder.grading.verdict import NotAVerdict, checked
@@ -130,7 +130,11 @@ def test_a_full_disk_stops_the_batch(
             patch.setattr(Path, "write_text", full(Path.write_text, lambda path: "/ben/" in path))
         else:
             end = {"verdict": "ben.json", "mark": "ben.entered"}[where]
-            patch.setattr(batch, "write_atomically", full(batch.write_atomically, lambda path: path.endswith(end)))
+            patch.setattr(
+                batch_verdicts,
+                "write_atomically",
+                full(batch_verdicts.write_atomically, lambda path: path.endswith(end)),
+            )
         assert command(released, NAME) == 1
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert "No space left" in last
@@ -149,7 +153,7 @@ def test_a_full_disk_stops_the_batch(
 def test_a_locked_gradebook_is_waited_for(
     freed: bool, released: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gradebook, "LOCKED_SECONDS", 600 if freed else 0)
+    monkeypatch.setattr(nbgrader_gradebook, "LOCKED_SECONDS", 600 if freed else 0)
     other = sqlite3.connect(released / "course" / "gradebook.db", check_same_thread=False)
     other.execute("BEGIN EXCLUSIVE")
     timer = threading.Timer(7, other.rollback)

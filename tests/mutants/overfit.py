@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.course import explained
+from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.build import needed_cells
 from autograder.course.notebook import Cell, course_notebooks, read_notebook
@@ -65,7 +65,7 @@ def survivors(module: str) -> Iterator[str]:
     """Yield the pieces of a module, run in the current folder, that prove right although they cut their input."""
     path = ROOT / "modules" / module / f"{module}.ipynb"
     Assignment.read(path).lay_out(Path.cwd())
-    about, space = explained.about(path), dict[str, Any]({"__name__": "__main__"})
+    about, space = sealed_solutions.about(path), dict[str, Any]({"__name__": "__main__"})
     for cell in needed_cells(read_notebook(path)):
         if not cell.is_check:
             exec(compile(cell.source, f"<{cell.id}>", "exec"), space)

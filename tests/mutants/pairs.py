@@ -23,7 +23,7 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from autograder.course import explained
+from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.build import needed_cells
 from autograder.course.notebook import Cell, cells_of, course_notebooks, optional, read_notebook
@@ -175,7 +175,7 @@ def play(module: str, *words: str) -> list[Said]:
         folder = Path(place, module)
         folder.mkdir()
         Assignment.read(source).lay_out(folder)
-        explained.write_sealed(source, folder)
+        sealed_solutions.write_sealed(source, folder)
         command = [sys.executable, "-m", __spec__.name, module, "--inside", *words]
         variables = environment(folder)
         variables["PYTHONPATH"] += f":{ROOT}"

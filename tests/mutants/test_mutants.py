@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course import explained
+from autograder.course import sealed_solutions
 from autograder.course.build import run_checks
 from autograder.course.notebook import course_notebooks, module_name, read_notebook
 from tests.mutants import Mutant, mutants
@@ -43,7 +43,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Sequ
         monkeypatch.chdir(path.parent)
         reference = read_notebook(path)
         assert not any(run_checks(reference, path).values()), "the reference must pass its own checks"
-        (tmp_path / SEALED).write_text(json.dumps(explained.seal(path, explained.record(path))))
+        (tmp_path / SEALED).write_text(json.dumps(sealed_solutions.seal(path, sealed_solutions.record(path))))
         monkeypatch.chdir(tmp_path)
         came, cells = Play(), set[str]()
         for mutant in wrong:

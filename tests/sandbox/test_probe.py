@@ -11,7 +11,7 @@ import autograder
 from autograder.course.assignment import Assignment
 from autograder.grading import mounts
 from autograder.grading.grade import grade_assignment
-from autograder.sandbox import bubblewrap, probe
+from autograder.sandbox import bubblewrap, leak_probe
 from autograder.sandbox.bubblewrap import Mounts, SandboxUnavailable
 from tests.tiny_course import NAME as RELEASED
 from tests.tiny_course import hand_in, solved
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.needs("sandbox")
 def test_what_is_shown_is_found(what: str, tmp_path: Path) -> None:
     shown, expected = SHOWN[what]
     usual, _ = mounts.mounts_of(ASSIGNMENT, tmp_path)
-    found = probe.findings(replace(usual, read_only={**usual.read_only, **shown}), mounts.forbidden(ASSIGNMENT))
+    found = leak_probe.findings(replace(usual, read_only={**usual.read_only, **shown}), mounts.forbidden(ASSIGNMENT))
     assert [line for line in found if expected in line], found
 
 
@@ -56,7 +56,7 @@ def test_a_path_of_the_host_is_found_wherever_it_is_named(
         monkeypatch.setitem(bubblewrap.ENVIRONMENT, "PYTHONPATH", str(tmp_path))
     else:
         shown = Mounts(writable={"/work": tmp_path})
-    found = probe.findings(shown, probe.Forbidden(paths=[str(tmp_path)]))
+    found = leak_probe.findings(shown, leak_probe.Forbidden(paths=[str(tmp_path)]))
     assert [line for line in found if line.endswith(f"{where} names {tmp_path}")], found
 
 

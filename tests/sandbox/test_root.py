@@ -21,7 +21,7 @@ from autograder.sandbox.bubblewrap import Limits, Mounts, command, run_program
 from autograder.sandbox.root import PROGRAM
 from autograder.sandbox.rpc.codec import Channel
 from autograder.sandbox.rpc.endpoint import Endpoint
-from autograder.sandbox.zygote import Sandbox, Zygote
+from autograder.sandbox.zygote_client import Sandbox, Zygote
 
 pytestmark = pytest.mark.needs("sandbox")
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,9 +157,9 @@ def test_what_the_zygote_opened_and_mapped_carries_nothing_from_fork_to_fork(zyg
 
 PROBED = """
 import json
-from autograder.sandbox import probe, root
+from autograder.sandbox import leak_probe, root
 from autograder.sandbox.bubblewrap import doctor, run_program
-name, works, line = probe.doctor()
+name, works, line = leak_probe.doctor()
 done = run_program([root.PROGRAM, "-sBc", "import os, psutil; print(os.getuid(), os.listdir('/usr'), psutil.__file__)"])
 print(json.dumps([root.__file__, works, line, done.output.decode(), done.errors.decode(), doctor()]))
 """

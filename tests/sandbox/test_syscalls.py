@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.sandbox.guest import syscalls
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 from tests.attacks.channels import inside, zygotes
 
 HEADERS = {"x86_64": "x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "asm-generic/unistd.h"}  # of linux-libc-dev

@@ -48,7 +48,7 @@ from tinybench.tools.drifting import failure_alarms
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
-from tinybench.tools.study import measure
+from tinybench.tools.study import measurements
 from tinybench.tools.watching import budget_burn
 
 Judge = Callable[[Any], bool]
@@ -275,7 +275,7 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         of([0.0, NAN, INF]),
     ),
     "measure.throughput_and_bandwidth": (
-        lambda found: all(map(number(0), found)), measure.throughput_and_bandwidth,
+        lambda found: all(map(number(0), found)), measurements.throughput_and_bandwidth,
         [(value, 1, 1, 1) for value in (0, *BAD)] + [(1.0, 0, 1, 1), (1.0, 1, -1, 1)],
     ),
     "memory.max_concurrent": (lambda found: found >= 0, memory.max_concurrent, [(b, 1) for b in BAD] + [(1, 0), (0, 1)]),

@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 
 from autograder import pace
 from tinybench.shell import magic
-from tinybench.shell.progress import Progress
+from tinybench.shell.progress_bar import Progress
 from tinybench.support.basics.table import Table
 
 

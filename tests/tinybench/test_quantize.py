@@ -37,7 +37,7 @@ from tinybench.tools.study.decisions import study_decision, study_requirements
 from tinybench.tools.study.gains import claim_verdict, study_claims
 from tinybench.tools.study.half_precision import product_types, to_half
 from tinybench.tools.study.int8_study import tradeoff_study
-from tinybench.tools.study.measure import throughput_and_bandwidth
+from tinybench.tools.study.measurements import throughput_and_bandwidth
 from tinybench.tools.study.variants import Variant
 
 pytestmark = pytest.mark.processor
@@ -573,7 +573,7 @@ def test_rounds_of_a_batch_that_broke_off_are_kept(network: Any, monkeypatch: py
             raise KeyboardInterrupt
         return measure_latencies(*args, mode=mode, **more)
 
-    monkeypatch.setattr("tinybench.tools.study.measure.measure_latencies", single_calls_are_interrupted)
+    monkeypatch.setattr("tinybench.tools.study.measurements.measure_latencies", single_calls_are_interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         tradeoff_study(network, X[400:], y[400:], **options)
     kept = caught.value.study  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from autograder.checks import SEED
-from autograder.course import explained
+from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
@@ -40,7 +40,7 @@ def test_honest_variants_are_ticked(module: str, tmp_path: Path, monkeypatch: py
     """What proves a right solution depends on neither its style nor its types, as in a student's folder."""
     path, refused = NOTEBOOKS[module], []
     Assignment.read(path).lay_out(tmp_path)
-    explained.write_sealed(path, tmp_path)
+    sealed_solutions.write_sealed(path, tmp_path)
     monkeypatch.chdir(tmp_path)
     for notebook, judged in students(module, read_notebook(path)):
         for cell in cells_of(notebook):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinybench.course.cache import cached, cached_fit
-from tinybench.tools.study.example import digits, network
+from tinybench.support.basics.example_classifier import digits, network
 
 SIDE, FEATURES = 28, 784
 Split = tuple[np.ndarray, np.ndarray]

@@ -45,8 +45,8 @@ def study(
     """
     from tinybench.shell.study_page import write_page
     from tinybench.support.basics.arrays import load_labelled
+    from tinybench.support.basics.example_classifier import digits, network
     from tinybench.tools.serving.models import load_model
-    from tinybench.tools.study.example import digits, network
     from tinybench.tools.study.int8_study import tradeoff_study
 
     requirements = requirements_of(limits)

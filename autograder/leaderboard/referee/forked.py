@@ -13,7 +13,7 @@ from autograder.leaderboard.referee.referee import PROGRAM
 from autograder.sandbox.bubblewrap import Finished, Limits, Mounts
 from autograder.sandbox.rpc.codec import MAX_CLAIM, Channel, ChannelError
 from autograder.sandbox.rpc.endpoint import Endpoint
-from autograder.sandbox.zygote import Zygote
+from autograder.sandbox.zygote_client import Zygote
 
 
 def run_forked(stdin: bytes, limits: Limits) -> Finished:

@@ -27,7 +27,7 @@ from autograder.grading.verdict import Graded
 from autograder.sandbox.bubblewrap import Limits
 from autograder.sandbox.guest import runner
 from autograder.sandbox.rpc import endpoint
-from autograder.sandbox.zygote import Sandbox, Zygote
+from autograder.sandbox.zygote_client import Sandbox, Zygote
 from tests.attacks.notebooks import SOURCE, Attack, before_checks, cell_of, evidence, first, released, solved
 from tests.attacks.notebooks.folder import ATTACKS as FOLDER
 from tests.attacks.notebooks.inside import ATTACKS as INSIDE

@@ -25,7 +25,7 @@ import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks
-from autograder.course.config import ASSERTING
+from autograder.course.nbgrader_settings import ASSERTING
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
 from tinybench.course import cached, marks, progress

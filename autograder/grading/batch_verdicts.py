@@ -17,11 +17,11 @@ import nbformat
 from filelock import FileLock, Timeout
 
 from autograder.course.assignment import Assignment
-from autograder.course.config import MODULES, course_config
+from autograder.course.nbgrader_settings import MODULES, course_config
 from autograder.course.notebook import NotebookError, parse_notebook
 from autograder.files import write_atomically
-from autograder.grading.gradebook import record, released_checksums, score_of
 from autograder.grading.names import why_no_student
+from autograder.grading.nbgrader_gradebook import record, released_checksums, score_of
 from autograder.grading.sanitize import safe_line, safe_markdown
 from autograder.grading.submission import UnusableSubmission, read_submission
 from autograder.grading.verdict import packed, zero

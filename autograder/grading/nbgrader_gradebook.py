@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SAWarning
 from sqlalchemy.orm import joinedload
 from traitlets.config import Config
 
-from autograder.course.config import GRADEBOOK
+from autograder.course.nbgrader_settings import GRADEBOOK
 from autograder.course.notebook import NotebookError, cells_of, read_notebook
 from autograder.grading.collect import time_of
 from autograder.grading.sanitize import safe_line

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from autograder.course.config import KERNELS, MODULES, STUDENT, configure, with_root
+from autograder.course.nbgrader_settings import KERNELS, MODULES, STUDENT, configure, with_root
 from autograder.course.notebook import NotebookError, course_notebooks, read_notebook
 from autograder.sandbox.bubblewrap import unavailable
 
