@@ -17,6 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from tests.run_through import run_through
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tinybench", "autograder")
 SECOND_FILES = {"bottleneck": ("machine", "sampler")}  # of lessons whose students write more than one
@@ -177,6 +179,8 @@ def main(root: Path = ROOT) -> None:
     init = ast.parse((root / "tinybench" / "__init__.py").read_text(encoding="utf-8"))
     listed = [n for n in init.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
     print(f"public names of tinybench: {len(ast.literal_eval(listed[0].value))}")
+    for command, (held, run) in run_through(root.resolve()).items():
+        print(f"{run} functions in {held} files: tinybench {command}")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from autograder.course.export import EXPORTED
-from tests.house import PACKAGES, ROOT, files, names_in_two_files
+from tests.house import PACKAGES, ROOT, files, main, names_in_two_files
 
 MOST, MOST_EXPORTED = 300, 600
 # of these the folder says which one is meant: commands of grading, pictures of the history
@@ -48,3 +51,12 @@ def test_a_file_name_means_one_thing() -> None:
         # what runs inside of the sandbox is another program
         names = Counter(path.name for path in files(package) if "guest" not in path.parts)
         assert {name for name, times in names.items() if times > 1} <= TOLD_BY_FOLDER, package
+
+
+@pytest.mark.audit
+def test_the_house_shows_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+    told = capsys.readouterr().out
+    assert "circles: 0" in told
+    assert re.search(r"^\d+ functions in \d+ files: tinybench compare ", told, re.M)
+    assert re.search(r"^\d+ functions in \d+ files: tinybench rollout ", told, re.M)

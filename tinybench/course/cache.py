@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.whole_files import replacing
 
 
 def cached(function: Callable[..., Any], *args: Any) -> Any:
@@ -45,9 +46,8 @@ def cached(function: Callable[..., Any], *args: Any) -> Any:
     value = function(*args)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_name(f".{file.name}.{os.getpid()}")
-        joblib.dump(value, temporary)
-        os.replace(temporary, file)
+        with replacing(file) as temporary:
+            joblib.dump(value, temporary)
     except OSError as error:
         print(f"not kept for next time: {error}")
     return value

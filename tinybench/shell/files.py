@@ -6,11 +6,11 @@ import json
 import os
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.whole_files import replacing
 
 
 def refuse_missing(*files: str | Path) -> None:
@@ -70,11 +70,5 @@ def _write(file: Path, text: str) -> None:
     if file.exists() and not file.is_file():  # such as /dev/stdout
         file.write_text(text, encoding="utf-8")
         return
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
+    with replacing(file) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, file)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
+
+from tinybench.support.basics.whole_files import replacing
 
 
 def load_graph(source: Any) -> Any:
@@ -45,6 +46,5 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
 def save_graph(graph: Any, path: Path) -> None:
     """Write a graph so that a reader sees the old file or the new one, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(graph.SerializeToString())
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.write_bytes(graph.SerializeToString())
