@@ -1,4 +1,4 @@
-"""Through how many files and functions of `tinybench` a command runs, in its own process; see `tests.house`."""
+"""Count the files and functions of `tinybench` that a command runs in its own process; see `tests.house`."""
 
 from __future__ import annotations
 

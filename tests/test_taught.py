@@ -1,4 +1,4 @@
-"""What is taught is what runs: a table says why the rest does not, and nobody writes a taught function again."""
+"""The library calls the taught functions, CONTRIBUTING lists the exceptions with reasons, and no other code repeats one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.grading.syntax import tree_grams
 from tests.house import ROOT, files
 from tinybench.course.pieces import EXPORTED
 
-HEADING = "## Taught, and not run"
+HEADING = "## Functions that only a lesson uses"
 
 
 def taught() -> set[str]:

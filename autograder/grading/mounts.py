@@ -25,7 +25,7 @@ TELLING = 200  # characters of a solution that nothing else contains
 
 
 def shown_modules(name: str) -> list[Path]:
-    """Return the files of the package that a notebook can need: by hand, or of the notebooks before it."""
+    """Return the package files that a notebook may import: handwritten ones, and those of earlier notebooks."""
     return [path for path in sorted(PACKAGE.rglob("*.py")) if _notebook(path) < name]
 
 

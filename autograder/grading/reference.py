@@ -1,4 +1,4 @@
-"""The reference of the graded notebook as one module, without the pieces that a check is about."""
+"""The graded notebook's reference as one module, without the pieces that a check is about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ABSENT = "a piece that is judged later in the notebook is needed here: use only 
 
 
 def joined(sources: Mapping[str, str]) -> str:
-    """Return modules, by dotted name, as the text of one: each follows those that it imports."""
+    """Merge modules, given by dotted name, into the source of one; each comes after the modules that it imports."""
     body = [node for source in sources.values() for node in ast.parse(source).body]
     kept = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module in {*sources, "__future__"})]
     return "from __future__ import annotations\n" + ast.unparse(ast.Module(kept, []))

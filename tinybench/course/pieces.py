@@ -121,7 +121,7 @@ def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNa
 
 
 def use_notebook_as(module: str, names: Mapping[str, Any], within: str) -> None:
-    """Let a part of the library run on what you have written so far, before the build puts it into your package.
+    """Make part of the library use your notebook's code before that code is built into your package.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def use_notebook_as(module: str, names: Mapping[str, Any], within: str) -> None:
         Where your code is: ``globals()`` in a notebook.
     within
         The file or folder of the library that uses the module, for example ``"tinybench.tools.study"``. Import from
-        it afterwards; after a change of your code, run both again.
+        it afterwards. If you change your code, run this call and the import again.
     """
     yours = types.ModuleType(module)
     yours.__spec__ = importlib.util.find_spec(module)

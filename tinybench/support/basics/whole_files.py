@@ -1,4 +1,4 @@
-"""Files that are there as they were, or as they shall be: never half of one."""
+"""Atomic file writes: a file has either its old content or its complete new content."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write, which takes the place of `path` at the end of the block; an error leaves `path` as it was.
+    """Yield a temporary file that replaces `path` when the block ends. If the block raises, `path` is unchanged.
 
-    The name of the file to write cannot be foreseen, so that nobody can plant a link there.
+    The temporary name is unpredictable, so an attacker cannot place a link there.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)

@@ -51,10 +51,10 @@ def study_decision(
     accuracy: Mapping[str, Mapping[str, Any]],
     met: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return what the rule says, and which variant to ship: the simplest that none is proven to beat by 2 %.
+    """Return the rule's verdicts and the variant to ship: the simplest one that no other is shown to beat by over 2 %.
 
-    Only what meets the requirements is shipped; no fake, nothing that saturates, and INT8 or FP16 that does not pay
-    only where nothing else meets them. ``ship`` is None, and ``sentence`` says by how much, if none does.
+    A variant must meet the requirements. A fake or one that saturates is never shipped; INT8 or FP16 that does not pay
+    is shipped only where nothing else meets them. If none does, ``ship`` is None and ``sentence`` tells by how much.
     """
     rule = study_rule(variants, latency, accuracy)
     sound = [name for name, variant in variants.items() if not variant.fake and not variant.saturates]

@@ -70,7 +70,7 @@ def tradeoff_study(
     out
         Folder for the models and for what `TradeoffStudy.write` writes, after each batch size; None to write nothing.
     seed
-        Of orders and noise.
+        Random seed for the order of the variants and for the noise.
     progress
         Called with a line of text at each step, and every 2 s within one.
 
@@ -87,9 +87,9 @@ def tradeoff_study(
 
     Notes
     -----
-    A variant that fails is left out, and the notes say so. Whatever ends the study early, Ctrl-C or a full disk,
-    carries what was measured as its attribute ``study``; it is written to `out`, else to a temporary folder that the
-    error's note names.
+    A variant that fails is left out, and the notes say so. If an exception ends the study early (Ctrl-C, a full disk),
+    its attribute ``study`` holds the results so far. They are written to `out`, or else to a temporary folder that a
+    note of the exception names.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
