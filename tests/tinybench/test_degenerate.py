@@ -274,7 +274,7 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: found.size == 1, lambda x: quantize.quantize_tensor([x], quantize.quantization_params([1.0])),
         of([0.0, NAN, INF]),
     ),
-    "measure.throughput_and_bandwidth": (
+    "measurements.throughput_and_bandwidth": (
         lambda found: all(map(number(0), found)), measurements.throughput_and_bandwidth,
         [(value, 1, 1, 1) for value in (0, *BAD)] + [(1.0, 0, 1, 1), (1.0, 1, -1, 1)],
     ),
