@@ -21,7 +21,6 @@ from tests.run_through import run_through
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("tinybench", "autograder")
-SECOND_FILES = {"bottleneck": ("machine", "sampler")}  # of lessons whose students write more than one
 # Late imports of what may be absent: module 15, or the optional 07_toolbox.
 MAY_BE_ABSENT = {
     "tinybench.support.rounds.machine_state": "tinybench.machine",
@@ -113,9 +112,14 @@ def functions(paths: list[Path]) -> list[int]:
 
 def lesson(name: str) -> SimpleNamespace:
     """Return what the students of a lesson write, such as ``"bottleneck"``: the names of its files."""
-    names: dict[str, Any] = {}
-    for file in (name, *SECOND_FILES.get(name, ())):
-        names |= vars(import_module(f"tinybench.{file}"))
+
+    def notebook(path: Path) -> str:
+        return path.read_text(encoding="utf-8").partition("\n")[0]  # the first line of an exported file names it
+
+    here, names = notebook(ROOT / "tinybench" / f"{name}.py"), dict[str, Any]()
+    for path in files("tinybench"):
+        if notebook(path) == here:
+            names |= vars(import_module(module(path)))
     return SimpleNamespace(**names)
 
 

@@ -29,7 +29,8 @@ from tinybench.support.basics.dependence import is_dependent
 
 __all__ = [
     "SEED", "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "judge",
-    "judges", "number", "numbers", "plain", "quiet", "refuses", "run", "same", "shown", "shuffled", "text", "words",
+    "judges", "number", "numbers", "pieces_of", "plain", "quiet", "refuses", "run", "same", "shown", "shuffled", "text",
+    "words",
 ]  # fmt: skip
 Check = Callable[[Any], None]
 SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
@@ -46,31 +47,30 @@ def judges(*pieces: str, module: str = "") -> Callable[[Check], Check]:
 
 
 def run(name: str, names: Mapping[str, Any]) -> None:
-    """Run one hidden check.
+    """Run one hidden check, such as ``"m01_result.t_interval_is_student_t"``, on the student's namespace.
 
-    Parameters
-    ----------
-    name
-        File and function, such as ``"m01_result.t_interval_is_student_t"``.
-    names
-        The student's namespace.
-
-    Raises
-    ------
-    CheckFailed
-        If the student's work is wrong, or raises what it should not.
+    Raises CheckFailed if the student's work is wrong, or raises what it should not.
     """
-    judge(name, lambda module, pieces: graft(module, names, *pieces) if pieces else SimpleNamespace(**names))
+    module = getattr(_check(name), "module", "") or name.partition(".")[0].partition("_")[2]
+    home = f"tinybench.{module}"
+    judge(name, lambda pieces: graft(home, names, *pieces) if pieces else SimpleNamespace(**names))
 
 
-def judge(name: str, student: Callable[[str, tuple[str, ...]], Any]) -> None:
-    """Run one hidden check on what `student` returns for a module and the pieces judged; see `run`."""
+def _check(name: str) -> Check:
     file, _, function = name.partition(".")
-    check: Check = getattr(import_module(f"autograder.checks.{file}"), function)
-    pieces: tuple[str, ...] = getattr(check, "pieces", ())
-    module = getattr(check, "module", "") or file.partition("_")[2]
+    return getattr(import_module(f"autograder.checks.{file}"), function)  # type: ignore[no-any-return]
+
+
+def pieces_of(name: str) -> tuple[str, ...]:
+    """Return the pieces that a hidden check is about."""
+    return getattr(_check(name), "pieces", ())
+
+
+def judge(name: str, student: Callable[[tuple[str, ...]], Any]) -> None:
+    """Run one hidden check on what `student` returns for the pieces judged; see `run`."""
+    check, pieces = _check(name), pieces_of(name)
     try:
-        check(_Names(student(f"tinybench.{module}", pieces)))
+        check(_Names(student(pieces)))
     except CheckFailed as failure:
         raise failure.with_traceback(None) from None
     except Exception as error:

@@ -11,7 +11,7 @@ ABSENT = "a piece that is judged later in the notebook is needed here: use only 
 
 
 def joined(sources: Mapping[str, str]) -> str:
-    """Merge modules, given by dotted name, into the source of one; each comes after the modules that it imports."""
+    """Merge modules, given by dotted name in the order of their imports, into the source of one."""
     body = [node for source in sources.values() for node in ast.parse(source).body]
     kept = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module in {*sources, "__future__"})]
     return "from __future__ import annotations\n" + ast.unparse(ast.Module(kept, []))

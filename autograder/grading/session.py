@@ -8,11 +8,10 @@ import time
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from autograder import pace
-from autograder.checks import CheckFailed, judge
+from autograder.checks import CheckFailed, judge, pieces_of
 from autograder.course.notebook import BEGIN_HIDDEN, Cell, cells_of
 from autograder.grading.reference import compiled_without
 from autograder.grading.sanitize import safe_text
@@ -50,12 +49,6 @@ class HiddenCheck:
     name: str
     pieces: tuple[str, ...]
     absent: tuple[str, ...]
-
-
-def pieces_of(name: str) -> tuple[str, ...]:
-    """Return the pieces that a hidden check is about."""
-    file, _, function = name.partition(".")
-    return tuple(getattr(getattr(import_module(f"autograder.checks.{file}"), function), "pieces", ()))
 
 
 def may_lend(value: Any) -> bool:
@@ -133,7 +126,7 @@ class Session:
     def _judge(self, hidden: HiddenCheck) -> str:
         """Return what a hidden check finds wrong, if anything."""
 
-        def namespace(_: str, pieces: tuple[str, ...]) -> Any:
+        def namespace(pieces: tuple[str, ...]) -> Any:
             if not pieces:
                 return self.guest.names()
             return self.guest.graft(self.modules[-1], self._reference_for(hidden), list(pieces))

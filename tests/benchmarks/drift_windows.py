@@ -1,7 +1,7 @@
 """A window against a reference, once: PSI, Kolmogorov–Smirnov and χ² of counts, by permutation and quickly.
 
-`tinybench.production.permutation_p` shuffles all values; ten thousand windows would take it hours. Shuffling values and
-counting them again gives counts of the multivariate hypergeometric distribution, so these are drawn here instead.
+`tinybench.production.permutation_p` shuffles all values. Shuffling values and counting them again gives counts of the
+multivariate hypergeometric distribution, so these are drawn here instead, which spares the values.
 """
 
 from __future__ import annotations

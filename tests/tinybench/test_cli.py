@@ -153,15 +153,15 @@ def test_a_full_disk_loses_nothing(
     old = tmp_path / "old.json"
     old.write_text("{}")
     command = ["compare", "zoo:slow", "zoo:quick", "--data", "rows.npy", "--save", str(old), *BRIEF]
-    written = Path.write_text
+    opened = Path.open
 
     def full(room: Path | None) -> None:
-        def write(path: Path, text: str, **how: Any) -> int:
-            if room is None or path.parent != room:
+        def open_file(path: Path, mode: str = "r", *args: Any, **how: Any) -> Any:
+            if "r" not in mode and (room is None or path.parent != room):
                 raise OSError(errno.ENOSPC, "No space left on device")
-            return written(path, text, **how)
+            return opened(path, mode, *args, **how)
 
-        monkeypatch.setattr(Path, "write_text", write)
+        monkeypatch.setattr(Path, "open", open_file)
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

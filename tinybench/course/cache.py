@@ -46,8 +46,8 @@ def cached(function: Callable[..., Any], *args: Any) -> Any:
     value = function(*args)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as temporary:
-            joblib.dump(value, temporary)
+        with replacing(file) as stream:
+            joblib.dump(value, stream)
     except OSError as error:
         print(f"not kept for next time: {error}")
     return value

@@ -70,5 +70,5 @@ def _write(file: Path, text: str) -> None:
     if file.exists() and not file.is_file():  # such as /dev/stdout
         file.write_text(text, encoding="utf-8")
         return
-    with replacing(file) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with replacing(file) as stream:
+        stream.write(text.encode())

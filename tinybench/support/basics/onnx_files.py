@@ -46,5 +46,5 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
 def save_graph(graph: Any, path: Path) -> None:
     """Write a graph so that a reader sees the old file or the new one, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_bytes(graph.SerializeToString())
+    with replacing(path) as file:
+        file.write(graph.SerializeToString())

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary file that replaces `path` when the block ends. If the block raises, `path` is unchanged.
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield an open file that replaces `path` when the block ends. If the block raises, `path` is unchanged.
 
-    The temporary name is unpredictable, so an attacker cannot place a link there.
+    The file has an unpredictable name and is opened once, so nobody can put a link in its place.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    file = temporary.open("xb")
     try:
-        yield Path(name)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        with file:
+            yield file
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(name)
+            temporary.unlink()
         raise
