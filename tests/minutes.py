@@ -28,7 +28,7 @@ from typing import Any
 import nbformat
 import psutil
 
-from autograder.checks import SEED
+from autograder.checks.compare import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import Cell, course_notebooks, read_notebook
 from autograder.grading import grader as grading

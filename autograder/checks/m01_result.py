@@ -12,24 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import (
-    agrees,
-    draw,
-    entries,
-    expect,
-    holds,
-    items,
-    judges,
-    numbers,
-    plain,
-    quiet,
-    refuses,
-    same,
-    shown,
-    shuffled,
-    words,
-)
+from autograder.checks import judges
 from autograder.checks.answers import array
+from autograder.checks.compare import *
 from tinybench.result import BenchmarkResult, bca_interval, percentile_interval, tukey_outliers
 from tinybench.support.basics.dependence import batch_medians
 

@@ -14,21 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import (
-    agrees,
-    draw,
-    entries,
-    expect,
-    flag,
-    holds,
-    items,
-    judges,
-    numbers,
-    refuses,
-    same,
-    text,
-    words,
-)
+from autograder.checks import judges
+from autograder.checks.compare import *
 from tinybench.support.footprint.heap import free_heap
 from tinybench.support.rounds.fresh_processes import fresh_task
 

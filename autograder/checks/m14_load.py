@@ -12,21 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from autograder.checks import (
-    FakeClock,
-    agrees,
-    draw,
-    expect,
-    flag,
-    items,
-    judges,
-    number,
-    numbers,
-    refuses,
-    same,
-    shown,
-)
+from autograder.checks import judges
 from autograder.checks.answers import array
+from autograder.checks.compare import *
 from tinybench import load
 from tinybench.support.traffic.requests import judge_of_rates
 

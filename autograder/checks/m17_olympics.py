@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks import CheckFailed, agrees, draw, expect, refuses, same, words
+from autograder.checks.compare import *
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.referee import referee

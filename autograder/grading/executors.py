@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.checks import SEED
+from autograder.checks.compare import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.execute import run_notebook
 from autograder.course.notebook import cells_of, parse_notebook

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from autograder.checks import CheckFailed, run
+from autograder.checks import run
+from autograder.checks.answers import CheckFailed
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.build import needed_cells

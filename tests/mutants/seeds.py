@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from autograder.checks import CheckFailed, run
+from autograder.checks import run
+from autograder.checks.answers import CheckFailed
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.session import hidden_checks
 from tests.attacks.notebooks import ROOT

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.checks import SEED
+from autograder.checks.compare import SEED
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.build import run_checks

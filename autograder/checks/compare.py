@@ -1,0 +1,237 @@
+"""The words in which checks are written: drawn inputs, fake clocks, and comparisons with a truth.
+
+Each check file imports all of them with ``from autograder.checks.compare import *``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import partial
+from itertools import combinations
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from autograder.checks.answers import CheckFailed, entries, flag, items, number, numbers, plain, text
+from autograder.sandbox.rpc.proxy import Answer
+from tinybench.support.basics.dependence import is_dependent
+
+__all__ = [
+    "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "number", "numbers",
+    "plain", "quiet", "refuses", "same", "shown", "shuffled", "text", "words",
+]  # fmt: skip
+SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
+
+
+class FakeClock:
+    """A clock that stands still until something of the check moves `now`.
+
+    From the sandbox, of this and any other fake only methods and properties can be had, and the attributes that it
+    names in `shows`.
+
+    Attributes
+    ----------
+    simulated
+        True, so that `clock_step` does not wait for the clock to move.
+    standing
+        What it shows until then, or None if its readings cannot be known beforehand. It goes along with each message
+        to the sandbox, where reading it then costs no message of its own.
+    """
+
+    simulated = True
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    @property
+    def standing(self) -> float | None:
+        return self.now
+
+
+def draw() -> np.random.Generator:
+    """Return the generator from which a check draws its inputs; the grader sets `SEED`, or the environment."""
+    seed = SEED.get()
+    return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")) if seed is None else seed)
+
+
+def shuffled(values: np.ndarray) -> np.ndarray:
+    """Return values, or rows of values from common rounds, in an order that nobody takes for a dependence.
+
+    Neither they nor the ratios of two rows are then compared in batches.
+    """
+    rng = np.random.default_rng(0)
+
+    def series() -> list[np.ndarray]:
+        rows = np.atleast_2d(values)
+        return [*rows, *(a / b for a, b in combinations(rows, 2))]
+
+    while any(is_dependent(one.tolist()) for one in series()):
+        values = values[..., rng.permutation(values.shape[-1])]
+    return values
+
+
+def words(rng: np.random.Generator, number: int) -> list[str]:
+    """Return made-up names, all different and none of them a word, for inputs whose names are told back."""
+    picked = rng.choice(26**4, number, replace=False).tolist()
+    return ["".join(chr(97 + n // 26**place % 26) for place in range(4)) + str(n % 10) for n in picked]
+
+
+def quiet(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function without its warnings, which stock nbgrader would punish as output on stderr.
+
+    NumPy and SciPy warn of the deviation of one value, and rightly so.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args)
+
+
+def expect(condition: bool, message: str) -> None:
+    """Fail with a message that says what was expected, what came, and the likely cause."""
+    if not condition:
+        raise CheckFailed(message)
+
+
+def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
+    """Fail unless a value is its truth: numbers nearly, all else exactly, and so on within sequences and mappings.
+
+    The type of the truth decides how they are compared; the value's own methods tell its content, never the verdict.
+    """
+    value, truth = plain(value), plain(truth)
+    within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
+    # messages are written only where something differs: there are thousands of values
+    if isinstance(truth, Mapping):
+        value = entries(value, what)
+        if set(value) != set(truth):
+            raise CheckFailed(f"{what}: expected the keys {shown([*truth])}, got {shown([*value])}{because}")
+        for key, part in truth.items():
+            within(value[key], part, f"{what}[{key!r}]")
+    elif isinstance(truth, list | tuple):
+        parts = items(value, what)
+        if len(parts) != len(truth):
+            raise CheckFailed(f"{what}: expected {shown(truth)}, of length {len(truth)}, got {len(parts)}")
+        for index, (part, true) in enumerate(zip(parts, truth, strict=True)):
+            within(part, true, f"{what}[{index}]")
+    elif isinstance(truth, Real) and not isinstance(truth, bool):
+        told, true = number(value, what), float(truth)
+        if not (math.isclose(told, true, rel_tol=rel, abs_tol=abs) or (math.isnan(told) and math.isnan(true))):
+            digits = 6 if f"{true:.6g}" != f"{told:.6g}" else 17
+            raise CheckFailed(f"{what}: expected {true:.{digits}g}, got {told:.{digits}g}{because}")
+    else:
+        kind: Any = type(truth)
+        if not (isinstance(value, kind) and kind.__eq__(truth, value) is True):  # not by an __eq__ of the value's
+            raise CheckFailed(f"{what}: expected {shown(truth, 300)}, got {shown(value, 300)}{because}")
+
+
+def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **near: float) -> None:
+    """Fail unless each of these entries or attributes of a value is the `same` as its truth."""
+    taken = plain(value)
+    found = taken if isinstance(taken, dict) else {}
+    for name, truth in truths.items():
+        part = found[name] if name in found else getattr(value, name, holds)
+        expect(part is not holds, f"{what} has no {name!r}" + (f"; {cause}" if cause else ""))
+        same(part, truth, f"{what}[{name!r}]" if found else f"{what}.{name}", cause, **near)
+
+
+def agrees(
+    function: Callable[..., Any], oracle: Any, cases: Iterable[Any], cause: str = "", *, what: str = "", **near: float
+) -> None:
+    """Fail unless a function gives in every case the `same` as an independent oracle.
+
+    Parameters
+    ----------
+    function
+        Of the student.
+    oracle
+        A function of the same arguments, or the truth of every case.
+    cases
+        Each a tuple of arguments, a dict of keywords, or the one argument.
+    cause
+        The likely cause of a difference.
+    what
+        What the message calls the call; without it, the name and arguments, shortened.
+    near
+        The tolerances `rel` and `abs`.
+    """
+    for case in cases:
+        args, keywords = _arguments(case)
+        truth = oracle(*args, **keywords) if callable(oracle) else oracle
+        value = function(*args, **keywords)
+        try:
+            same(value, truth, "", cause, **near)
+        except CheckFailed as failure:  # the name is asked only now: each call into the sandbox is a message
+            raise CheckFailed(f"{what or _call(function, args, keywords)}{failure}") from None
+
+
+def refuses(
+    function: Callable[..., Any],
+    *cases: Any,
+    error: type[Exception] = ValueError,
+    mentions: str | Sequence[str] = (),
+    cause: str = "",
+    what: str = "",
+) -> None:
+    """Fail unless a function raises an error in every case, with these words in its message.
+
+    Cases are as those of `agrees`; without any, the function is called without arguments.
+    """
+    wanted = [mentions] if isinstance(mentions, str) else mentions
+    for args, keywords in map(_arguments, cases or [()]):
+        try:
+            function(*args, **keywords)
+        except error as raised:
+            absent = [word for word in wanted if word not in str(raised)]
+            came = f" with {absent[0]!r} in its message, which is {str(raised)!r}" if absent else ""
+        except Exception as raised:
+            came = f", not {type(raised).__name__}: {raised}"
+        else:
+            came = f"; {cause}" if cause else ", it raises nothing"
+        if came:
+            told = what or _call(function, args, keywords)
+            raise CheckFailed(f"{told} should raise {error.__name__}{came}")
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Return how a message shows a value: short, whatever it is."""
+    if isinstance(value, Answer):
+        return f"an object of type {type(value).__name__}"[:most]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray):
+        told = f"an array of shape {value.shape}"
+    elif isinstance(value, float):
+        told = f"{value:.6g}"
+    elif isinstance(value, list | tuple):
+        parts = ", ".join([shown(part, most) for part in value[:6]] + ["…"] * (len(value) > 6))
+        told = f"[{parts}]" if isinstance(value, list) else f"({parts})"
+    else:
+        told = repr(value)
+        told = _name(value, type(value).__name__) if told.startswith("<") else told
+    return told if len(told) <= most else told[:most] + "…"
+
+
+def _arguments(case: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(case, dict):
+        return (), case
+    return (case if isinstance(case, tuple) else (case,)), {}
+
+
+def _name(function: Any, otherwise: str) -> str:
+    """Return the name of a function, which may be the student's word and is then taken only if it looks like one."""
+    name = getattr(function, "__name__", "")
+    return name if isinstance(name, str) and name.isidentifier() and len(name) <= 60 else otherwise
+
+
+def _call(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
+    """Return a call as a message tells of it."""
+    while isinstance(function, partial):
+        args, keywords, function = (*function.args, *args), {**function.keywords, **keywords}, function.func
+    told = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in keywords.items()]
+    return f"{_name(function, 'the call')}({', '.join(told)})"
