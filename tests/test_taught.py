@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import tinybench
-from autograder.grading.syntax import tree_grams
+from autograder.grading.similar.syntax import tree_grams
 from tests.house import ROOT, files
 from tinybench.course.pieces import EXPORTED
 

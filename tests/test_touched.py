@@ -11,7 +11,7 @@ from tests import touched
 
 
 def test_the_tests_of_a_file_come_before_those_of_its_users() -> None:
-    tests = touched.touched(["autograder/grading/similarity.py"])
+    tests = touched.touched(["autograder/grading/similar/similarity.py"])
     assert tests[0] == "tests/grading/test_similarity.py"
     assert "tests/tinybench/test_result.py" not in tests
     far = touched.touched(["tinybench/result.py"])

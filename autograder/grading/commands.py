@@ -181,7 +181,7 @@ def similarity(root: Path, names: Sequence[str], top: int, earlier: tuple[Path, 
     Compares what students wrote, whatever its names, comments, layout and order, without the given code, and by how
     much it is more alike than correct solutions usually are. A hint where to look, never a mark.
     """
-    from autograder.grading.similarity import as_csv, most_alike, report_lines
+    from autograder.grading.similar.similarity import as_csv, most_alike, report_lines
 
     if as_json and csv:
         raise click.UsageError("--json or --csv, not both")

@@ -7,8 +7,8 @@ import statistics
 from autograder.grading.grade import Outcome, grade_lines
 from autograder.grading.package_report import Module
 from autograder.grading.package_report import report_lines as package_lines
-from autograder.grading.similarity import Base, Pair, Report
-from autograder.grading.similarity import report_lines as similarity_lines
+from autograder.grading.similar.similarity import Base, Pair, Report
+from autograder.grading.similar.similarity import report_lines as similarity_lines
 from tests.shown import check
 
 SCORES = {"ada": 7.5, "bob": 3.0, "cat": 10.0}

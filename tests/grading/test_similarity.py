@@ -18,10 +18,10 @@ from autograder import pace
 from autograder.cli import main
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook, without_solution_markers
 from autograder.course.release import stub_solutions
-from autograder.grading import similarity
-from autograder.grading.similarity import REFERENCE, TELLING, Report, most_alike, report_lines
-from autograder.grading.similarity_prints import MAX_CODE, Given, fingerprints
-from autograder.grading.syntax import parsed, tree_grams
+from autograder.grading.similar import similarity
+from autograder.grading.similar.similarity import REFERENCE, TELLING, Report, most_alike, report_lines
+from autograder.grading.similar.similarity_prints import MAX_CODE, Given, fingerprints
+from autograder.grading.similar.syntax import parsed, tree_grams
 from tests.grading.disguises import DISGUISES, Disguise
 from tests.grading.own_ways import WAYS
 from tests.tiny_course import HALVE, ROOT, SETUP, Write, code, hand_in, new_course

@@ -229,7 +229,7 @@ def test_each_side_of_a_gate_tells_its_own_conditions(tmp_path: Path) -> None:
             side.ask("load", target.task())
             measured.conditions[name] = side.ask("conditions")
         finally:
-            side.close()
+            side.child.close()
     (told,) = [remark for remark in remarks(targets, measured) if "conditions" in remark]
     assert "OPENBLAS_CORETYPE (environment) unset → Nehalem" in told
     results = measured.results(targets)

@@ -6,14 +6,11 @@ import json
 import math
 import os
 import random
-import signal
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +20,7 @@ from typing import Any
 from tinybench.result import BenchmarkResult
 from tinybench.shell.gate_targets import Target
 from tinybench.shell.side_process import ProcessorWait
+from tinybench.support.basics.child_process import ChildEndedError, ChildProcess
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
 
@@ -89,35 +87,20 @@ class SideProcess:
 
     def __init__(self, name: str, target: Target) -> None:
         self.name = name if name == target.label else f"{name} ({target.label})"
-        self.target, self.killed = target, False
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by close
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", str(WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            cwd=target.root,
-            env=target.environment,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
+        self.target = target
+        self.child = ChildProcess(
+            [sys.executable, "-P", str(WORKER)], self.name, patience=0, cwd=target.root, env=target.environment
         )
 
     def send(self, question: str, *arguments: Any) -> None:
         """Ask without waiting for the answer."""
-        assert self.process.stdin
-        try:
-            print(json.dumps([question, arguments]), file=self.process.stdin, flush=True)
-        except BrokenPipeError:
-            raise self._gone() from None
+        with self._named_errors():
+            self.child.send([question, arguments])
 
     def receive(self) -> Any:
         """Wait for the answer."""
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise self._gone()
-        answer = json.loads(line)
+        with self._named_errors():
+            answer = json.loads(self.child.receive())
         if "error" in answer:
             raise SideError(f"{self.name} raised {answer['error']}")
         return answer["answer"]
@@ -127,52 +110,14 @@ class SideProcess:
         self.send(question, *arguments)
         return self.receive()
 
-    def kill(self) -> None:
-        """End the process and those it started, as the time is up."""
-        self.killed = True
-        kill_group(self.process)
-
-    def close(self) -> None:
-        """End the process and everything it started."""
-        kill_group(self.process)
-        self.process.communicate()
-        self.errors.close()
-
-    def _gone(self) -> Exception:
-        code = self.process.wait()
-        if self.killed:
-            return TimeoutError(f"{self.name} gave no answer in the time there was")
-        return SideError(f"{self.name} ended with exit code {code}{last_words(self.errors)}")
-
-
-def kill_group(process: subprocess.Popen[Any]) -> None:
-    """End a process and everything it started."""
-    try:
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # it has ended by itself
-        pass
-
-
-def last_words(errors: Any) -> str:
-    """Return the end of what a process wrote to its standard error."""
-    errors.seek(max(0, errors.seek(0, os.SEEK_END) - 2000))
-    text = errors.read().decode(errors="replace").strip()
-    return f":\n{text}" if text else ", without a word"
-
-
-@contextmanager
-def killing_at(moment: float, *kills: Callable[[], None]) -> Iterator[None]:
-    """Call functions if the block still runs at a moment of the monotonic clock."""
-    timer = threading.Timer(max(0.0, moment - time.monotonic()), lambda: [kill() for kill in kills])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except ChildEndedError as error:
+            if self.child.killed:
+                raise TimeoutError(f"{self.name} gave no answer in the time there was") from None
+            raise SideError(str(error)) from None
 
 
 def share_plan(per_call: Mapping[str, float]) -> dict[str, tuple[int, int, int]]:
@@ -209,8 +154,8 @@ def process_session(
         sides: dict[str, SideProcess] = {}
         for name in order:
             sides[name] = SideProcess(name, targets[name])
-            stack.callback(sides[name].close)
-        stack.enter_context(killing_at(kill_at, *[side.kill for side in sides.values()]))
+            child = stack.enter_context(sides[name].child)
+            stack.enter_context(child.killed_after(kill_at - time.monotonic()))
         show("starting")
         for name in order:
             sides[name].send("load", targets[name].task())
@@ -257,28 +202,17 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
 
     Raises SideError unless it exits with 0.
     """
-    killed = threading.Event()
-
-    def kill() -> None:
-        killed.set()
-        kill_group(process)
-
-    with tempfile.TemporaryFile() as errors:
-        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": errors}
-        words: Sequence[str] = target.words
-        start = time.perf_counter()
-        process = subprocess.Popen(words, **quiet, cwd=target.root, env=target.environment, start_new_session=True)
-        try:
-            with killing_at(kill_at, kill):
-                seconds = ended(process, start) - start
-                code = process.wait()
-        finally:
-            kill_group(process)
-            process.wait()
-        if killed.is_set():
-            raise TimeoutError(f"{name} ({target.label}) did not end in the time there was")
+    label = f"{name} ({target.label})"
+    with ChildProcess(
+        target.words, label, output="nowhere", patience=0, cwd=target.root, env=target.environment
+    ) as child:
+        with child.killed_after(kill_at - time.monotonic()):
+            seconds = ended(child.process, child.started) - child.started
+            code = child.process.wait()
+        if child.killed:
+            raise TimeoutError(f"{child.name} did not end in the time there was")
         if code:
-            raise SideError(f"{name} ({target.label}) ended with exit code {code}{last_words(errors)}")
+            raise SideError(str(child.ended()))
     return seconds
 
 

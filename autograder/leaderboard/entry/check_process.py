@@ -6,9 +6,7 @@ import atexit
 import json
 import resource
 import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from autograder import pace
 from autograder.leaderboard.entry.validate import EntryRefused, Facts, check
 from autograder.leaderboard.settings import EntryLimits
+from tinybench.support.basics.child_process import ChildEndedError, ChildProcess
 
 COMMAND = [sys.executable, "-m", __name__]
 CPU_SECONDS = 2.0
@@ -23,41 +22,27 @@ WALL_SECONDS = 20.0  # on a busy machine waiting for a core costs no file its ch
 MEMORY = 2 * 2**30
 
 
-class CheckProcess:
-    """A process that checks one file after another, until one breaks it."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def ask(self, data: bytes, limits: EntryLimits) -> Any:
-        """Return the answer of the process; None, and the process has ended, if there is none in time."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        alarm = threading.Timer(pace.wall(WALL_SECONDS), self.process.kill)
-        alarm.start()
-        try:
-            self.process.stdin.write(json.dumps({"size": len(data), "limits": asdict(limits)}).encode() + b"\n" + data)
-            self.process.stdin.flush()
-            return json.loads(self.process.stdout.readline())
-        except (OSError, ValueError):
-            self.end()
-            return None
-        finally:
-            alarm.cancel()
-
-    def end(self) -> None:
-        """Kill the process and wait until it has ended."""
-        self.process.kill()
-        self.process.communicate()
+def _ask(child: ChildProcess, data: bytes, limits: EntryLimits) -> Any:
+    """Return the answer of a process that checks files; close it and return None if there is no answer in time."""
+    assert child.process.stdin is not None
+    try:
+        with child.killed_after(pace.wall(WALL_SECONDS)):
+            pipe = child.process.stdin.buffer  # type: ignore[attr-defined]
+            pipe.write(json.dumps({"size": len(data), "limits": asdict(limits)}).encode() + b"\n" + data)
+            pipe.flush()
+            return json.loads(child.receive())
+    except (ChildEndedError, OSError, ValueError):
+        child.close()
+        return None
 
 
-_idle: list[CheckProcess] = []
+_idle: list[ChildProcess] = []
 
 
 @atexit.register
 def _end_all() -> None:
     while _idle:
-        _idle.pop().end()
+        _idle.pop().close()
 
 
 def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
@@ -65,8 +50,8 @@ def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
     try:
         process = _idle.pop()
     except IndexError:
-        process = CheckProcess()
-    answer = process.ask(data, limits)
+        process = ChildProcess(COMMAND, patience=0)
+    answer = _ask(process, data, limits)
     if answer is None:
         most = pace.cpu(CPU_SECONDS)
         raise EntryRefused(f"reading it takes more than {most:.3g} s, or breaks the reader; make the model simpler")

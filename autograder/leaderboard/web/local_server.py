@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from autograder import pace
 from autograder.leaderboard.settings import PORT
+from tinybench.support.basics.child_process import ChildProcess
 
 STARTS_WITHIN = 60.0  # seconds
 
@@ -36,24 +36,18 @@ def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITH
     """
     log = root / "course" / "leaderboard.log"
     log.parent.mkdir(exist_ok=True)
-    with _listening() as sock, log.open("wb") as output:  # the socket is handed over: no other program can get between
-        port, number = sock.getsockname()[1], sock.fileno()
-        command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve"]
-        command += ["--port", str(port), "--fd", str(number), *(["--events", str(events)] if events else [])]
-        server = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, pass_fds=[number]
-        )
-    address = f"http://127.0.0.1:{port}/"
-    try:
+    with ExitStack() as stack:
+        with _listening() as sock:  # the socket is handed over: no other program can get between
+            port, number = sock.getsockname()[1], sock.fileno()
+            command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve"]
+            command += ["--port", str(port), "--fd", str(number), *(["--events", str(events)] if events else [])]
+            child = ChildProcess(
+                command, wrapped=True, output="file", errors=log, patience=pace.wall(10), handles=[number]
+            )
+            server = stack.enter_context(child)
+        address = f"http://127.0.0.1:{port}/"
         _await(server, address, log, time.monotonic() + pace.wall(seconds))
         yield address
-    finally:
-        server.terminate()
-        try:
-            server.wait(pace.wall(10))
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
 
 
 def _listening() -> socket.socket:
@@ -65,10 +59,10 @@ def _listening() -> socket.socket:
     raise NotRunning("there is no free port on this machine")
 
 
-def _await(server: subprocess.Popen[bytes], address: str, log: Path, deadline: float) -> None:
+def _await(server: ChildProcess, address: str, log: Path, deadline: float) -> None:
     import httpx  # takes longer than everything else that the commands import
 
-    while server.poll() is None:
+    while server.process.poll() is None:
         try:
             httpx.get(address, timeout=pace.wall(5)).raise_for_status()
         except httpx.HTTPError:
@@ -77,5 +71,6 @@ def _await(server: subprocess.Popen[bytes], address: str, log: Path, deadline: f
             time.sleep(0.1)
         else:
             return
-    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    raise NotRunning(said[-1].removeprefix("autograder: ") if said else f"it ended with exit code {server.returncode}")
+    lines = server.written().strip().splitlines()
+    code = server.process.returncode
+    raise NotRunning(lines[-1].removeprefix("autograder: ") if lines else f"it ended with exit code {code}")

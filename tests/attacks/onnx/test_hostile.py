@@ -82,7 +82,7 @@ def test_in_a_process_of_its_own_the_check_says_the_same(monkeypatch: pytest.Mon
         with pytest.raises(EntryRefused, match="file is empty"):
             check_process.check_in_process(b"", EntryLimits())
         assert len(check_process._idle) == 1
-    check_process._idle[0].end()
+    check_process._idle[0].close()
 
 
 PEAK = """

@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -52,17 +51,20 @@ class ModelledCounters:
     def __init__(self, idle: float = 5.0, per_core: float = 6.0, update: float = 1e-3) -> None:
         self.idle, self.per_core = idle, per_core
         self.label = f"{MODEL}: {idle:g} W idle, {per_core:g} W more for each core that this process keeps busy"
+        from tinybench.support.basics.child_process import ChildProcess  # the script imports the standard library only
+
         first = RANGE - 3_000_000
         self.root = powercap({"intel-rapl:0": (f"package-0 ({MODEL})", first, RANGE)})
         self._start, self._used = time.perf_counter(), time.process_time()
         numbers = (os.getpid(), self._start, self._used, idle, per_core, update, first)
         file = self.root / "intel-rapl:0" / "energy_uj"
         # -P: no file of this folder may stand for a module of the standard library
-        self._mover = subprocess.Popen([sys.executable, "-P", __file__, str(file), *map(repr, numbers)])
+        command = [sys.executable, "-P", __file__, str(file), *map(repr, numbers)]
+        self._mover = ChildProcess(command, "the process that moves the modelled counter", patience=0)
         atexit.register(self.close)
         while int(file.read_text()) == first:
-            if self._mover.poll() is not None:
-                raise RuntimeError("the process that moves the modelled counter has ended")
+            if self._mover.process.poll() is not None:
+                raise self._mover.ended()
             time.sleep(0.001)
 
     def __enter__(self) -> ModelledCounters:
@@ -74,8 +76,7 @@ class ModelledCounters:
     def close(self) -> None:
         """Let the counter stand still."""
         atexit.unregister(self.close)
-        self._mover.kill()
-        self._mover.wait()
+        self._mover.close()
 
     def truth(self) -> float:
         """Return the joules that the model of power gives for the time since the start, without any counter."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinybench.support.basics.child_process import ChildProcess
 from tinybench.support.traffic.batching import aside
 from tinybench.support.traffic.requests import wait_until
 
@@ -203,14 +203,9 @@ threading.Event().wait()
 @contextmanager
 def neighbour() -> Iterator[None]:
     """Have another process compute on two cores meanwhile, 0.3 s in every 0.8."""
-    command = [sys.executable, "-c", _NEIGHBOUR]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        try:
-            yield
-        finally:
-            process.kill()
+    with ChildProcess([sys.executable, "-c", _NEIGHBOUR], patience=0) as process:
+        process.receive()
+        yield
 
 
 _CHILD = """
@@ -265,29 +260,15 @@ def memory_of_models(path: Path, threads: int = 8, models: int = 4, processes: i
     others hold one model each, all at the same time. ``uss`` is a process's own memory, ``pss`` (Linux) with its share
     of what several use.
     """
-    children = [
-        _child(path, threads if not k else 1, models if not k else 1)
-        for k in range(1 + processes)
-    ]  # fmt: skip
-    try:
-        first, *others = ([json.loads(child.stdout.readline())] for child in children)
-        _release(children[0])
-        for told, child in zip(others, children[1:], strict=True):
-            told.append(json.loads(_release(child)))
-        return {**first[0], "processes": [told[1] for told in others]}
-    finally:
-        for child in children:
-            child.kill()
-            child.communicate()
-
-
-def _child(path: Path, threads: int, models: int) -> Any:
-    command = [sys.executable, "-c", _CHILD, str(path), str(threads), str(models)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def _release(child: Any) -> str:
-    """Have a child look at its memory once more, and end."""
-    child.stdin.write("\n")
-    child.stdin.flush()
-    return str(child.stdout.readline())
+    with ExitStack() as stack:
+        children = []
+        for counts in [(threads, models)] + [(1, 1)] * processes:
+            command = [sys.executable, "-c", _CHILD, str(path), *map(str, counts)]
+            children.append(stack.enter_context(ChildProcess(command, patience=0)))
+        memory = [json.loads(child.receive()) for child in children]
+        children[0].close()  # the others are read without it
+        own = []
+        for child in children[1:]:
+            child.send("")
+            own.append(json.loads(child.receive()))
+        return {**memory[0], "processes": own}

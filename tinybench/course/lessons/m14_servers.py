@@ -5,9 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import math
-import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,9 +17,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-import tinybench
 from tinybench.course.figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
+from tinybench.tools.serving.child_servers import serving
 
 BLUE, RED = OKABE_ITO[:2]
 
@@ -40,30 +37,12 @@ class Run(NamedTuple):
 
 @contextmanager
 def served_model(model: Path, *options: str, seconds: float = 60.0) -> Iterator[str]:
-    """Run `tinybench serve` with an .onnx file in a process of its own, one row a call, and give its URL.
+    """Run `tinybench serve` with an .onnx file in a process of its own, one row a call, and yield its URL.
 
-    RuntimeError with what the server says if it is not ready within some seconds.
+    ValueError with the server's message if it is not ready within `seconds`.
     """
-    command = [sys.executable, "-m", "tinybench", "serve", str(model), "--port", "0", "--max-batch", "1", *options]
-    where = str(Path(tinybench.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([where, os.environ.get("PYTHONPATH", "")])}
-    said = model.with_suffix(".said.txt")
-    with said.open("w") as errors, subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-    ) as server:  # fmt: skip
-        late = threading.Timer(seconds, server.kill)
-        late.start()
-        try:
-            assert server.stdout
-            ready = server.stdout.readline()
-            late.cancel()
-            if " on http://" not in ready:
-                server.wait(10)
-                raise RuntimeError(f"the server did not start: {(ready + said.read_text()).strip()[-500:]}")
-            yield ready.partition(" on ")[2].split()[0]
-        finally:
-            late.cancel()
-            server.terminate()
+    with serving([[str(model), "--max-batch", "1", *options]], seconds) as [url]:
+        yield url
 
 
 @contextmanager

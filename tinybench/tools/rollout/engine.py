@@ -21,7 +21,7 @@ from tinybench.tools.rollout.plan import Checkpoint, Plan, Report
 from tinybench.tools.rollout.router import OLD, Router
 from tinybench.tools.rollout.server_metrics import CANARY, STABLE, Ask, Watcher, by_prometheus, by_reading
 from tinybench.tools.rollout.tally import Tally
-from tinybench.tools.rollout.two_servers import serving
+from tinybench.tools.serving.child_servers import serving
 from tinybench.tools.serving.client import Address, address_of, ask, sample_bodies
 from tinybench.tools.watching.metrics_reader import Readings
 from tinybench.tools.watching.prometheus import ScrapeTarget, start_prometheus

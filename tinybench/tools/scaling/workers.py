@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import queue
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 
 from tinybench.latency import session_call
 from tinybench.onnx import OnnxModel, load_session, session_options
+from tinybench.support.basics.child_process import ChildProcess
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.onnx_files import save_graph
 from tinybench.support.rounds.fresh_processes import BEGINNING, fresh_task
@@ -89,42 +89,6 @@ def threads(call: Callable[[], Any]) -> Way:
     return way
 
 
-class _Process:
-    """A process that is kept alive, and answers how many calls it did in a window."""
-
-    def __init__(self, task: Mapping[str, Any], number: int, folder: Path) -> None:
-        self.number, self.errors = number, folder / f"errors{number}"
-        question = folder / "task.json"
-        command = [sys.executable, "-c", BEGINNING + _CHILD + "\nrun()\n", str(question)]
-        with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-
-    def ask(self, order: Sequence[Any]) -> None:
-        assert self.process.stdin
-        try:
-            print(json.dumps(order), file=self.process.stdin, flush=True)
-        except OSError:  # its end of the pipe is closed
-            self.died()
-
-    def answer(self) -> str:
-        assert self.process.stdout
-        return self.process.stdout.readline().strip() or self.died()
-
-    def died(self) -> Any:
-        try:
-            code = self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:  # it lives, but has closed its pipe
-            code = None
-        said = self.errors.read_text(encoding="utf-8", errors="replace").strip()[-500:]
-        raise RuntimeError(f"worker process {self.number} ended by itself with code {code}: {said or 'no last words'}")
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
 def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
     """Return the way of n processes, in each of which ``factory(*args)`` makes the function that is called.
 
@@ -138,18 +102,19 @@ def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             question = Path(folder, "task.json")
             question.write_text(json.dumps({**task, "path": sys.path}), encoding="utf-8")
-            team = []
-            for number in range(1, max(workers) + 1):
-                team.append(_Process(task, number, Path(folder)))
-                stack.callback(team[-1].stop)
+            command = [sys.executable, "-c", BEGINNING + _CHILD + "\nrun()\n", str(question)]
+            team = [
+                stack.enter_context(ChildProcess(command, f"worker process {number}", patience=0))
+                for number in range(1, max(workers) + 1)
+            ]
             for each in team:
-                each.answer()
+                each.receive()
 
             def measure(n: int, window: float, cores: list[int] | None) -> float:
                 start = time.perf_counter() + 2e-3
                 for each in team[:n]:
-                    each.ask((start, start + window, cores))
-                return sum(float(each.answer()) for each in team[:n])
+                    each.send((start, start + window, cores))
+                return sum(float(each.receive()) for each in team[:n])
 
             yield measure
 

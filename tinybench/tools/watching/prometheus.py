@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -18,9 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from tinybench.support.basics.child_process import ChildProcess
+
 __all__ = ["AwayError", "Labels", "Point", "Prometheus", "ScrapeTarget", "start_prometheus"]
 
-LEASH = Path(__file__).with_name("end_with_parent.py")
 STARTING = 60.0  # s; it takes 0.1 s, more on a busy machine
 JOB = "tinybench"
 NOT_HERE = (
@@ -150,22 +149,13 @@ def start_prometheus(
     if not interval >= 0.1:
         raise ValueError(f"an interval of {interval:g} s is too short for Prometheus here; take 0.1 s or more")
     with tempfile.TemporaryDirectory(prefix="tinybench-prometheus-") as name:
-        folder, log = Path(name), Path(name, "log")
+        folder = Path(name)
         config = folder / "prometheus.json"  # JSON is YAML
         config.write_text(json.dumps(configuration(targets, interval, rules)), encoding="utf-8")
         options = ["--web.listen-address=127.0.0.1:0", f"--storage.tsdb.path={folder / 'data'}"]
-        command = [sys.executable, "-IS", str(LEASH), program, f"--config.file={config}", *options]
-        with (
-            log.open("wb") as out,
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT) as process,
-        ):
-            try:
-                found = Prometheus(f"http://{_listening(process, log)}", timeout)
-                yield found
-            finally:
-                assert process.stdin is not None
-                process.stdin.close()
-                process.wait()
+        command = [program, f"--config.file={config}", *options]
+        with ChildProcess(command, "Prometheus", wrapped=True, output="file", patience=STARTING) as process:
+            yield Prometheus(f"http://{_listening(process)}", timeout)
 
 
 def configuration(targets: Sequence[ScrapeTarget], interval: float, rules: Path | None = None) -> dict[str, Any]:
@@ -181,15 +171,15 @@ def configuration(targets: Sequence[ScrapeTarget], interval: float, rules: Path 
     }
 
 
-def _listening(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Return where it listens, when it is ready; say what it said if it will not be."""
+def _listening(child: ChildProcess) -> str:
+    """Return the address of a Prometheus when it is ready; OSError with its own message if it does not start."""
     until = time.monotonic() + STARTING
     while True:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        text = child.written()
         where = re.search(r'msg="Listening on".*?\baddress=(\S+)', text)
         if where and "Server is ready to receive web requests" in text:
             return where[1]
-        if process.poll() is not None or time.monotonic() > until:
+        if (code := child.process.poll()) is not None or time.monotonic() > until:
             errors = re.findall(r'(?:err|error)="((?:[^"\\]|\\.)*)"', text) or text.strip().splitlines()[-1:]
-            raise OSError(f"Prometheus did not start: {errors[0] if errors else f'exit code {process.poll()}'}")
+            raise OSError(f"Prometheus did not start: {errors[0] if errors else f'exit code {code}'}")
         time.sleep(0.02)

@@ -17,9 +17,9 @@ from autograder.course.notebook import NotebookError, cells_of, read_notebook, w
 from autograder.course.release import stub_solutions
 from autograder.grading.batch_verdicts import submissions
 from autograder.grading.killable import each, useful_workers
-from autograder.grading.likeness import LEAST_USUAL, Base, Compared, distinct, whole
 from autograder.grading.sanitize import safe_line
-from autograder.grading.similarity_prints import Given, Print, fingerprints, fingerprints_of
+from autograder.grading.similar.likeness import LEAST_USUAL, Base, Compared, distinct, whole
+from autograder.grading.similar.similarity_prints import Given, Print, fingerprints, fingerprints_of
 from autograder.grading.submission import UnusableSubmission, read_submission
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.table import Table

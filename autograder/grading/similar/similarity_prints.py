@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from autograder.course.notebook import Cell
+from autograder.grading.similar.syntax import aliases, defined, parsed, token_grams, tree_grams, used
 from autograder.grading.submission import UnusableSubmission, parse_submission
-from autograder.grading.syntax import aliases, defined, parsed, token_grams, tree_grams, used
 
 MAX_CODE = 500_000  # characters; the largest module has 42,000
 

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 from scipy import sparse
 
-from autograder.grading.similarity_prints import Print
+from autograder.grading.similar.similarity_prints import Print
 
 SAME, ALL_THROUGH = 0.7, 0.85  # so alike in so much of all work, two are one way to write the assignment
 SHORT, LEAST_USUAL = 40, 0.4  # where too few ways are known: up to so many grams there is one way, then ever more

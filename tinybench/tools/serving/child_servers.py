@@ -1,0 +1,41 @@
+"""Servers as child processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tinybench.support.basics.child_process import ChildEndedError, ChildProcess
+
+__all__ = ["serving"]
+
+
+@contextmanager
+def serving(commands: Sequence[Sequence[str]], seconds: float = 60.0) -> Iterator[list[str]]:
+    """Run `tinybench serve` with each of these arguments, on free ports, for the time of the block.
+
+    Yield the URLs when all servers accept requests; ValueError with a server's message if it is not ready within
+    `seconds`.
+    """
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    environment = {**os.environ, "PYTHONPATH": path}
+    with ExitStack() as stack:
+        servers, urls = [], []
+        for arguments in commands:
+            command = [sys.executable, "-P", "-m", "tinybench", "serve", *arguments, "--port", "0"]
+            name = f"the server of {Path(arguments[0]).name}"
+            servers.append(stack.enter_context(ChildProcess(command, name, wrapped=True, patience=60, env=environment)))
+        for server in servers:
+            try:
+                line = server.receive(seconds)
+            except ChildEndedError:
+                line = ""
+            if (found := re.search(r"http://\S+", line)) is None:
+                message = " ".join(server.written().split())[-500:]
+                raise ValueError(f"{server.name} did not start: {message or 'it wrote nothing'}")
+            urls.append(found[0])
+        yield urls
