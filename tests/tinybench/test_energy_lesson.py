@@ -88,9 +88,9 @@ def test_the_process_that_moves_the_counter_ends() -> None:
     counters = ModelledCounters()
     mover = counters._mover
     counters.close()
-    assert mover.poll() is not None
+    assert mover.process.poll() is not None
     code = "import os; from tinybench.course.lessons.m06 import ModelledCounters as M; c = M()\n"
-    code += "print(c._mover.pid, c.root, flush=True); os._exit(0)"  # killed, without a word to anyone
+    code += "print(c._mover.process.pid, c.root, flush=True); os._exit(0)"  # killed, without a word to anyone
     run = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     pid, root = run.stdout.split()
     for _ in range(200):

@@ -121,7 +121,7 @@ def test_processes_are_started_once_work_and_end(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_said() -> None:
-    with pytest.raises(RuntimeError, match="worker process 1 ended by itself with code 7"):
+    with pytest.raises(RuntimeError, match="worker process 1 ended with exit code 7"):
         measure_scaling(processes(mortal, 5), [1])
     with pytest.raises(RuntimeError, match="KeyError: 'nothing here'"):
         measure_scaling(processes("tests.tinybench.odd_workers:broken"), [1])
