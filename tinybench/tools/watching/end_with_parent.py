@@ -1,6 +1,6 @@
-"""A script: run a command for as long as the process that started this one keeps its end of the pipe open.
+"""A script that runs a command until the parent process closes its end of the pipe to standard input.
 
-Who is killed ends no child of its own; the pipe is closed by the system all the same.
+A killed parent cannot end its children, but the system still closes the pipe.
 """
 
 import signal
@@ -10,8 +10,8 @@ import threading
 
 
 def run_with_parent() -> int:
-    """Run the command of the arguments, terminate it when standard input closes, and return its exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of a terminal; the one who holds the pipe decides
+    """Run the command given as arguments. Terminate it when standard input closes, and return its exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent decides
     with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as child:
 
         def let_go() -> None:
