@@ -31,7 +31,7 @@ Answer = tuple[int, bytes]
 
 
 class Facts(NamedTuple):
-    """A model's input: its dtype, its row shape (None for a free size), and why a call takes only one row, if so."""
+    """A model's input: its dtype, its row shape (None for a free size), and the reason if a call takes only one row."""
 
     dtype: str
     row: tuple[int | None, ...]

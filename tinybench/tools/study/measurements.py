@@ -79,7 +79,7 @@ def study_energy(
 
 
 def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
-    """Return the bytes of each stage in a fresh process, of the process and of the model; None where none were added."""
+    """Return the bytes of each stage in a fresh process, of the process and of the model; None if none were added."""
     names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":
         none = dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])

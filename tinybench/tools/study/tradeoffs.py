@@ -70,9 +70,10 @@ class TradeoffStudy:
         return sentence_to_act_on(self.decisions)
 
     def frontier(self, batch: int) -> list[dict[str, Any]]:
-        """Return each variant's latency, accuracy and probability to lie on the Pareto frontier.
+        """Return each variant's latency, accuracy and probability of lying on the Pareto frontier.
 
-        Fakes, and files with reduced graph optimisation, are left out."""
+        Fakes, and files with reduced graph optimisation, are left out.
+        """
         others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
         points = [
             {"model": name, "latency": latency, "accuracy": self.accuracies[name]}

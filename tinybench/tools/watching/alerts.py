@@ -26,7 +26,7 @@ from tinybench.tools.watching.queries import (
 __all__ = ["Limits", "alert_rules", "write_rules"]
 
 MINUTE = 60.0
-FEW = 10  # fewer bad answers in a window raise no alert: at low traffic, their share may be high by chance
+FEW = 10  # bad answers in a window that an alert needs: at low traffic, a high share of fewer may be chance
 WHERE = '{job="tinybench"}'
 ABOUT = """\
 # Alert rules for {objective}, by `tinybench watch --rules`; check them: promtool check rules {name}
@@ -85,7 +85,7 @@ def _rule(name: str, promql: str, severity: str, summary: str, todo: str, wait: 
 
 
 def _too_late(objective: Objective, window: str, seconds: float) -> str:
-    """Return the PromQL for the number of requests that missed the bound in a window, which lasts `seconds`."""
+    """Return the PromQL for the number of requests that missed the bound in a window of `seconds` length."""
     return f"(1 - {in_time(objective, window)}) * {requests(window)} * {seconds:g}"
 
 

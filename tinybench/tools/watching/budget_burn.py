@@ -93,7 +93,7 @@ class Watched:
         self.bad, self.total = [0.0], [0.0]  # one value per poll, as `burning` takes values at regular intervals
 
     def look(self, at: float, missed: int = 0) -> Look:
-        """Poll the server. `missed` is the number of polls before this one that were skipped, as the monitor was halted."""
+        """Poll the server. `missed` is the number of earlier polls that did not run because the monitor was halted."""
         from tinybench.production import burn_rate, burning, increase
 
         for _ in range(missed):
@@ -186,7 +186,7 @@ def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
 
 
 def share_interval(bad: float, total: float) -> tuple[float, float]:
-    """Return the 95 % Clopper-Pearson interval of a proportion, as one failure in a hundred may be chance."""
+    """Return the 95 % Clopper-Pearson interval of a proportion. A few failures may be chance, and the interval shows this."""
     from scipy.stats import beta
 
     if not total > 0:

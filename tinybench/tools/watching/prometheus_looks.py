@@ -34,8 +34,8 @@ Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instanc
 class PrometheusLooks:
     """The servers that Prometheus monitors, polled every `every` seconds.
 
-    Prometheus computes the burn rates over its own windows. A burn rate is a ratio of two counts, so a window longer
-    than the series does not change it. Requests, and requests per second, are counted from one reading to the next,
+    Burn rates come from Prometheus's counts over its own windows. They are ratios of two counts, so a window longer
+    than the series does not change them. Requests, and requests per second, are counted from one reading to the next,
     because PromQL's `rate` divides by the whole window even if the series covers only a part, and `increase`
     extrapolates.
     """
@@ -116,7 +116,7 @@ class PrometheusLooks:
         return found
 
     def _latest(self, rows: list[Reading]) -> list[Reading]:
-        """Return the readings since the previous poll and the reading before them, which are at least two."""
+        """Return the readings since the previous poll and the one before them, which makes at least two."""
         since = rows[-1].at - self.every
         begin = sum(row.at <= since for row in rows[:-1])
         return rows[min(max(0, begin - 1), len(rows) - 2) :]

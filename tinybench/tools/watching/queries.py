@@ -86,7 +86,7 @@ def per_second(metric: str, window: str, labels: str = "", by: str = "version") 
 def full_rate(metric: str, window: str, labels: str = "") -> str:
     """Return the PromQL for a counter's events per second on servers that were scraped for a whole window.
 
-    Before that, `rate` divides the events of a few seconds by the whole window. In a ratio of two rates, this cancels.
+    On other servers, `rate` divides the events of a few seconds by the whole window; a ratio of two rates cancels this.
     """
     rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
     return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
