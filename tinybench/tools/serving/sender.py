@@ -26,8 +26,8 @@ from tinybench.tools.serving.client import TIMEOUT, Address, ClientConnection, R
 __all__ = ["Sender", "TooLateError"]
 
 LATE, BEHIND, SOON = 0.5, 0.2, 1.0  # too late: by LATE s and by BEHIND × the elapsed time, once SOON s have passed
-OVERSLEPT = 50e-6, 500e-6  # s; the end of a wait is spent polling, as a wait may take too long: at least and at most,
-LOOKING = 0.2  # and in between this share of the mean time between two requests
+OVERSLEPT = 50e-6, 500e-6  # s, limits of the polling at the end of each wait, as a blocking wait may take too long
+LOOKING = 0.2  # share of the mean time between two requests that is spent polling, within these limits
 UNREACHABLE = "no connection"
 
 
@@ -48,7 +48,7 @@ class _Request:
 
 
 class Sender(Executor):
-    """An executor for `tinybench.load.open_loop`, whose `sleep` reads the answers. `run` calls `open_loop` with both.
+    """An executor for `tinybench.load.open_loop`, whose `sleep` reads the answers. `run` starts the load test.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Sender(Executor):
             raise TooLateError(f"{late:.1f} s late after {passed:.1f} s: this generator sends about {sent:,.0f}/s here")
 
     def send(self, number: int) -> bool:
-        """Write a request to a free or a new connection. `submit` calls this method once a connection is available."""
+        """Write a request to a free or a new connection. The sender calls this once a connection is available."""
         self.started[number] = self.clock()
         data = self.messages[number % len(self.messages)](number)
         while True:

@@ -265,7 +265,7 @@ class Pool:
                 worker.kill()
 
     def wait_seconds(self, queue: int) -> float:
-        """Return how many seconds `queue` waiting requests and one more take at the recent rate."""
+        """Return the seconds that `queue` waiting requests and one more take at the recent rate."""
         return (queue + 1) * self.per_job / self.count
 
     async def stop(self) -> None:

@@ -99,7 +99,7 @@ class _Source:
 
 
 def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant]]:
-    """Return a function that makes each form, simplest first. Include full-range forms only if products saturate."""
+    """Return a maker function for each form, simplest first. Include full-range forms only if products saturate."""
     makers: dict[str, Callable[[], Variant]] = {NUMPY: source.numpy, FP32: source.fp32}
     makers |= {name: partial(source.fp32, level) for name, level in _LEVELS.items()}
     makers |= {FP16: source.fp16, DYNAMIC: partial(source.dynamic, ""), STATIC: partial(source.static, "")}

@@ -102,7 +102,7 @@ def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the variants that meet the requirements, fastest first, the limits that others break, and the nearest."""
+    """Return the variants that meet the requirements, fastest first, what the others break, and the nearest miss."""
     known = ("latency", "latency_p95", "accuracy", "throughput", "energy")
     meet, broken, short = [], {}, dict[str, tuple[float, str]]()
     asked = {name.partition("_")[0] for name in requirements.limits()}
@@ -130,7 +130,7 @@ def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, A
 
 
 def _shortfall(requirements: Requirements, candidate: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the largest excess over a limit, as a proportion of that limit, and a text on every broken limit."""
+    """Return the largest gap to a broken limit, as a proportion of that limit, and a text on every broken limit."""
     missed = []
     for name, limit in requirements.limits().items():
         got = observed(candidate, name)

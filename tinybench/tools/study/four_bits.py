@@ -14,7 +14,7 @@ from tinybench.support.basics.onnx_files import load_graph, refuse_existing, sav
 def to_four_bits(
     path: str | Path, out: str | Path, *, block: int = 32, accuracy_level: int = 4, overwrite: bool = False
 ) -> Path:
-    """Save a copy of a model with each product by stored weights as 4-bit ``MatMulNBits``. Biases are not changed.
+    """Save a copy of a model whose products with stored weights are 4-bit ``MatMulNBits``. Biases stay unchanged.
 
     Parameters
     ----------

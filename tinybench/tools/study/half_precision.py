@@ -18,7 +18,7 @@ _BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")
 
 
 def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwrite: bool = False) -> Path:
-    """Save a copy of a model whose matrix products, and the operators between them, use 16-bit floats.
+    """Save a copy of a model whose matrix products, and the element-wise operators between them, use 16-bit floats.
 
     Inputs, outputs and all other operators keep their types, with casts in between. `kind` is ``"float16"``, or
     ``"bfloat16"`` with the range of float32 and 8 bits of precision. Raise ValueError if there is no product with

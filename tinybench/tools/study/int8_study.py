@@ -221,7 +221,7 @@ def _keep(
     kept: Mapping[str, Any],
     say: Callable[[str], Any],
 ) -> None:
-    """Save a study that ends early: add its complete rounds, attach it to the error, write its files, report where."""
+    """Save a study that ends early: add the complete rounds, attach it to the error, write it, and report where."""
     latency = kept.get("latency") or getattr(error, "results", {})
     if latency:
         study.latencies[batch] = dict(latency)

@@ -96,7 +96,7 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
 
 
 def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int, row_bytes: int) -> tuple[float, float]:
-    """Return rows per second and the effective bandwidth in bytes per second, a lower bound without repeated reads.
+    """Return rows/s and the effective bandwidth in bytes/s, a lower bound, since repeated reads are not counted.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: fl
 
 
 def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
-    """Trace a model. Return each operator's share of the total time, and each type's share of the products' time."""
+    """Trace a model. Return each operator's share of all operators' time, and each type's share of the products'."""
     profiled = OnnxModel(model.path, model.threads, profile=folder / "trace")
     for _ in range(TRACED):
         profiled.forward(X)
@@ -256,7 +256,7 @@ def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -
 
 
 def _same_in_float(path: Path, model: OnnxModel, X: np.ndarray, folder: Path) -> bool:
-    """Return whether a 4-bit model rounds no activation to 8 bits. A trace does not show this, so compare answers."""
+    """Check, by comparing answers, whether a 4-bit model rounds no activation to 8 bits. A trace does not show this."""
     from tinybench.tools.study.four_bits import to_four_bits
 
     plain = OnnxModel(to_four_bits(path, folder / "unrounded.onnx", accuracy_level=1), model.threads)

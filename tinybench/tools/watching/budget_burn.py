@@ -186,7 +186,7 @@ def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
 
 
 def share_interval(bad: float, total: float) -> tuple[float, float]:
-    """Return the 95 % Clopper-Pearson interval of a proportion. A few failures may be chance, and the interval shows this."""
+    """Return the 95 % Clopper-Pearson interval of a proportion, which shows whether a few failures may be chance."""
     from scipy.stats import beta
 
     if not total > 0:

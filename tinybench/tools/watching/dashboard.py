@@ -17,7 +17,7 @@ NOT_HERE = "another objective than 99.9 % within 50 ms takes grafana-foundation-
 
 
 def stored_dashboard() -> str:
-    """Return the stored dashboard for the default objective as JSON that Grafana imports. This needs no other package."""
+    """Return the stored dashboard for the default objective as JSON for Grafana. This needs no other package."""
     return STORED.read_text(encoding="utf-8")
 
 
