@@ -29,7 +29,7 @@ from tinybench.tools.serving.worker_pool import Pool
 HEAD_SECONDS = 10.0  # time limit for the head of a request, unless the timeout of the whole request is shorter
 KEEP_SECONDS = 60  # idle time allowed between two requests of a connection
 HEAD_BYTES = 2**16
-FILES, RESERVED = 65_536, 50  # open files, if the system allows so many, and those of them that are not connections
+FILES, RESERVED = 65_536, 50  # open files, if the system allows that number, of which some are not connections
 
 
 @dataclass(frozen=True)
