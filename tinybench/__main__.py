@@ -1,4 +1,4 @@
-"""`python -m tinybench` is the `tinybench` command."""
+"""The entry point of `python -m tinybench`, which runs the `tinybench` command."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""What engineers get in addition to the lessons: a model in use, and questions about measurements."""
+"""Tools for engineers that go beyond the lessons: models in production, and the analysis of measurements."""

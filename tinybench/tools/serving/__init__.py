@@ -1,1 +1,1 @@
-"""A model behind HTTP: a front process takes requests, worker processes hold the model. `tinybench serve` starts it."""
+"""An HTTP server for a model: a front process takes requests, worker processes run the model. See `tinybench serve`."""

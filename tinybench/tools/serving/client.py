@@ -1,4 +1,4 @@
-"""A connection to a served model: questions to it one at a time, as before a run and by the users of a closed loop."""
+"""An HTTP client for a served model that sends one request at a time, for probes and for the users of a closed loop."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ __all__ = [
     "sample_bodies",
 ]
 
-MOST_BODIES = 256  # different rows that are sent, in turn
+MOST_BODIES = 256  # maximum number of different rows, which are sent in rotation
 STAMP = struct.Struct("@ll")  # a timespec
 STAMPED = sys.platform == "linux" and STAMP.size == 16
-SO_TIMESTAMPNS = 35  # Linux, Documentation/networking/timestamping.rst: the kernel says when it got what is read
+SO_TIMESTAMPNS = 35  # Linux, Documentation/networking/timestamping.rst: the kernel reports when bytes arrived
 CLOSED, TIMEOUT = "closed the connection", "no answer in time"
 
 
 class Address(NamedTuple):
-    """Where a server is: the host as a header names it, what the socket connects to, and the path before /predict."""
+    """A server's address: the Host header, the socket's family and address, and the path before /predict."""
 
     host: str
     family: int
@@ -50,12 +50,12 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address as one types it."""
+        """The URL of the server."""
         return f"http://{self.host}{self.path}"
 
 
 def address_of(url: str) -> Address:
-    """Return the address that a URL names; ValueError says what is wrong with it."""
+    """Parse the URL of a server. If the URL cannot be used, raise ValueError with the reason."""
     example = "write the address that `tinybench serve` prints, such as http://127.0.0.1:8000"
     try:
         parts = urlsplit(url)
@@ -72,14 +72,14 @@ def address_of(url: str) -> Address:
 
 
 class Response(NamedTuple):
-    """A server's answer; `code` is 0 and `body` the reason where there was none."""
+    """A server's HTTP response. If no response came, `code` is 0 and `body` holds the reason."""
 
     code: int
     body: bytes
 
     @property
     def detail(self) -> str:
-        """What the server says in one line."""
+        """The response's error message, or else its whole body, in one line of at most 300 characters."""
         try:
             told = json.loads(self.body)["detail"]
         except (ValueError, TypeError, KeyError):
@@ -88,20 +88,20 @@ class Response(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """What to count it as."""
+        """The status code as text, or the reason why there was no response."""
         return str(self.code) if self.code else self.body.decode()
 
 
 class ClientConnection:
-    """A socket that is kept open, with at most one request on its way, and a parser of what comes back."""
+    """A persistent connection with at most one open request, and a parser for the responses."""
 
     def __init__(self, address: Address, timeout: float) -> None:
-        """Connect; a timeout of 0 does not wait for it, and every read and write then takes what is there."""
+        """Connect to the server. With a timeout of 0, connecting, reading and writing return at once and never wait."""
         self.socket = socket.socket(address.family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if STAMPED:
-            with suppress(OSError):  # then answers come when they are read
+            with suppress(OSError):  # without timestamps, a response counts as received when it is read
                 self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         try:
             self.socket.connect(address.sockaddr)
@@ -113,20 +113,20 @@ class ClientConnection:
         self.parser = httptools.HttpResponseParser(self)
         self.parts: list[bytes] = []
         self.complete = self.reusable = False
-        self.request: Any = None  # what it is busy with
+        self.request: Any = None  # the request that is waiting for its response
         self.unsent: memoryview | bytes = b""
-        self.age = 0.0  # s that the last bytes lay in the kernel: who reads late does not make the server slower
+        self.age = 0.0  # seconds that the last bytes waited in the kernel, which are not the server's time
 
     def on_body(self, part: bytes) -> None:
-        """Take a piece of the answer from the parser."""
+        """Store a part of the response body. The parser calls this method."""
         self.parts.append(part)
 
     def on_message_complete(self) -> None:
-        """Note that the answer is whole."""
+        """Mark the response as complete. The parser calls this method."""
         self.complete, self.reusable = True, self.parser.should_keep_alive()
 
     def receive(self) -> Response | None:
-        """Return the answer when it is whole, or why there will be none."""
+        """Read available bytes. Return the complete response or the failure, or None if more bytes are to come."""
         try:
             if data := self._read():
                 self.parser.feed_data(data)
@@ -156,7 +156,7 @@ class ClientConnection:
         return data
 
     def ask(self, message: bytes) -> Response:
-        """Send a request and wait for its answer; each read waits for the socket's timeout at most."""
+        """Send a request and return its response. Each read waits at most for the socket's timeout."""
         self.reusable = False
         try:
             self.socket.sendall(message)
@@ -168,7 +168,7 @@ class ClientConnection:
 
 
 def message(address: Address, path: str, body: bytes = b"") -> Callable[[object], bytes]:
-    """Return a function from the request's id to its bytes."""
+    """Return a function that builds a request's bytes from its id: a POST if there is a body, otherwise a GET."""
     head = f"{'POST' if body else 'GET'} {address.path}{path} HTTP/1.1\r\nHost: {address.host}\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -177,14 +177,14 @@ def message(address: Address, path: str, body: bytes = b"") -> Callable[[object]
 
 
 def bodies_of(rows: np.ndarray) -> list[bytes]:
-    """Return bodies that ask for one row each."""
+    """Return JSON request bodies with one row each, for the first `MOST_BODIES` rows."""
     if rows.ndim < 1 or len(rows) == 0:
         raise ValueError("--data holds no rows to send")
     return [json.dumps({"inputs": [row.tolist()]}).encode() for row in rows[:MOST_BODIES]]
 
 
 def random_rows(model_input: Any, seed: int) -> np.ndarray:
-    """Return a few rows of random numbers as a model takes them, by what its server says of its input."""
+    """Return 16 random rows for a model input. If its shape is not fixed or its dtype not numeric, raise ValueError."""
     try:
         shape, dtype = [int(size) for size in model_input["shape"]], np.dtype(model_input["dtype"])
     except (TypeError, KeyError, ValueError):
@@ -200,7 +200,7 @@ def random_rows(model_input: Any, seed: int) -> np.ndarray:
 
 
 def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, name: str = "probe") -> Response:
-    """Ask once on a connection of its own; ValueError where nobody is there."""
+    """Send one request on a new connection and return the response. If the connection fails, raise ValueError."""
     try:
         connection = ClientConnection(address, timeout)
     except TimeoutError:
@@ -212,7 +212,7 @@ def ask(address: Address, path: str, body: bytes = b"", timeout: float = 10.0, n
 
 
 def sample_bodies(address: Address, rows: np.ndarray | None, seed: int, timeout: float) -> list[bytes]:
-    """Return bodies that the server takes, having tried one; ValueError says in its words why it does not."""
+    """Return request bodies after testing the first one. If the server rejects it, raise ValueError with the reason."""
     health = ask(address, "/health", timeout=timeout)
     if health.code == 0:
         raise ValueError(f"{address.url}/health: the server {_did(health)}; is it `tinybench serve`?")
@@ -244,20 +244,20 @@ def _did(answer: Response) -> str:
 
 
 class Users:
-    """Users of a closed loop, a thread and a connection each: send, wait for the answer, think."""
+    """The users of a closed loop, each with its own thread and connection, and at most one open request."""
 
     def __init__(self, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
         self.address, self.timeout = address, timeout
         self.messages = [message(address, "/predict", body) for body in bodies]
-        self.sent: list[tuple[float, float, str]] = []  # started, finished, what came of it
+        self.sent: list[tuple[float, float, str]] = []  # start, end and outcome of each request
         self._own = threading.local()
         self._open: list[ClientConnection] = []
         self._closed = False
 
     def send(self, number: int) -> bool:
-        """Ask on this thread's connection; return whether the answer was one."""
+        """Send a request on this thread's connection. Return True if the status is 200."""
         if self._closed:
-            raise SystemExit  # ends this user only
+            raise SystemExit  # ends only this user's thread
         started, age = time.perf_counter(), 0.0
         try:
             connection: ClientConnection = getattr(self._own, "connection", None) or self._connect()
@@ -279,11 +279,11 @@ class Users:
 
     @property
     def outcomes(self) -> Counter[str]:
-        """How many requests came to what."""
+        """The number of requests by outcome."""
         return Counter(outcome for _, _, outcome in self.sent)
 
     def close(self) -> None:
-        """End every user, also those who wait for an answer, and close the connections."""
+        """Stop all users, including those that wait for a response, and close their connections."""
         self._closed = True
         for connection in self._open:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the server counts, as plain numbers; prometheus_client makes text of them when it is asked."""
+"""The server's counters as plain numbers. prometheus_client turns them into text when /metrics is read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SIZES = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0]
 
 
 class Histogram:
-    """How many values fell below each bound."""
+    """A histogram: the number of values in each bucket, and the sum of all values."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
 
     def add(self, value: float) -> None:
-        """Count a value."""
+        """Add a value to the histogram."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Return Prometheus's cumulative buckets."""
+        """Return cumulative buckets in the form of Prometheus: each upper bound, and the number of values up to it."""
         found, count = [], 0
         for bound, more in zip([*map(str, self.bounds), "+Inf"], self.counts, strict=True):
             count += more
@@ -33,23 +33,23 @@ class Histogram:
 
 
 class Metrics:
-    """Counts of requests to /predict, and of what the workers did."""
+    """The metrics of a server: requests to /predict, batches and restarts of the workers, and gauges."""
 
     def __init__(self, gauges: Mapping[str, Callable[[], int]], restarts: Callable[[], int]) -> None:
-        # a code that shows from the start is not missed when it begins to count
+        # codes that are exported as 0 from the start do not lose their first increase
         self.codes = Counter({200: 0, 499: 0, 500: 0, 503: 0})
         self.started = time.time()
         self.request, self.batch, self.model = Histogram(SECONDS), Histogram(SIZES), Histogram(SECONDS)
         self.gauges, self.restarts = gauges, restarts
-        self.more: list[Callable[[], Iterator[Any]]] = []  # what others have to say
+        self.more: list[Callable[[], Iterator[Any]]] = []  # collectors of further metrics
 
     def on_batch(self, size: int, seconds: float) -> None:
-        """Count a batch that a worker answered."""
+        """Record a batch that a worker answered: its size, and the model's time in seconds."""
         self.batch.add(size)
         self.model.add(seconds)
 
     def collect(self) -> Iterator[Any]:
-        """Yield all metrics, as a collector of prometheus_client does."""
+        """Yield all metrics. prometheus_client calls this method."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         requests = CounterMetricFamily(
@@ -75,7 +75,7 @@ class Metrics:
             yield from collect()
 
     def text(self) -> bytes:
-        """Return them as Prometheus reads them."""
+        """Return all metrics in Prometheus's text format."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         registry = CollectorRegistry()

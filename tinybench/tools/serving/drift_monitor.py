@@ -1,4 +1,4 @@
-"""Drift beside the requests: what was asked and answered is noted, and a process of its own looks at it."""
+"""Drift monitoring of a server: requests and answers are recorded, and a separate process analyses them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tinybench.tools.drifting.reference import labels_of
 from tinybench.tools.serving.model_worker import Facts, end_with
 from tinybench.tools.serving.worker_pool import Job, Pool
 
-LEVEL = 0.01  # of false alarms for inputs, and for predictions, as long as the server runs
-WINDOW = 1000  # rows, for PSI
-BACKLOG = 10_000  # rows that may wait; of more, only the answers are counted
-AT_ONCE = 64 * 4096  # rows × features in one look: some tenth of a second, of a process of its own
-LABELS = 100  # as many are named on /metrics; the rest is "other"
+LEVEL = 0.01  # false-alarm rate of inputs and of predictions, over the whole run of the server
+WINDOW = 1000  # number of latest rows that PSI compares with the reference
+BACKLOG = 10_000  # rows that may wait; beyond that, the oldest are not compared, and only their answers are counted
+AT_ONCE = 64 * 4096  # rows × features in one analysis, which takes about 0.1 s in the separate process
+LABELS = 100  # number of labels that /metrics lists by name; all others count as "other"
 
 
 @dataclass
 class Found:
-    """What the process knows: by label how many answers, and by what was watched evidence, PSI and alarm."""
+    """The results so far: answers by label, rows compared; evidence, PSI and alarm of inputs and of predictions."""
 
     labels: dict[str, int] = field(default_factory=dict)
     rows: int = 0
@@ -42,14 +42,14 @@ class Found:
 
 
 class Looker:
-    """What the process keeps between two looks."""
+    """The drift analysis in the separate process, with its state between two calls."""
 
     def __init__(self, reference: Reference) -> None:
         self.watch, self.found = DriftWatch(reference, LEVEL), Found()
         self.recent = {what: deque[np.ndarray](maxlen=WINDOW) for what in self.watch.streams}
 
     def look(self, rows: np.ndarray | None, bodies: list[bytes]) -> Found:
-        """Take in rows, and the bodies of answers to them and perhaps to others after them."""
+        """Analyse rows and their answers. Answers beyond those to the rows are only counted by label."""
         found, outputs = self.found, [output for body in bodies for output in json.loads(body)["outputs"]]
         labels = _labels(outputs)
         for label in labels:
@@ -67,8 +67,8 @@ class Looker:
         return found
 
     def _psi(self, what: str) -> float:
-        """Return the largest PSI of any column of the last rows."""
-        from tinybench.production import psi  # late: only a server with a reference needs module 16
+        """Return the largest PSI among the columns of the latest inputs or predictions."""
+        from tinybench.production import psi  # imported here, as only a server with a reference needs module 16
 
         recent, reference = np.array(self.recent[what]), self.watch.reference
         if what == "predictions":
@@ -82,7 +82,7 @@ class Looker:
 
 
 def _labels(outputs: list[Any]) -> list[str]:
-    """Return the labels of outputs; those of several shapes, one by one."""
+    """Return the label of each output. If the outputs differ in shape, process them one by one."""
     try:
         return labels_of(outputs) if outputs else []
     except ValueError:
@@ -94,10 +94,10 @@ _looker: Looker
 
 def _begin(reference: Reference, parent: int) -> None:
     global _looker
-    for name in ("SIGINT", "SIGTERM"):  # they go to all of a terminal's processes; the server ends this one
+    for name in ("SIGINT", "SIGTERM"):  # both may reach all processes of a terminal; the server ends this one
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     if hasattr(os, "nice"):
-        os.nice(10)  # requests first
+        os.nice(10)  # requests have priority
     threading.Thread(target=end_with, args=[parent], daemon=True).start()
     _looker = Looker(reference)
 
@@ -107,10 +107,10 @@ def _look(rows: np.ndarray | None, bodies: list[bytes]) -> Found:
 
 
 class Drift:
-    """Notes requests and answers, and hands them over; what was found last stands on /metrics.
+    """A drift monitor that passes requests and answers to a separate process and shows the results on /metrics.
 
-    On the way of a request there is one append to a list. To hand over wakes threads that want this process's lock, so
-    it is done each second and when somebody reads /metrics, not oftener.
+    Recording a request takes only one append to a list. Passing data on wakes threads that compete for the interpreter
+    lock of this process, so this happens only once a second and when /metrics is read.
     """
 
     def __init__(self, reference: Reference) -> None:
@@ -118,19 +118,19 @@ class Drift:
         self.noted: deque[tuple[np.ndarray, bytes]] = deque()
         self.waiting = 0
         self.looking: Future[Found] | None = None
-        spawn = multiprocessing.get_context("spawn")  # this process has threads, which a fork would lose
+        spawn = multiprocessing.get_context("spawn")  # a fork would lose the threads of this process
         start = (reference, os.getpid())
         self.process: ProcessPoolExecutor | None = ProcessPoolExecutor(1, spawn, initializer=_begin, initargs=start)
 
     def note(self, rows: np.ndarray, body: bytes) -> None:
-        """Keep a request and its answer for the next look."""
+        """Record a request's rows and the body of its answer for the next analysis."""
         if self.process is None:
             return
         self.noted.append((rows, body))
         self.waiting += len(rows)
 
     def tick(self) -> None:
-        """Take what was found, and hand over what has come since."""
+        """If no analysis is running, fetch the last result and submit the requests recorded since."""
         if self.looking is not None and not self.looking.done():
             return
         looking, self.looking = self.looking, None
@@ -139,13 +139,13 @@ class Drift:
                 self.found = looking.result()
             if self.noted and self.process is not None:
                 self.looking = self.process.submit(_look, *self._batch())
-        except Exception as error:  # the process was killed, or met an answer that it does not know
+        except Exception as error:  # the process was killed, or could not read an answer
             print(f"tinybench: drift is not watched any more: {error}", file=sys.stderr)
             self.close()
 
     def _batch(self) -> tuple[np.ndarray | None, list[bytes]]:
         most, rows, bodies = max(1, AT_ONCE // self.features), list[np.ndarray](), list[bytes]()
-        if self.waiting > BACKLOG:  # by its length, not by what is in it: what is left out is left out by chance
+        if self.waiting > BACKLOG:  # skips by arrival, not by content, so the choice is random
             while self.waiting > BACKLOG // 2:
                 asked, body = self.noted.popleft()
                 self.waiting, self.skipped = self.waiting - len(asked), self.skipped + len(asked)
@@ -159,14 +159,14 @@ class Drift:
         return np.concatenate(rows), bodies
 
     def close(self) -> None:
-        """End the process."""
+        """End the separate process and discard the recorded requests."""
         process, self.process = self.process, None
         self.noted.clear()
         if process is not None:
             process.shutdown(wait=True, cancel_futures=True)
 
     def collect(self) -> Iterator[Any]:
-        """Yield what stands on /metrics."""
+        """Yield the drift metrics for /metrics."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         self.tick()
@@ -194,7 +194,10 @@ class Drift:
 
 
 async def reference_for(path: Path, pool: Pool, facts: Facts) -> Reference:
-    """Return the reference in a file; where an .npz has no outputs, those of the model that is served."""
+    """Load a drift reference. For an .npz file without outputs, compute them with the served model.
+
+    If the rows of the reference do not fit the model, raise ValueError.
+    """
     if path.suffix != ".npz":
         reference = Reference.load(path)
     else:

@@ -1,6 +1,6 @@
-"""Faults by order: a server that is slow, wrong, crashing or slowly drifting, to see whether somebody notices.
+"""Injected faults: a server that is slow, wrong, crashing or slowly drifting, to test whether monitoring detects this.
 
-As a program it is the worker of such a server.
+Run as a program, this module is the worker process of such a server.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ EXAMPLES = "write slow:20ms, wrong:10%, crash:5%, crash:500 or drift:2000, and p
 
 
 class Fault(NamedTuple):
-    """What is to go wrong.
+    """An injected fault.
 
-    ``kind``: ``"slow"``, ``"wrong"``, ``"crash"`` or ``"drift"``; ``amount``: seconds, a share, or a number of answers.
+    ``kind`` is ``"slow"``, ``"wrong"``, ``"crash"`` or ``"drift"``. ``amount`` is a time in seconds, a proportion, or a
+    number of answers.
     """
 
     kind: str
@@ -37,10 +38,11 @@ class Fault(NamedTuple):
 
 
 def parse_fault(text: str) -> Fault:
-    """Read ``slow:TIME``, ``wrong:SHARE``, ``crash:SHARE or ANSWERS`` or ``drift:ANSWERS``; all may have a ``:SEED``.
+    """Parse ``slow:TIME``, ``wrong:SHARE``, ``crash:SHARE or ANSWERS`` or ``drift:ANSWERS``; ``:SEED`` may follow.
 
-    ``crash:5%`` ends the worker at certain rows, so a second try at them is no help; ``crash:500`` after 500 answers.
-    ``drift:2000``: the share of wrong answers grows with the square of the answers given; all are wrong after 2000.
+    ``crash:5%`` ends the worker at certain rows, so retrying them does not help. ``crash:500`` ends the worker after
+    500 answers. With ``drift:2000``, the proportion of wrong answers grows with the square of the number of answers
+    given, and all are wrong after 2000. If the text is not a fault, raise ValueError.
     """
     found = re.fullmatch(r"(slow|wrong|crash|drift):(\d+\.?\d*|\.\d+)(%|us|ms|s|)(?::(\d+))?", text.strip())
     if found is None:
@@ -55,7 +57,7 @@ def parse_fault(text: str) -> Fault:
 
 
 class FaultyModel(Model):
-    """A model with a fault."""
+    """A model with an injected fault."""
 
     def __init__(
         self, path: str, threads: int, fault: Fault, die: Callable[[int], Any] = os._exit, sleep: Any = time.sleep
@@ -65,7 +67,7 @@ class FaultyModel(Model):
         self.coin, self.given = random.Random(fault.seed), 0
 
     def answer(self, rows: np.ndarray, counts: Sequence[int]) -> list[Answer]:
-        """Answer late, or not at all where that is the fault."""
+        """Answer requests. Wait first if the fault is "slow"; end the process if a "crash" is due."""
         kind, amount = self.fault.kind, self.fault.amount
         if kind == "slow":
             self.sleep(amount)
@@ -76,7 +78,7 @@ class FaultyModel(Model):
         return answers
 
     def call(self, rows: np.ndarray) -> list[Any]:
-        """Return the answers to some rows, of which some are wrong where that is the fault."""
+        """Return the answer to each row. If the fault is "wrong" or "drift", some answers are wrong."""
         answers = super().call(rows)
         share = {"wrong": self.fault.amount, "drift": min(1.0, (self.given / self.fault.amount) ** 2)}
         wrong = share.get(self.fault.kind, 0.0)
@@ -87,7 +89,7 @@ class FaultyModel(Model):
 
 
 def spoilt(answer: Any) -> Any:
-    """Return another answer of the same form: each class gets its neighbour's number, a single number one more."""
+    """Return a wrong answer of the same shape: rotate a list by one place, add 1 to a number, or invert a boolean."""
     if isinstance(answer, list) and len(answer) > 1:
         return answer[-1:] + answer[:-1]
     if isinstance(answer, list):

@@ -1,8 +1,9 @@
-"""A worker: one process with one ONNX Runtime session, which answers the batches that come through its stdin.
+"""A worker process with one ONNX Runtime session, which answers the batches that arrive through its standard input.
 
-A frame is its length and so many bytes. The first to come back says what the model takes, or why there is none. Then
-each frame with a batch is answered by one with the seconds that the model took and, for each request, a status and the
-body of its answer. The process ends when its stdin does, and so also when the front is killed.
+A frame is a length, followed by that number of bytes. The worker's first frame describes the model's input, or the
+error if the model cannot be loaded. Then the worker answers each frame with a batch by one frame: the seconds that the
+model took and, for each request, a status and the body of the answer. The worker exits when its standard input closes,
+and therefore also when the front process is killed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Answer = tuple[int, bytes]
 
 
 class Facts(NamedTuple):
-    """What a model takes: its input's dtype and row, None where a size is free, and whether only one row a call."""
+    """A model's input: its dtype, its row shape (None for a free size), and the reason if a call takes only one row."""
 
     dtype: str
     row: tuple[int | None, ...]
@@ -38,27 +39,27 @@ class Facts(NamedTuple):
 
 
 def packed(rows: Sequence[int], shape: Sequence[int], data: bytes) -> bytes:
-    """Return the frame of a batch: the rows of each request, the shape of a row, and all numbers."""
+    """Return the frame of a batch: the number of rows of each request, the shape of a row, and the data of all rows."""
     head = COUNTS.pack(len(rows), len(shape)) + struct.pack(f"<{len(rows) + len(shape)}I", *rows, *shape)
     return LENGTH.pack(len(head) + len(data)) + head + data
 
 
 def unpacked(frame: bytes) -> tuple[list[int], tuple[int, ...], int]:
-    """Return the rows of each request, the shape of a row, and where the numbers begin."""
+    """Return the number of rows of each request, the shape of a row, and the offset at which the data begin."""
     requests, dimensions = COUNTS.unpack_from(frame)
     numbers = struct.unpack_from(f"<{requests + dimensions}I", frame, COUNTS.size)
     return list(numbers[:requests]), numbers[requests:], COUNTS.size + 4 * len(numbers)
 
 
 def packed_answers(seconds: float, answers: Sequence[Answer]) -> bytes:
-    """Return the frame of a batch's answers."""
+    """Return the frame of a batch's answers, with the seconds that the model took."""
     pieces = [SECONDS.pack(seconds, len(answers)), *(ANSWER.pack(code, len(body)) for code, body in answers)]
     frame = b"".join([*pieces, *(body for _, body in answers)])
     return LENGTH.pack(len(frame)) + frame
 
 
 def unpacked_answers(frame: bytes) -> tuple[float, list[Answer]]:
-    """Return the seconds that the model took, and the answers."""
+    """Return the seconds that the model took, and the batch's answers."""
     seconds, count = SECONDS.unpack_from(frame)
     begin, answers = SECONDS.size + count * ANSWER.size, []
     for number in range(count):
@@ -69,12 +70,12 @@ def unpacked_answers(frame: bytes) -> tuple[float, list[Answer]]:
 
 
 def error_body(text: str) -> bytes:
-    """Return the body of an answer that says what was wrong."""
+    """Return an error message as the JSON body of an answer."""
     return json.dumps({"detail": text}, ensure_ascii=False).encode(errors="replace")
 
 
 class Model:
-    """A session, and what it takes."""
+    """An ONNX Runtime session with a description of its input."""
 
     def __init__(self, path: str, threads: int) -> None:
         from tinybench.support.rounds.calls import ONNX_DTYPES
@@ -100,7 +101,7 @@ class Model:
         self.facts = Facts(self.dtype.str, row, self._why_alone(shape[0], row))
 
     def _why_alone(self, first: Any, row: Sequence[int | None]) -> str:
-        """Return why each call takes one row only, nothing if it takes several."""
+        """Return why a call takes only one row, or an empty string if it takes several."""
         if isinstance(first, int):
             if first != 1:
                 raise ValueError(
@@ -108,10 +109,10 @@ class Model:
                 )
             return "fixed batch 1"
         if None in row:
-            return ""  # nobody knows which sizes it can take
+            return ""  # with free sizes, no valid row is known that could be tried
         try:
             answer = self._run(np.zeros((2, *row), self.dtype))  # type: ignore[arg-type]
-        except Exception as error:  # ONNX Runtime's errors share no base class of their own
+        except Exception as error:  # ONNX Runtime's errors have no common base class
             return f"the model cannot take 2 rows ({reason(error)})"
         return "" if answer.shape[:1] == (2,) else f"2 rows give an output of shape {list(answer.shape)}"
 
@@ -122,7 +123,7 @@ class Model:
         return answer
 
     def call(self, rows: np.ndarray) -> list[Any]:
-        """Return the answer to each row, as lists of numbers."""
+        """Return the model's answer to each row, as a number or a nested list of numbers."""
         if not self.facts.alone:
             answers: list[Any] = self._run(rows).tolist()
             if len(answers) != len(rows):
@@ -135,14 +136,14 @@ class Model:
         return [answer.tolist()[0] if answer.shape[:1] == (1,) else answer.tolist() for answer in each]
 
     def answer(self, rows: np.ndarray, counts: Sequence[int]) -> list[Answer]:
-        """Return the answer to each of the requests, which have so many rows."""
+        """Return the answer to each request. `counts` holds the number of rows of each request."""
         try:
             outputs = self.call(rows)
         except Exception as error:
-            if len(counts) > 1:  # whose fault it is shows when each is alone
+            if len(counts) > 1:  # run each request separately to find the one that fails
                 ends = np.cumsum(counts)[:-1]
                 return [self.answer(each, [len(each)])[0] for each in np.split(rows, ends)]
-            # the shape is right, so a bad argument is a value, such as an index that there is not
+            # the shape was checked, so an invalid argument is a bad value, such as an index out of range
             code = 422 if type(error).__name__ == "InvalidArgument" else 500
             return [(code, error_body(f"the model cannot answer this: {reason(error)}"))]
         answers, begin = [], 0
@@ -153,12 +154,12 @@ class Model:
 
 
 def reason(error: Exception) -> str:
-    """Return the end of what an error says, where ONNX Runtime puts the reason."""
+    """Return the end of an error message, where ONNX Runtime puts the reason, in one line."""
     return " ".join(str(error).split())[-300:]
 
 
 def body(outputs: Sequence[Any]) -> Answer:
-    """Return a request's answer as JSON, which has no NaN."""
+    """Return the status and JSON body for a request's outputs. NaN and infinity, which JSON lacks, give status 500."""
     try:
         return 200, json.dumps({"outputs": outputs}, allow_nan=False).encode()
     except (ValueError, TypeError):
@@ -166,19 +167,19 @@ def body(outputs: Sequence[Any]) -> Answer:
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent has ended, also in the middle of a long call; Windows waits for its end."""
+    """Exit this process once its parent has ended, even in the middle of a long call (except on Windows)."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)
 
 
 def answer_batches(make: Callable[[str, int], Model] = Model) -> None:
-    """Answer batches until stdin ends, by the model that `make` makes of a file and a number of threads."""
-    for name in ("SIGINT", "SIGTERM"):  # Ctrl-C goes to all of a terminal's processes; the front finishes with us first
+    """Answer batches until standard input closes. `make` creates the model from a file and a number of threads."""
+    for name in ("SIGINT", "SIGTERM"):  # Ctrl-C reaches every process of a terminal; the front process ends this one
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=end_with, args=[os.getppid()], daemon=True).start()
     out = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is no frame
+    os.dup2(2, 1)  # text that a library prints must not mix with the frames
     source = os.fdopen(os.dup(0), "rb")
     try:
         model = make(sys.argv[1], int(sys.argv[2]))
@@ -201,7 +202,7 @@ def answer_batches(make: Callable[[str, int], Model] = Model) -> None:
 
 
 def write(out: int, data: bytes) -> None:
-    """Write all of it; end quietly if nobody reads any more."""
+    """Write all bytes. If the reader has closed the pipe, exit without an error."""
     try:
         view = memoryview(data)
         while view:

@@ -1,4 +1,4 @@
-"""Models by the name of a file or of a function."""
+"""Loading of models from files or by functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def load_models(specs: Sequence[str], threads: int = 1) -> dict[str, Any]:
-    """Return models by the names of their files, or as they were called where these are not unique."""
+    """Load models by name: file names without their ending, or the given texts if those names are not unique."""
     names = [Path(spec).stem if spec.endswith((".onnx", ".joblib")) else spec for spec in specs]
     if len(set(names)) < len(names):
         names = list(specs)
@@ -20,7 +20,7 @@ def load_models(specs: Sequence[str], threads: int = 1) -> dict[str, Any]:
 
 
 def load_model(spec: str, threads: int = 1) -> Any:
-    """Return the model that a file or ``module:function`` names."""
+    """Load the model from an .onnx or .joblib file, or call the function given as ``module:function`` to create it."""
     if spec.endswith(".onnx"):
         if not Path(spec).is_file():
             raise FileNotFoundError(f"{spec}: no such file")
@@ -28,7 +28,7 @@ def load_model(spec: str, threads: int = 1) -> Any:
 
         try:
             return new_session(spec, session_options(threads))
-        except Exception as error:  # ONNX Runtime's errors share no base class of their own
+        except Exception as error:  # ONNX Runtime's errors have no common base class
             raise ValueError(f"{spec} does not load: {str(error).splitlines()[0]}") from None
     if spec.endswith(".joblib"):
         import joblib  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""How many files a process may have open: each connection is one."""
+"""The limit on the open files of a process, where each connection counts as a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def allow_files(number: int) -> int:
-    """Let this process open so many files, if the system does; return how many of them it may."""
+    """Let this process open `number` files, or as many as the system allows. Return how many of them it may open."""
     try:
         import resource
     except ImportError:  # Windows
@@ -15,6 +15,6 @@ def allow_files(number: int) -> int:
     if soft == resource.RLIM_INFINITY or soft >= number:
         return number
     most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-    with suppress(ValueError, OSError):  # macOS allows fewer than it says
+    with suppress(ValueError, OSError):  # macOS allows fewer than its limit says
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,4 +1,4 @@
-"""What a request's body may be, and a sentence for everything else."""
+"""Validation of request bodies, with an error message for each kind of invalid body."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tinybench.support.basics.numbers import number_of
 from tinybench.tools.serving.model_worker import Facts
 
 MOST_ROWS = 256
-SHOWN = 40  # characters of what a stranger sent
+SHOWN = 40  # maximum number of characters of a client's value in an error message
 
 
 class Refused(Exception):
-    """A request that is not answered by the model: the status, and a sentence that says why."""
+    """An error for a request that the model does not answer: the HTTP status, and a sentence with the reason."""
 
     def __init__(self, code: int, why: str, headers: Mapping[bytes, bytes] | None = None) -> None:
         super().__init__(why)
@@ -40,30 +40,30 @@ DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_not_finite)
 
 
 def shown(value: Any) -> str:
-    """Return a stranger's value as JSON, not too long."""
+    """Return a client's value as JSON, cut to `SHOWN` characters."""
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 class Reader:
-    """Reads the rows of requests for one model."""
+    """A reader that checks the bodies of requests for one model and returns their rows."""
 
     def __init__(self, facts: Facts) -> None:
         self.row, self.dtype = facts.row, np.dtype(facts.dtype)
         self.kind = "numbers" if self.dtype.kind == "f" else "true or false" if self.dtype.kind == "b" else "integers"
         self.wanted = self._taken(self.row)
-        # in other dtypes NumPy holds what needs a closer look
+        # NumPy dtypes of valid rows; rows that NumPy reads as another dtype are checked value by value
         self.kinds = {"b": "b", "f": "fiu"}.get(self.dtype.kind, "iu")
 
     def _taken(self, row: tuple[int | None, ...]) -> str:
-        """Return what the model takes where such a row is due."""
+        """Describe a row of this shape, or a part of one, for error messages."""
         if not row:
             return {"numbers": "a number", "integers": "an integer"}.get(self.kind, self.kind)
         sizes = " × ".join("any number of" if size is None else str(size) for size in row)
         return f"a list of {sizes} {self.kind}"
 
     def read(self, body: bytes) -> np.ndarray:
-        """Return the rows of a body; `Refused` with 422 if they are none."""
+        """Return the rows of a body. If the body is invalid, raise `Refused` with status 422."""
         try:
             return self._read(body)
         except RecursionError:
@@ -76,7 +76,7 @@ class Reader:
             raise Refused(422, "the body is not UTF-8") from None
         except json.JSONDecodeError as error:
             raise Refused(422, f"the body is not JSON: {error}; {self._form()}") from None
-        except ValueError:  # Python reads no integer of more than 4300 digits
+        except ValueError:  # Python does not read an integer of more than 4300 digits
             raise Refused(422, f"the body has an integer of thousands of digits; {self._form()}") from None
         if type(data) is not dict or "inputs" not in data:
             raise Refused(422, f"the body has no inputs; {self._form()}")
@@ -93,14 +93,14 @@ class Reader:
         return f'send {{"inputs": [row, …]}}, each row {self.wanted}'
 
     def _array(self, rows: list[Any], mixed: bool) -> np.ndarray:
-        """Return rows in the model's dtype, as the same numbers; `mixed` ones may hold true, NumPy's 1."""
+        """Return rows in the model's dtype. If `mixed`, check every value first, as NumPy reads true as 1."""
         try:
             array = np.array(rows)
-        except ValueError:  # rows of several lengths
+        except ValueError:  # rows of different lengths
             array = np.array(None)
         if mixed or array.dtype.kind not in self.kinds or not self._has_shape(array):
             self._examine(rows)
-            array = np.array(rows, object)  # integers of any size stay what they are
+            array = np.array(rows, object)  # as objects, integers of any size keep their values
         with np.errstate(all="ignore"):
             cast = array.astype(self.dtype, copy=False)
         if self.dtype.kind == "f":
@@ -118,7 +118,7 @@ class Reader:
         return alike and array.size > 0
 
     def _examine(self, rows: list[Any]) -> None:
-        """Refuse what is wrong first, by its place."""
+        """Raise `Refused` for the first invalid value, and name its position."""
         sizes = list(self.row)
         for number, row in enumerate(rows):
             self._look(row, sizes, 0, f"inputs[{number}]")
@@ -132,7 +132,7 @@ class Reader:
             raise Refused(422, f"{where} is {shown(value)}, the model takes {wanted}")
         if not value:
             raise Refused(422, f"{where} is empty, the model takes {wanted}")
-        if sizes[depth] is None:  # the first one says how long all are
+        if sizes[depth] is None:  # the first list sets the length of all
             sizes[depth] = len(value)
         if len(value) != sizes[depth]:
             things = self.kind.replace("true or false", "values") if depth + 1 == len(sizes) else "lists"

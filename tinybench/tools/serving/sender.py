@@ -1,8 +1,8 @@
-"""Requests sent when they are due, whether or not earlier ones were answered.
+"""An open-loop load generator: it sends requests when they are due, whether or not earlier ones were answered.
 
-One thread does it all. Between two sends it waits in `Sender.sleep` for answers, by `select`, which keeps microseconds;
-the timers of asyncio and epoll know whole milliseconds, and between two threads the interpreter's lock is handed over
-with delays of its own.
+One thread does all the work. Between two sends, `Sender.sleep` waits for answers by `select`, whose timeout has a
+resolution of microseconds. The timers of asyncio and epoll have one of milliseconds, and a second thread would add
+delays, because the interpreter lock must pass from one thread to the other.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tinybench.tools.serving.client import TIMEOUT, Address, ClientConnection, R
 
 __all__ = ["Sender", "TooLateError"]
 
-LATE, BEHIND, SOON = 0.5, 0.2, 1.0  # so many seconds late, and by that share of the time, after so many seconds
-OVERSLEPT = 50e-6, 500e-6  # s; what the system may add to a wait: so long before the time it is spent looking,
-LOOKING = 0.2  # or as much as takes this share of the time
+LATE, BEHIND, SOON = 0.5, 0.2, 1.0  # too late: by LATE s and by BEHIND × the elapsed time, once SOON s have passed
+OVERSLEPT = 50e-6, 500e-6  # s, limits of the polling at the end of each wait, as a blocking wait may take too long
+LOOKING = 0.2  # share of the mean time between two requests that is spent polling, within these limits
 UNREACHABLE = "no connection"
 
 
 class TooLateError(ValueError):
-    """The generator cannot send as fast as it was asked to."""
+    """An error: the generator cannot send requests at the given rate."""
 
 
 class _Request:
@@ -48,18 +48,18 @@ class _Request:
 
 
 class Sender(Executor):
-    """An executor for `tinybench.load.open_loop` whose `sleep` reads the answers; `run` passes it all it needs.
+    """An executor for `tinybench.load.open_loop`, whose `sleep` reads the answers. `run` starts the load test.
 
     Parameters
     ----------
     address, bodies
-        The server, and the bodies to send in turn.
+        The server, and the request bodies, which are sent in rotation.
     due
-        Intended starts in seconds from the first `submit`'s; their number is that of the requests.
+        Intended starts of all requests, in seconds from the first `submit`.
     connections
-        How many are opened at most, each when no other is free.
+        Maximum number of connections. A new one is opened only if no other is free.
     timeout
-        Seconds after which a request without an answer has failed.
+        Seconds after which an unanswered request counts as failed.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Sender(Executor):
         self.address, self.due, self.timeout, self.clock = address, due.tolist(), timeout, clock
         self.messages = [message(address, "/predict", body) for body in bodies]
         self.connections = connections
-        # on the clock, by number; NaN where it has not come to that
+        # clock times by request number; NaN for events that have not happened
         self.submitted, self.started, self.finished = np.full((3, len(due)), np.nan)
         self.ok = np.zeros(len(due), bool)
         self.outcomes: Counter[str] = Counter()
@@ -83,8 +83,8 @@ class Sender(Executor):
         self._looking = float(np.clip(LOOKING * due[-1] / len(due), *OVERSLEPT))
         self._open: set[ClientConnection] = set()
         self._free: list[ClientConnection] = []
-        self._waiting: deque[_Request] = deque()  # for a connection
-        self._pending: deque[_Request] = deque()  # for an answer, by deadline
+        self._waiting: deque[_Request] = deque()  # requests that wait for a connection
+        self._pending: deque[_Request] = deque()  # requests without an answer, by deadline
         self._current = self._next = _Request()
         self._selector = selectors.DefaultSelector()
         if not hasattr(self._selector, "fileno"):  # Windows
@@ -94,12 +94,12 @@ class Sender(Executor):
         self._stop_at = math.inf
 
     def run(self, sleep: Callable[[float], None] | None = None) -> LoadResult:
-        """Send everything when it is due; another `sleep` does more in a pause, and calls that of here."""
+        """Send all requests when they are due. Return the result. A custom `sleep` must call `Sender.sleep`."""
         open_loop(self.send, np.array(self.due), pool=self, clock=self.time, sleep=sleep or self.sleep)
         return self.result()
 
     def result(self) -> LoadResult:
-        """Return what came of the requests so far: an answer has come when the kernel had it, not when it was read."""
+        """Return the result of the requests so far. An answer counts as received when the kernel received it."""
         sent = ~np.isnan(self.submitted)
         due = np.array(self.due)[sent]
         started, finished = (np.nan_to_num(x[sent] - self.began, nan=due[-1]) for x in (self.started, self.finished))
@@ -107,37 +107,37 @@ class Sender(Executor):
         return LoadResult(due, started, finished, self.ok[sent], max(float(due[-1]), 1e-9), known)
 
     def time(self) -> float:
-        """Tell the time; who asks first is `open_loop`, which counts from then."""
+        """Return the time. The first call, made by `open_loop`, marks the beginning of the load test."""
         now = self.clock()
         if math.isnan(self.began):
             self.began = now
         return now
 
     def submit(self, call: Callable[[int], Any], /, number: int) -> Future[bool]:  # type: ignore[override]
-        """Start a request, or queue it if every connection is busy; the future has whether it was answered."""
+        """Start a request, or queue it if every connection is busy. The future's result is True for a status of 200."""
         self._check_pace(number, now := self.time())
         request = self._next
         request.number, request.call, request.deadline = number, call, now + self.timeout
         self._pending.append(request)
         self._waiting.append(request)
         self._start_waiting()
-        self._next = _Request()  # made when there is time
-        if number == len(self.due) - 1:  # nobody calls `sleep` after it
+        self._next = _Request()  # created in advance, as the next send may be urgent
+        if number == len(self.due) - 1:  # `sleep` is not called after the last request
             self._drainer = threading.Thread(target=self._drain, name="answers", daemon=True)
             self._drainer.start()
         else:
-            self._read(now)  # one who is late does not sleep either
+            self._read(now)  # nor is `sleep` called if the generator is late
         return request.future
 
     def _check_pace(self, number: int, now: float) -> None:
         self.submitted[number] = now
         late, passed = now - self.began - self.due[number], now - self.began
-        if late > max(LATE, BEHIND * passed) and passed > SOON:  # it will not catch up
+        if late > max(LATE, BEHIND * passed) and passed > SOON:  # the generator will not catch up
             sent = number / passed
             raise TooLateError(f"{late:.1f} s late after {passed:.1f} s: this generator sends about {sent:,.0f}/s here")
 
     def send(self, number: int) -> bool:
-        """Write a request to a free connection, or a new one; called back from `submit`."""
+        """Write a request to a free or a new connection. The sender calls this once a connection is available."""
         self.started[number] = self.clock()
         data = self.messages[number % len(self.messages)](number)
         while True:
@@ -147,7 +147,7 @@ class Sender(Executor):
                 written = 0 if fresh else connection.socket.send(data)
             except BlockingIOError:
                 written = 0
-            except OSError:  # the server closed it meanwhile
+            except OSError:  # the server has closed the connection
                 self._drop(connection)
                 continue
             connection.request = self._current
@@ -157,7 +157,7 @@ class Sender(Executor):
             return True
 
     def sleep(self, seconds: float) -> None:
-        """Read answers for so long."""
+        """Read answers for `seconds`."""
         until = self.clock() + seconds
         while (left := until - self.clock()) > 0:
             if self._wait(max(0.0, left - self._looking)):
@@ -166,13 +166,13 @@ class Sender(Executor):
                 self._expire(until - left, TIMEOUT)
 
     def wait_for(self, future: Future[bool]) -> None:
-        """Read answers until this one has come."""
+        """Read answers until the future is done."""
         while not future.done():
             self._wait(self.timeout)
             self._read(math.inf)
 
     def stop(self, grace: float = 1.0) -> None:
-        """Wait that long for answers, then give up the rest."""
+        """Wait `grace` seconds for answers, then let the remaining requests fail."""
         self._stop_at = self.clock() + grace
         if self._drainer is None:
             self._drain()
@@ -180,7 +180,7 @@ class Sender(Executor):
             self._drainer.join()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Close the connections, after the answers have come."""
+        """Wait for the remaining answers, then close the connections."""
         if self._drainer is not None:
             self._drainer.join()
         for connection in list(self._open):
@@ -196,13 +196,13 @@ class Sender(Executor):
             self._read(now + 0.02)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait for something to read, or for the next deadline; by `select`, whose timeout has microseconds."""
+        """Return True once a socket is ready, or False after `seconds` or at the next deadline."""
         if self._pending:
             seconds = max(0.0, min(seconds, self._pending[0].deadline - self.clock()))
         return bool(select.select([self._file], [], [], seconds)[0])
 
     def _read(self, until: float) -> None:
-        """Take what has come, but send what is due first."""
+        """Process the answers that have arrived, but stop at the time `until`, when the next request is due."""
         for key, mask in self._selector.select(0):
             self._serve(key.data, mask)
             if self.clock() >= until:
@@ -212,7 +212,7 @@ class Sender(Executor):
     def _serve(self, connection: ClientConnection, mask: int) -> None:
         if mask & selectors.EVENT_WRITE and connection in self._open:
             self._flush(connection)
-        if mask & selectors.EVENT_READ and connection in self._open:  # what is told with it may have ended it
+        if mask & selectors.EVENT_READ and connection in self._open:  # writing may have closed it
             self._receive(connection)
         self._start_waiting()
 
@@ -220,7 +220,7 @@ class Sender(Executor):
         request, answer = connection.request, connection.receive()
         if answer is None and request is not None:
             return
-        # closed while idle or for good, or answered before it was told everything
+        # the server closed it, does not keep it open, or answered before the whole request was written
         if answer is None or request is None or connection.unsent or not connection.reusable:
             self._drop(connection)
         else:
@@ -244,12 +244,12 @@ class Sender(Executor):
     def _start_waiting(self) -> None:
         while self._waiting and (self._free or len(self._open) < self.connections):
             request = self._current = self._waiting.popleft()
-            if request.answered:  # timed out in the queue
+            if request.answered:  # the request timed out in the queue
                 continue
             try:
                 request.call(request.number)
             except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE) and self._open:  # this process may open no more
+                if error.errno in (errno.EMFILE, errno.ENFILE) and self._open:  # no more files may be opened
                     self.connections = len(self._open)
                     self._waiting.appendleft(request)
                 else:
@@ -257,7 +257,7 @@ class Sender(Executor):
 
     def _finish(self, request: _Request, answer: Response, age: float = 0.0) -> None:
         request.answered = True
-        # a clock that was set meanwhile makes no answer come before its question
+        # if the system clock was set, an answer must still not precede its request
         self.finished[request.number] = max(self.clock() - age, self.started[request.number])
         self.ok[request.number] = answer.code == 200
         self.outcomes[answer.outcome] += 1

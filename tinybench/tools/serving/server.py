@@ -1,4 +1,4 @@
-"""The server as a process: what it was told, its listener, its connections' limits, and how it ends."""
+"""The server process: its settings, its listener, the limits of its connections, and its shutdown."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tinybench.tools.serving.request_body import Reader
 from tinybench.tools.serving.trace import Trace
 from tinybench.tools.serving.worker_pool import Pool
 
-HEAD_SECONDS = 10.0  # for the head of a request, if its whole time is not shorter
-KEEP_SECONDS = 60  # between two requests of a connection
+HEAD_SECONDS = 10.0  # time limit for the head of a request, unless the timeout of the whole request is shorter
+KEEP_SECONDS = 60  # idle time allowed between two requests of a connection
 HEAD_BYTES = 2**16
-FILES, RESERVED = 65_536, 50  # open at once, if this system lets us, and so many for other things than connections
+FILES, RESERVED = 65_536, 50  # open files, if the system allows that number, of which some are not connections
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What `tinybench serve` was told; times are seconds."""
+    """The settings of `tinybench serve`. Times are in seconds."""
 
     model: str
     host: str = "127.0.0.1"
@@ -53,31 +53,31 @@ class Settings:
 
 
 class OneWrite:
-    """A transport that keeps the head of an answer until its body comes: one packet, and one waking of the client."""
+    """A transport that sends the head and body of an answer in one packet, so that the client wakes up only once."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport, self.keep, self.kept = transport, False, b""
-        self.written = 0.0  # when the last answer was handed to the system; 0 while there is none
+        self.written = 0.0  # when the last answer was passed to the system; 0 before the first answer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
     def write(self, data: bytes) -> None:
-        """Keep the head of an answer; send it together with the bytes that come next."""
+        """Hold back the head of an answer, and send it together with the bytes that follow."""
         if self.keep:
             self.keep, self.kept = False, data
         else:
             data, self.kept = self.kept + data, b""
-            self.written = time.perf_counter()  # the client has it before the call returns
+            self.written = time.perf_counter()  # before the call below, which may return after the client has read
             self.transport.write(data)
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that notes when a request arrives, and ends the request's task when the client leaves."""
+    """A connection that records when a request arrives, and cancels the request's task if the client disconnects."""
 
     task: asyncio.Task[None] | None = None
     gone = False
-    since: float | None = None  # when the message that is still arriving began
+    since: float | None = None  # when the request that is still arriving began
     in_head, head_bytes = True, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -88,14 +88,14 @@ class Connection(HttpToolsProtocol):
             self.refuse(503, "too many connections are open; try again in 1 s", b"retry-after: 1\r\n")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the request that the client no longer waits for."""
+        """Cancel the open request of a client that has disconnected."""
         self.gone = True
         super().connection_lost(exc)
         if self.task is not None:
             self.task.cancel()
 
     def on_message_begin(self) -> None:
-        """Note the arrival time of a request, which is passed on in its scope."""
+        """Record the arrival time of a request, and pass it on in the request's scope."""
         super().on_message_begin()
         self.since = time.perf_counter()
         self.in_head, self.head_bytes = True, 0
@@ -103,7 +103,7 @@ class Connection(HttpToolsProtocol):
         self.scope["connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
-        """End the size limit that holds for the head of a request."""
+        """End the size limit for the head of a request, which is now complete."""
         self.in_head = False
         super().on_headers_complete()
 
@@ -125,20 +125,20 @@ class Connection(HttpToolsProtocol):
         self.refuse(400, "this is no HTTP request")
 
     def check_time(self, now: float, timeout: float) -> None:
-        """Close the connection if what it sends takes too long."""
+        """Close the connection if its request takes too long to arrive."""
         if self.since is None:
             return
         most = min(timeout, HEAD_SECONDS)
         if self.in_head and now - self.since > most:
             self.refuse(408, f"the head of the request took longer than {most:g} s to arrive")
-        elif now - self.since > timeout + HEAD_SECONDS:  # the body of a request that was answered long ago
+        elif now - self.since > timeout + HEAD_SECONDS:  # the request was answered long ago, but its body still arrives
             self.transport.close()
 
     def refuse(self, code: int, why: str, more: bytes = b"") -> None:
-        """Answer what is no whole request, and close."""
+        """Answer an incomplete or invalid request with an error, and close the connection."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:  # else it would end up within another answer
+        if self.cycle is None or self.cycle.response_complete:  # otherwise it would end up inside another answer
             body = error_body(why)
             head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n" % len(body)
             self.transport.write(STATUS_LINE[code] + head + more + b"\r\n" + body)
@@ -146,7 +146,7 @@ class Connection(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which here says when it is ready and finishes what it began before it closes connections."""
+    """A uvicorn server that prints when it is ready, and finishes open requests before it closes connections."""
 
     def __init__(self, app: Front, ready: str, drift: Drift | None) -> None:
         options: dict[str, Any] = {"lifespan": "off", "ws": "none", "log_config": None, "log_level": "error"}
@@ -161,12 +161,12 @@ class Server(uvicorn.Server):
         self.app, self.ready, self.drift = app, ready, drift
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open the sockets, then print the line that says the server is ready."""
+        """Open the sockets, then print a line that the server is ready."""
         await super().startup(sockets)
         print(self.ready, flush=True)
 
     async def on_tick(self, counter: int) -> bool:
-        """Once a second, enforce the timeouts of clients and workers, update the drift and flush the trace."""
+        """Enforce the timeouts of clients and workers, update the drift and flush the trace, once a second."""
         if counter % 10 == 0:  # each second
             if self.drift is not None:
                 self.drift.tick()
@@ -189,13 +189,13 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handle Ctrl-C and SIGTERM without raising them again at the end."""
-        with on_signals(self.handle_exit):  # uvicorn raises them again at the end, and the process would die of them
+        with on_signals(self.handle_exit):  # uvicorn would raise them again at the end and so end the process
             yield
 
 
 @contextmanager
 def on_signals(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
-    """Have a handler called on Ctrl-C and SIGTERM; Windows knows the first only."""
+    """Call a handler on Ctrl-C and SIGTERM while the block runs. Windows only sends Ctrl-C."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -205,11 +205,11 @@ def on_signals(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket, or say why there is none."""
+    """Return a listening socket. If the host or port cannot be used, raise ValueError or OSError with the reason."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family, backlog=2048)
-        # by Nagle's rule the second piece of an answer would wait 40 ms for the client; asyncio sees to it only for
+        # Nagle's algorithm would delay the second part of an answer by 40 ms; asyncio turns the algorithm off only for
         # sockets that name their protocol
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
@@ -223,7 +223,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
-    """Give the way of a request to the workers: alone, or in batches."""
+    """Yield the function that passes a request to the workers, alone or in batches."""
     if settings.max_batch == 1:
         yield plain_queue(pool, settings.max_queue)
         return
@@ -235,7 +235,7 @@ async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
 
 
 async def serve(settings: Settings) -> int:
-    """Serve until a signal ends it; return the exit code."""
+    """Run the server until a signal stops it. Return exit code 3 if the trace could not be written, otherwise 0."""
     name = Path(settings.model).name
     pool = Pool(settings.model, settings.workers, settings.threads, settings.stall, settings.timeout, settings.fault)
     with listen(settings.host, settings.port) as listener, closing(Trace(settings.trace)) as trace:
@@ -255,7 +255,7 @@ async def serve(settings: Settings) -> int:
                     try:
                         await Server(front, _ready(name, listener, settings), drift).serve([listener])
                     finally:
-                        await pool.stop()  # what a worker still does, nobody waits for
+                        await pool.stop()  # no client waits for the work that is still in progress
         finally:
             await pool.stop()
     return 3 if trace.failed else 0
@@ -263,7 +263,7 @@ async def serve(settings: Settings) -> int:
 
 @contextmanager
 def watching(front: Front, reference: Reference | None) -> Iterator[Drift | None]:
-    """Have drift watched, if there is a reference."""
+    """Monitor drift while the block runs, and yield the monitor. Without a reference, yield None."""
     if reference is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""The trace: one row a request, with the server's own times."""
+"""The trace file: one row per request, with the server's own timestamps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = tuple[str, float, float, float, int, int]
 
 
 class Trace:
-    """Keeps rows and writes them when told; a disk that is full costs the trace, not the server."""
+    """A trace of requests, written on each `flush`. If the disk is full, the trace ends but the server goes on."""
 
     def __init__(self, path: Path | None) -> None:
         self.path, self.rows, self.failed = path, list[Row](), False
@@ -26,7 +26,7 @@ class Trace:
             csv.writer(self.file).writerow(HEAD)
 
     def flush(self) -> None:
-        """Write what has come since."""
+        """Write the rows that were added since the last flush."""
         if self.file is None or not self.rows:
             return
         rows, self.rows = self.rows, []
@@ -44,7 +44,7 @@ class Trace:
             self._close()
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write the remaining rows and close the file."""
         self.flush()
         self._close()
 
@@ -53,5 +53,5 @@ class Trace:
         if file is not None:
             try:
                 file.close()
-            except OSError:  # it could not write what it still held
+            except OSError:  # the buffered rows could not be written
                 self.failed = True

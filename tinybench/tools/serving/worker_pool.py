@@ -1,4 +1,4 @@
-"""The workers as the front sees them: who is idle, whose turn it is, and what happens when one dies."""
+"""The pool of worker processes: it assigns batches to idle workers, and retries and restarts after a worker dies."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from typing import Any
 from tinybench.tools.serving.model_worker import LENGTH, Answer, Facts, error_body, packed, unpacked_answers
 
 KILLED_WORKERS = 500, error_body("two workers died of this request; it is not tried again")
-LONGEST_PAUSE = 5.0  # s between two tries to start a worker
+LONGEST_PAUSE = 5.0  # maximum seconds between two attempts to start a worker
 
 
 class WorkerDied(Exception):
-    """A worker ended before it answered."""
+    """An error: a worker ended before it answered."""
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A request's rows on their way through the workers."""
+    """A request for the workers: its rows, its start and batch size, and its answer."""
 
     rows: Any = None
     started: float = 0.0
@@ -36,7 +36,7 @@ class Job:
 
 
 class Worker(asyncio.SubprocessProtocol):
-    """One worker process, seen from the front."""
+    """The front process's connection to one worker process."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool, self.received, self.alive, self.introduced = pool, bytearray(), True, False
@@ -53,14 +53,14 @@ class Worker(asyncio.SubprocessProtocol):
         self.pipe = self.transport.get_pipe_transport(0)
 
     def send(self, jobs: Sequence[Job]) -> asyncio.Future[list[Answer]]:
-        """Hand over jobs whose rows have one shape; the answers come in their order."""
+        """Send jobs, whose rows must have the same shape. Return a future for the answers in the order of the jobs."""
         data = jobs[0].rows.tobytes() if len(jobs) == 1 else b"".join([job.rows.tobytes() for job in jobs])
         self.answers, self.since = asyncio.get_running_loop().create_future(), time.perf_counter()
         self.pipe.write(packed([len(job.rows) for job in jobs], jobs[0].rows.shape[1:], data))
         return self.answers
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Collect bytes from the worker until a frame is whole: its introduction first, later answers."""
+        """Collect bytes and handle each complete frame: the first describes the model, later frames hold answers."""
         self.received += data
         if len(self.received) < LENGTH.size:
             return
@@ -78,7 +78,7 @@ class Worker(asyncio.SubprocessProtocol):
                 future.set_result(answers)
 
     def _introduce(self, said: dict[str, Any]) -> None:
-        if self.ready.done():  # nobody waits any more
+        if self.ready.done():  # the start has failed or was cancelled
             return
         if "error" in said:
             self.ready.set_exception(ValueError(said["error"]))
@@ -99,7 +99,7 @@ class Worker(asyncio.SubprocessProtocol):
             self.ended.set_result(None)
 
     def kill(self) -> None:
-        """End it, and tell who waits for it."""
+        """Kill the worker process, fail its pending requests, and report the loss to the pool."""
         if not self.alive:
             return
         self.alive = False
@@ -113,10 +113,10 @@ class Worker(asyncio.SubprocessProtocol):
 
 
 class Pool:
-    """So many workers with one model.
+    """A fixed number of workers that run the same model.
 
-    Batches get the next idle one in the order of their arrival. One whose worker dies is given to another, request by
-    request: the one that kills a second worker is answered with 500, the others do not suffer for it.
+    Each batch gets the next idle worker, in order of arrival. If a worker dies, the requests of its batch are retried
+    one by one. A request that kills a second worker is answered with 500; the other requests are not affected.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Pool:
         self.on_batch: Callable[[int, float], None] = lambda size, seconds: None
 
     async def start(self) -> Facts:
-        """Start all workers and return what the model takes; ValueError if it does not load."""
+        """Start all workers and return the facts of the model's input. If the model does not load, raise ValueError."""
         found = await asyncio.gather(*(self._start_one() for _ in range(self.count)))
         self.origin = time.perf_counter()
         return found[0]
@@ -147,7 +147,7 @@ class Pool:
         module, *fault = ["faults", self.fault] if self.fault else ["model_worker"]
         name = f"tinybench.tools.serving.{module}"
         command = [sys.executable, "-P", "-m", name, self.model, str(self.threads), *fault]
-        # it imports what this process would: neither what lies in the current folder, nor another tinybench
+        # the worker imports what this process would: no files of the current folder, and no other tinybench
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         environment = {**os.environ, "PYTHONPATH": path}
         _, worker = await asyncio.get_running_loop().subprocess_exec(
@@ -159,7 +159,7 @@ class Pool:
         return facts
 
     async def run(self, jobs: Sequence[Job]) -> list[Answer]:
-        """Return the answers to a batch; jobs that were dropped meanwhile are left out."""
+        """Run a batch and return its answers. Dropped jobs are not sent to a worker."""
         alike: dict[tuple[int, ...], list[Job]] = {}
         for job in jobs:
             if not job.dropped:
@@ -186,7 +186,7 @@ class Pool:
             except BaseException:
                 self._release(worker)
                 raise
-        while not worker.alive:  # it died before it got anything
+        while not worker.alive:  # the worker died before it received the batch
             worker = await self._turn()
         answers = worker.send(batch)
         for job in batch:
@@ -195,7 +195,7 @@ class Pool:
             job.answer = answer
 
     async def _turn(self) -> Worker:
-        """Return an idle worker, or the next one when those who came before have had theirs."""
+        """Return an idle worker. If there is none, wait for one, in order of arrival."""
         if self.idle:
             return self.idle.popleft()
         turn: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
@@ -206,19 +206,19 @@ class Pool:
             if turn.cancelled():
                 with suppress(ValueError):
                     self.waiting.remove(turn)
-            else:  # its turn came in the same moment
+            else:  # a worker was assigned at the same moment
                 self._release(turn.result())
             raise
 
     async def _stalled(self, stall: tuple[float, float]) -> None:
-        """Wait for the end of a stall, which is the last part of each period."""
+        """Wait for the end of a simulated stall, if one is in progress. A stall is the last part of each period."""
         length, period = stall
         since = (time.perf_counter() - self.origin) % period
         if since >= period - length:
             await asyncio.sleep(period - since)
 
     def _release(self, worker: Worker) -> None:
-        """Give a worker to who waits longest."""
+        """Give a worker to the batch that has waited longest, or mark the worker as idle."""
         if not worker.alive:
             return
         while self.waiting:
@@ -229,14 +229,14 @@ class Pool:
         self.idle.append(worker)
 
     def served(self, worker: Worker, size: int, seconds: float) -> None:
-        """Take back a worker that has answered a batch."""
+        """Record that a worker has answered a batch, and release the worker."""
         each = (time.perf_counter() - worker.since) / size
         self.per_job = 0.95 * self.per_job + 0.05 * each if self.per_job else each
         self.on_batch(size, seconds)
         self._release(worker)
 
     def lost(self, worker: Worker) -> None:
-        """Put a new worker in the place of one that died."""
+        """Remove a dead worker and start a new one in its place."""
         self.workers.discard(worker)
         with suppress(ValueError):
             self.idle.remove(worker)
@@ -258,18 +258,18 @@ class Pool:
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     def kill_stuck(self) -> None:
-        """Kill workers whose batch takes longer than anybody waits for it."""
+        """Kill the workers whose batch takes longer than the timeout of its requests."""
         now = time.perf_counter()
         for worker in list(self.workers):
             if worker.answers is not None and now - worker.since > self.longest:
                 worker.kill()
 
     def wait_seconds(self, queue: int) -> float:
-        """Return how long so many requests take at the rate measured lately."""
+        """Return the seconds that `queue` waiting requests and one more take at the recent rate."""
         return (queue + 1) * self.per_job / self.count
 
     async def stop(self) -> None:
-        """End all workers; those that do not end by themselves are killed."""
+        """Stop all workers, and kill those that do not exit within 2 s."""
         self.closing = True
         for task in list(self.restarting):
             task.cancel()

@@ -1,1 +1,1 @@
-"""What compression and number formats bring for one model."""
+"""Studies of what compression and number formats gain and cost for one model."""

@@ -1,4 +1,4 @@
-"""How each form of a classifier is made."""
+"""The conversion of a classifier into each form of a study."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FULL_RANGE = {DYNAMIC: "INT8 dynamic, full range", PER_CHANNEL: "INT8 dynamic, 
 
 @dataclass(frozen=True)
 class _Source:
-    """A fitted classifier with its FP32 file, of which every other form is made."""
+    """A fitted classifier with its FP32 file, from which every other form is made."""
 
     model: Any
     X: np.ndarray
@@ -44,12 +44,12 @@ class _Source:
     folder: Path
     threads: int
     path: Path
-    layers: list[tuple[np.ndarray, np.ndarray]]  # none if the model has other parts than dense layers
+    layers: list[tuple[np.ndarray, np.ndarray]]  # empty if the model has parts other than dense layers
 
     __repr__ = short_repr
 
     def touched(self, itemsize: int, hidden: int) -> dict[str, Any]:
-        """Return the bytes that a call touches at least: all weights, inputs, outputs and what is in between."""
+        """Return the minimum bytes of a call: all weights, and the inputs, activations and outputs of a row."""
         if not self.layers:
             return {}
         *inner, last = [len(b) for _, b in self.layers]
@@ -58,7 +58,7 @@ class _Source:
         return {"weight_bytes": itemsize * stored, "row_bytes": max(4, itemsize) * ends + hidden * sum(inner)}
 
     def numpy(self) -> Variant:
-        """Return the model in NumPy."""
+        """Return the NumPy form of the model."""
         twin = numpy_twin(self.model)
         check_parity(self.model, twin, self.X[:512])
         np.savez(self.folder / "numpy.npz", *twin.arrays)
@@ -71,7 +71,7 @@ class _Source:
         return Variant(call, self.path, "float32", optimization=level, **self.touched(4, 4))
 
     def fp16(self) -> Variant:
-        """Return the model with weights of 16 bits, with a note on what it is computed in."""
+        """Return the model with 16-bit weights, and a note on the precision of its computation."""
         made = to_half(self.path, self.folder / "fp16.onnx", overwrite=True)
         is_computed = set(product_types(made)) == {"float16"}
         note = "computed in float16" if is_computed else "stored in 16 bits, computed in float32"
@@ -79,11 +79,11 @@ class _Source:
         return Variant(OnnxModel(made, self.threads).forward, made, "float16", note, **self.touched(size, size))
 
     def dynamic(self, file: str, full_range: bool = False, **choices: Any) -> Variant:
-        """Return a dynamic INT8 form."""
+        """Return a dynamically quantised INT8 form."""
         return self._int8(partial(quantize_dynamic_int8, self.path), f"dynamic{file}", full_range, choices)
 
     def static(self, file: str, **choices: Any) -> Variant:
-        """Return a static INT8 form, calibrated on the rows for that."""
+        """Return a statically quantised INT8 form, calibrated on the calibration rows."""
         make = partial(quantize_static_int8, self.path, self.calibration, check=self.X)
         return self._int8(make, f"static{file}", False, choices)
 
@@ -99,7 +99,7 @@ class _Source:
 
 
 def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant]]:
-    """Return how each form is made, the simplest first; those of full range only where they saturate."""
+    """Return a maker function for each form, simplest first. Include full-range forms only if products saturate."""
     makers: dict[str, Callable[[], Variant]] = {NUMPY: source.numpy, FP32: source.fp32}
     makers |= {name: partial(source.fp32, level) for name, level in _LEVELS.items()}
     makers |= {FP16: source.fp16, DYNAMIC: partial(source.dynamic, ""), STATIC: partial(source.static, "")}
@@ -116,7 +116,7 @@ def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant
 
 
 def _made(make: Callable[[], Variant], X: np.ndarray) -> tuple[Variant, list[str]]:
-    """Return a form whose answers are finite, and what its makers warned of."""
+    """Make a form and return it with its warnings. If an answer is not finite, raise ValueError."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = make()
@@ -135,10 +135,10 @@ def study_variants(
     notes: list[str],
     wanted: Sequence[str] = ("*",),
 ) -> dict[str, Variant]:
-    """Return all forms of a classifier, the simplest first.
+    """Make the forms of a classifier and return them by name, the simplest first.
 
-    A form that cannot be made is left out, with a sentence in the notes. `wanted` are names or patterns such as
-    ``"INT8*"``; scikit-learn and ONNX FP32 are always there.
+    A form that cannot be made is left out, and a note gives the reason. `wanted` holds names or patterns such as
+    ``"INT8*"``. scikit-learn and ONNX FP32 are always included.
     """
     import joblib  # type: ignore[import-untyped]
 
@@ -166,7 +166,7 @@ def study_variants(
             variants[name], warned = _made(make, X)
         except OSError:
             raise
-        except Exception as error:  # the runtime's errors share no class; one variant must not end the study
+        except Exception as error:  # the runtime's errors have no common class; one variant must not end the study
             notes.append(f"no {name}: {error}")
         else:
             notes.extend(f"{name}: {warning}" for warning in warned)

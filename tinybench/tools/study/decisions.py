@@ -1,4 +1,4 @@
-"""What a study decides: the rule, what to ship, and what requirements leave."""
+"""The decisions of a study: verdicts by the INT8 rule, the variant to ship, and the variants that meet requirements."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tinybench.tools.study.variants import FP32, SKLEARN
 if TYPE_CHECKING:
     from tinybench.tools.study.variants import Variant
 
-_WORTH_IT = 0.02  # a form that is not simpler has to be faster by more than this
+_WORTH_IT = 0.02  # a less simple form must be faster by more than this proportion
 
 
 def study_rule(
     variants: Mapping[str, Variant], latency: Mapping[str, BenchmarkResult], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, str]]:
-    """Return what the rule says of each variant with other numbers than FP32, and why."""
+    """Apply the rule to each variant made for INT8 or FP16, and return the verdict and the reason for each."""
     rule = {}
     for name, variant in variants.items():
         if variant.precision not in ("int8", "float16") and not variant.fake:
@@ -51,10 +51,11 @@ def study_decision(
     accuracy: Mapping[str, Mapping[str, Any]],
     met: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the rule's verdicts and the variant to ship: the simplest one that no other is shown to beat by over 2 %.
+    """Return the rule's verdicts and the variant to ship: the simplest that no other is shown to beat by over 2 %.
 
-    A variant must meet the requirements. A fake or one that saturates is never shipped; INT8 or FP16 that does not pay
-    is shipped only where nothing else meets them. If none does, ``ship`` is None and ``sentence`` tells by how much.
+    The variant must meet the requirements. A fake or saturating variant is never shipped. INT8 or FP16 that does not
+    pay is shipped only if no other variant meets the requirements. If none meets them, ``ship`` is None and
+    ``sentence`` gives the smallest shortfall.
     """
     rule = study_rule(variants, latency, accuracy)
     sound = [name for name, variant in variants.items() if not variant.fake and not variant.saturates]
@@ -101,7 +102,7 @@ def sentence_to_act_on(decisions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return which variants meet the user's requirements, the fastest first, what the others break, and the nearest."""
+    """Return the variants that meet the requirements, fastest first, what the others break, and the nearest miss."""
     known = ("latency", "latency_p95", "accuracy", "throughput", "energy")
     meet, broken, short = [], {}, dict[str, tuple[float, str]]()
     asked = {name.partition("_")[0] for name in requirements.limits()}
@@ -129,7 +130,7 @@ def study_requirements(requirements: Requirements, rows: Sequence[Mapping[str, A
 
 
 def _shortfall(requirements: Requirements, candidate: Mapping[str, Any]) -> tuple[float, str]:
-    """Return by how much the worst broken limit is missed, as a share of it, and in words."""
+    """Return the largest gap to a broken limit, as a proportion of that limit, and a text on every broken limit."""
     missed = []
     for name, limit in requirements.limits().items():
         got = observed(candidate, name)

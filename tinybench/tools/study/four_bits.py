@@ -1,4 +1,4 @@
-"""A model whose matrix products have weights of 4 bits, each block of them with a scale of its own."""
+"""Conversion of a model's matrix products to 4-bit weights, where each block of weights has its own scale."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from tinybench.support.basics.onnx_files import load_graph, refuse_existing, sav
 def to_four_bits(
     path: str | Path, out: str | Path, *, block: int = 32, accuracy_level: int = 4, overwrite: bool = False
 ) -> Path:
-    """Save a copy of a model whose products with stored weights are ``MatMulNBits``; their biases stay as they are.
+    """Save a copy of a model whose products with stored weights are 4-bit ``MatMulNBits``. Biases stay unchanged.
 
     Parameters
     ----------
     path, out
-        The model in float32, and where the result goes.
+        The file of the float32 model, and the file to write.
     block
-        How many weights of a column share a scale: 16, 32, 64, 128 or 256.
+        Number of weights of a column that share a scale: 16, 32, 64, 128 or 256.
     accuracy_level
-        To what the runtime may round activations: 4 is to 8 bits where it has such a kernel, 1 is not at all.
+        How far the runtime may round activations: 4 allows 8 bits if it has such a kernel, 1 allows no rounding.
     overwrite
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Raises
     ------
     ValueError
-        If there is no product with stored weights, or a number makes no sense.
+        If there is no product with stored weights, or `block` or `accuracy_level` is not a valid number.
 
     Notes
     -----
-    As ``onnxruntime.quantization.matmul_nbits_quantizer`` does it with symmetric weights; that tool leaves out Gemm,
-    and needs a package which does not come with ONNX Runtime.
+    The method is that of ``onnxruntime.quantization.matmul_nbits_quantizer`` with symmetric weights. That tool skips
+    Gemm, and needs a package that is not installed with ONNX Runtime.
     """
     from onnx import helper, numpy_helper
 
@@ -76,7 +76,7 @@ def to_four_bits(
 
 
 def _matrix(node: Any, numbers: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the stored float32 matrix (inputs, outputs) that a plain product multiplies by, or None."""
+    """Return the stored float32 weights (inputs, outputs) of a plain matrix product. For other nodes, return None."""
     if node.op_type not in ("Gemm", "MatMul") or node.input[1] not in numbers:
         return None
     found = numbers[node.input[1]]
@@ -88,9 +88,10 @@ def _matrix(node: Any, numbers: dict[str, np.ndarray]) -> np.ndarray | None:
 
 
 def pack(matrix: np.ndarray, block: int = 32) -> tuple[np.ndarray, np.ndarray]:
-    """Return a matrix (inputs, outputs) in 4 bits, two to a byte, of shape (outputs, blocks, block/2), and its scales.
+    """Return a matrix (inputs, outputs) as 4-bit values, and their scales.
 
-    In each block the weight that is largest in size becomes 0, which stands for −8 steps, so that 8 is a weight of 0.
+    A byte holds two values; the shape is (outputs, blocks, block/2). In each block, the weight of the largest magnitude
+    is stored as 0, which stands for −8 steps, and a weight of zero is stored as 8.
     """
     inputs, outputs = matrix.shape
     blocks = -(-inputs // block)

@@ -1,4 +1,4 @@
-"""What the rounds of a study say: gains with their intervals, cautions, and claims often made."""
+"""The evaluation of a study's rounds: gains with intervals, cautions, and verdicts on widely repeated claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinybench.tools.study.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
 def study_gains(
     batch: int, latency: Mapping[str, BenchmarkResult], energy: Mapping[str, BenchmarkResult], fakes: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return how many times less time and energy a variant takes than each baseline, at one batch size; no fakes."""
+    """Return each variant's gains in time and energy over each baseline, at one batch size. Leave out fakes."""
     gains = []
     for baseline in (SKLEARN, NUMPY, FP32):
         for name in latency:
@@ -51,7 +51,7 @@ def study_gains(
 
 
 def study_cautions(batch: int, latency: Mapping[str, BenchmarkResult], gains: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return sentences on rounds that vary, depend on one another, or disagree with the medians they belong to."""
+    """Return warnings about rounds that vary, are autocorrelated, or give other ratios than their medians do."""
     found = []
     spread = {name: (r.percentile(90) - r.percentile(10)) / r.median for name, r in latency.items() if r.count > 1}
     varies = median(spread.values()) if spread else 0.0
@@ -101,10 +101,10 @@ _CLAIMS = (
 
 
 def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str:
-    """Set the interval of a measurement against a claimed range.
+    """Compare the interval of a measurement with a claimed range.
 
-    ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
-    wholly above or below it, else ``"cannot tell"``.
+    Return ``"as claimed"`` if the interval lies within the range, ``"more than claimed"`` or ``"less than claimed"`` if
+    the interval lies wholly above or below the range, and otherwise ``"cannot tell"``.
     """
     if low <= interval[0] and interval[1] <= high:
         return "as claimed"
@@ -114,7 +114,7 @@ def claim_verdict(interval: tuple[float, float], low: float, high: float) -> str
 
 
 def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
-    """Return a gain in times as what is saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
+    """Express a gain factor as percent saved: ``31 % less (29 to 52 %)``, or ``1 % less (5 % more to 7 % less)``."""
     middle, low, high = (100 * (1 - 1 / each) for each in (times, *ends))
     word = "less" if middle >= 0 else "more"
 
@@ -128,14 +128,14 @@ def _saved(times: float, ends: tuple[float, float], what: str = "") -> str:
 
 
 def points(low: float, high: float) -> str:
-    """Return the ends of an interval of shares in points."""
+    """Return the ends of an interval of proportions in percentage points, as text."""
     return f"{' to '.join(with_digits(100 * end, 100 * (high - low)) for end in (low, high))} points"
 
 
 def study_claims(
     gains: Sequence[Mapping[str, Any]], sizes: Mapping[str, int], accuracy: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Compare widely repeated claims with what was measured; processor time in place of energy decides nothing."""
+    """Compare widely repeated claims with the measurements. Processor time alone does not decide a claim on energy."""
     table = []
     for claim, name, baseline, metric, low, high in _CLAIMS:
         for gain in gains:
@@ -144,12 +144,12 @@ def study_claims(
             if same and gain["gain"] is not None and (gain["metric"] == "latency") == (metric == "latency"):
                 ends = (gain["gain_ci"][0], gain["gain_ci"][1])
                 measured = gain_text(gain["gain"], ends, "times as fast")
-                if baseline == FP32:  # these claims say how much less, not how many times
+                if baseline == FP32:  # these claims are about percent saved, not about a factor
                     processor = " processor time" if gain["metric"] == "cpu_time" else ""
                     measured = _saved(gain["gain"], ends, processor)
                 condition = f"{gain['variant']}, batch {gain['batch_size']}"
                 verdict = claim_verdict(ends, low, high)
-                if gain["metric"] == "cpu_time":  # no joules: whatever it is, it says nothing on the claim
+                if gain["metric"] == "cpu_time":  # without joules, the value cannot decide the claim
                     verdict = "energy not measured"
                 table.append({"claim": claim, "condition": condition, "measured": measured, "verdict": verdict})
     for name in (DYNAMIC, STATIC):

@@ -1,4 +1,4 @@
-"""A model with 16-bit floats, and in which precision its products are really computed."""
+"""Conversion of a model to 16-bit floats, and a check of the precision in which its products really run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _BETWEEN = ("Add", "Relu", "Sigmoid", "Tanh")
 
 
 def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwrite: bool = False) -> Path:
-    """Save a copy of a model whose matrix products, and what lies between them, are in 16-bit floats.
+    """Save a copy of a model whose matrix products, and the element-wise operators between them, use 16-bit floats.
 
     Inputs, outputs and all other operators keep their types, with casts in between. `kind` is ``"float16"``, or
-    ``"bfloat16"`` with the range of float32 and 8 bits of precision. Raises ValueError if there is no product with
-    stored weights, or a weight is beyond the range of 16 bits.
+    ``"bfloat16"`` with the range of float32 and 8 bits of precision. Raise ValueError if there is no product with
+    stored weights, or if a weight is beyond the range of float16.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -65,7 +65,7 @@ def to_half(path: str | Path, out: str | Path, *, kind: str = "float16", overwri
 
 
 def _type_of(kind: str) -> int:
-    """Return ONNX's number for a kind of 16-bit float."""
+    """Return ONNX's type number of a kind of 16-bit float."""
     from onnx import TensorProto
 
     types = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
@@ -75,7 +75,7 @@ def _type_of(kind: str) -> int:
 
 
 def _halved_nodes(model: Any, numbers: Mapping[str, np.ndarray]) -> set[int]:
-    """Return the places of products with stored weights, and of what follows them element by element."""
+    """Return the indices of products with stored weights, and of the element-wise operators that follow them."""
     made, found = set[str](), set[int]()
     for place, node in enumerate(model.graph.node):
         product = node.op_type in ("Gemm", "MatMul") and node.input[1] in numbers
@@ -87,7 +87,7 @@ def _halved_nodes(model: Any, numbers: Mapping[str, np.ndarray]) -> set[int]:
 
 
 def _narrowed(name: str, values: np.ndarray, kind: str) -> np.ndarray:
-    if kind == "bfloat16":  # the upper half of a float32, rounded to even, as the bits of an integer
+    if kind == "bfloat16":  # the upper 16 bits of a float32, rounded to even, stored as an integer
         bits = values.astype("<f4").view("<u4")
         return np.asarray((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16, "<u2")
     if float(np.abs(values).max(initial=0)) > float(np.finfo(np.float16).max):
@@ -96,7 +96,7 @@ def _narrowed(name: str, values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def product_types(path: str | Path) -> dict[str, int]:
-    """Return how many matrix products with stored weights the runtime computes in which type, such as float32."""
+    """Count the matrix products with stored weights by the type in which the runtime computes them, such as float32."""
     with tempfile.TemporaryDirectory() as folder:
         options = session_options()
         options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))

@@ -1,4 +1,4 @@
-"""What INT8 gains and costs a classifier on this machine: variants measured side by side, judged by a rule."""
+"""A study of what INT8 gains and costs on this machine: variants of a classifier are measured and judged by a rule."""
 
 from __future__ import annotations
 
@@ -50,29 +50,31 @@ def tradeoff_study(
     model
         A fitted scikit-learn classifier or pipeline with ``predict_proba``.
     X, y
-        Rows in use of shape (n, features), and their labels; not those it was fitted on.
+        Rows as in production, of shape (n, features), and their labels. Do not pass the training data.
     calibration
-        Rows for static INT8; by default the first quarter of `X`, at most 512, which then do not count for accuracy.
+        Rows for static INT8; by default the first quarter of `X`, at most 512, which then are not used for accuracy.
     batch_sizes
-        Rows in a call.
+        Numbers of rows in a call.
     rounds
-        Shuffled rounds for each batch size, at least 6.
+        Number of shuffled rounds for each batch size, at least 6.
     threads
-        Threads of every engine.
+        Number of threads of every engine.
     noise
-        For accuracy under noise: its standard deviation over that of each feature.
+        Standard deviation of the noise for accuracy under noise, as a multiple of that of each feature.
     requirements
-        What the user demands; see `Requirements`. Only what meets them is shipped.
+        The user's limits; see `Requirements`. Only a variant that meets them is shipped.
     variants
-        Names or patterns of those to make, such as ``("NumPy", "INT8*")``; scikit-learn and ONNX FP32 always are.
+        Names or patterns of the variants to make, such as ``("NumPy", "INT8*")``. scikit-learn and ONNX FP32 are
+        always made.
     memory_repeats
-        Fresh processes for the memory of each variant; 0 for no memory.
+        Number of fresh processes that measure the memory of each variant; 0 to skip this.
     out
-        Folder for the models and for what `TradeoffStudy.write` writes, after each batch size; None to write nothing.
+        Folder for the models and for the files of `TradeoffStudy.write`, which are updated after each batch size. With
+        None, no file is written.
     seed
         Random seed for the order of the variants and for the noise.
     progress
-        Called with a line of text at each step, and every 2 s within one.
+        Function that is called with a line of text at each step, and every 2 s within a step.
 
     Returns
     -------
@@ -81,15 +83,15 @@ def tradeoff_study(
     Raises
     ------
     TypeError
-        If the model is no classifier with probabilities, or cannot be converted.
+        If the model is not a classifier with probabilities, or cannot be converted.
     ValueError
-        If the rows do not fit or are not finite, a weight is NaN, or the converted model answers otherwise.
+        If the rows have a wrong shape or are not finite, a weight is NaN, or the converted model gives other answers.
 
     Notes
     -----
     A variant that fails is left out, and the notes say so. If an exception ends the study early (Ctrl-C, a full disk),
-    its attribute ``study`` holds the results so far. They are written to `out`, or else to a temporary folder that a
-    note of the exception names.
+    the exception's attribute ``study`` holds the results so far. They are written to `out`, or else to a temporary
+    folder, which a note of the exception names.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -149,7 +151,7 @@ def _checked_rows(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _machine_cautions(system: Mapping[str, Any]) -> list[str]:
-    """Return what may disturb a study that begins now."""
+    """Return warnings about the present state of the machine, such as a high load, that may disturb a study."""
     load = system["load_average"][0]
     if machine := machine_notes().get("machine"):
         return [f"the machine, as the study began: {warning}" for warning in machine["warnings"]]
@@ -167,7 +169,7 @@ def _fill_columns(
     memory_repeats: int,
     say: Callable[[str], Any],
 ) -> None:
-    """Add to each form's columns what does not depend on the batch size: accuracy, size, and memory at the largest."""
+    """Add to each form's columns the accuracy, the file size, and the memory at the largest batch size."""
     for name, form in forms.items():
         columns[name] = {**accuracies[name], "file_size": model_size(form.file), "quantization": form.note}
         columns[name] |= {"note": form.note, "fake": form.fake, "saturates": form.saturates}
@@ -190,12 +192,12 @@ def _judge(
     requirements: Requirements | None,
     is_largest: bool,
 ) -> None:
-    """Add rows, gains, decision and cautions of one batch size to a study."""
+    """Add the rows, gains, decision and cautions of one batch size to a study."""
     latency, real = kept["latency"], {name: form for name, form in forms.items() if not form.fake}
     rows = []
     for name, form in forms.items():
         row = {"variant": name, "batch_size": batch, "precision": form.precision, **measured[name], **columns[name]}
-        working = row.get("memory_steady") if is_largest else None  # what a warm call adds, at the batch it was seen
+        working = row.get("memory_steady") if is_largest else None  # of a warm call at the largest batch size
         row["memory_pressure"] = None if working is None else memory_pressure(working, row["throughput"] / batch)
         rows.append(row)
     gains = study_gains(batch, latency, kept["energy"], forms.keys() - real.keys())
@@ -219,7 +221,7 @@ def _keep(
     kept: Mapping[str, Any],
     say: Callable[[str], Any],
 ) -> None:
-    """Add the complete rounds of a study that ends early, attach it to the error, write it, and say where."""
+    """Save a study that ends early: add the complete rounds, attach it to the error, write it, and report where."""
     latency = kept.get("latency") or getattr(error, "results", {})
     if latency:
         study.latencies[batch] = dict(latency)

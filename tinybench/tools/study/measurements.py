@@ -1,4 +1,4 @@
-"""How the forms of a classifier are measured side by side: accuracy, latency, memory and energy."""
+"""Measurements of the forms of a classifier: accuracy, latency, memory and energy."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def study_accuracy(
     variants: Mapping[str, Variant], X: np.ndarray, y: np.ndarray, classes: np.ndarray, noise: float, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, BenchmarkResult]]:
-    """Return each variant's row of accuracies, and its accuracy as a result.
+    """Return the accuracy columns of each variant, and its accuracy as a `BenchmarkResult`.
 
-    The row has the accuracy by class and under noise, and how the answers differ from those of FP32. The result knows
-    which rows were right.
+    The columns include the recall by class, the accuracy under noise, and the differences from the answers of FP32. The
+    metadata of the result record which rows were right.
     """
     rng = np.random.default_rng(seed)
     noisy = X + rng.normal(0, noise, X.shape).astype(np.float32) * X.std(axis=0)
@@ -60,7 +60,7 @@ def study_accuracy(
 def study_energy(
     calls: Mapping[str, Call], x: Any, latencies: Mapping[str, float], rounds: int, seconds: float, seed: int
 ) -> tuple[dict[str, BenchmarkResult], dict[str, float]]:
-    """Return joules (else processor seconds) per call, and the median of busy cores, from shuffled rounds."""
+    """Return joules (or else processor seconds) per call, and the median number of busy cores, from shuffled rounds."""
     meter = best_meter()
     energy: dict[str, list[float]] = {name: [] for name in calls}
     busy: dict[str, list[float]] = {name: [] for name in calls}
@@ -79,7 +79,7 @@ def study_energy(
 
 
 def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
-    """Return bytes of each stage in a fresh process, of the process, and of the model in it; None where not seen."""
+    """Return the bytes of each stage in a fresh process, of the process and of the model; None if none were added."""
     names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":
         none = dict.fromkeys([*(f"memory_{name}" for name in names), "memory_process", "memory_model"])
@@ -96,7 +96,7 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
 
 
 def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int, row_bytes: int) -> tuple[float, float]:
-    """Return rows a second, and effective bandwidth in bytes a second: a lower bound, as no second reading counts.
+    """Return rows/s and the effective bandwidth in bytes/s, a lower bound, since repeated reads are not counted.
 
     Parameters
     ----------
@@ -109,7 +109,10 @@ def throughput_and_bandwidth(latency: float, batch_size: int, weight_bytes: int,
     row_bytes
         Bytes of input and output of one row.
 
-    ValueError if a call took no time, or a number is negative or not finite.
+    Raises
+    ------
+    ValueError
+        If a call took no time, or a number is negative or not finite.
     """
     check_positive(latency=latency, batch_size=batch_size)
     check_least(weight_bytes=weight_bytes, row_bytes=row_bytes)
@@ -125,7 +128,7 @@ def study_batch(
     kept: dict[str, Any],
     say: Callable[[str], Any],
 ) -> dict[str, dict[str, Any]]:
-    """Return the table's columns at one batch size by variant; latency and energy by round go into `kept`."""
+    """Measure all variants at one batch size. Return their columns, and put latency and energy by round into `kept`."""
     calls = {name: variant.call for name, variant in variants.items()}
 
     def shown(orders: Iterable[Any]) -> Iterator[Any]:
@@ -167,7 +170,7 @@ def study_batch(
 
 
 def without_failing(variants: Mapping[str, Variant], x: Any, notes: list[str]) -> dict[str, Variant]:
-    """Return the variants that answer a batch; the notes say why others do not."""
+    """Return the variants that can run a batch. For each of the others, add the error to the notes."""
     found = {}
     for name, variant in variants.items():
         try:

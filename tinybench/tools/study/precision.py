@@ -1,4 +1,4 @@
-"""One model in several precisions: its size, its answers, its time, and what really ran."""
+"""A study of one model in several precisions: size, answers, time, and the number types that really ran."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tinybench.support.basics.table import Table
 from tinybench.support.profiling.matrix_operators import FOUR_BITS
 
 FP32 = "FP32"
-TRACED = 12  # runs under the trace
+TRACED = 12  # number of traced runs
 
-# the types of products that a form is made for; all others have fallen back
+# the types in which the products of each form should run; products in any other type have fallen back
 _WANTED = {
     FP32: {"float"},
     "FP16": {"float16"},
@@ -39,20 +39,20 @@ FORMS = tuple(_WANTED)
 
 @dataclass(frozen=True)
 class PrecisionStudy:
-    """What each form of a model costs and answers; ``str`` gives it as a table.
+    """The size, answers and time of each form of a model. ``str`` formats them as a table.
 
     Attributes
     ----------
     rows
-        By form: ``form``; ``reason`` why it cannot be made or does not run, or None; ``size`` in bytes; ``gap``, the
-        largest difference of the scores; ``agreement``, the share of rows with the label of FP32, with
-        ``agreement_ci``; ``ratio`` of its time to that of FP32, with ``ratio_ci``, and the ``verdict``; ``ran``, the
-        share of each operator in the operators' time; ``types``, the share of each type in the products' time;
-        ``fell_back`` in words.
+        One for each form: ``form``, its name; ``reason``, why it cannot be made or does not run, or None; ``size`` in
+        bytes; ``gap``, the largest difference of its scores from those of FP32; ``agreement``, the proportion of rows
+        with the same label as FP32, with ``agreement_ci``; ``ratio`` of its time to that of FP32, with ``ratio_ci`` and
+        ``verdict``; ``ran``, the share of each operator in the operators' time; ``types``, the share of each type in
+        the products' time; ``fell_back``, a description of what ran in other types.
     latencies
-        Seconds of each form that runs, in common rounds.
+        Seconds per call of each form that runs, measured in the same rounds.
     batch, confidence
-        Rows in a timed call, and the coverage of the intervals.
+        Rows in a timed call, and the confidence level of the intervals.
     """
 
     rows: list[dict[str, Any]]
@@ -68,7 +68,7 @@ class PrecisionStudy:
         return {"rows": self.rows, "latencies": latencies, "batch": self.batch, "confidence": self.confidence}
 
     def table(self) -> Table:
-        """Return the rows as text."""
+        """Return the rows as a table of text."""
         level = f"{100 * self.confidence:.3g} %"
         return Table(
             [_cells(row) for row in self.rows],
@@ -85,7 +85,7 @@ class PrecisionStudy:
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row as text."""
+    """Format a row as the cells of the table."""
 
     def shown(name: str, scale: float = 1.0) -> str:
         return with_ends(scale * row[name], [scale * end for end in row[f"{name}_ci"] or ()], "–")
@@ -102,7 +102,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def write_form(form: str, path: Path, out: Path, calibration: Any) -> None:
-    """Write a model in the named form, which is one of `FORMS` but FP32."""
+    """Convert a model to a form, any of `FORMS` except FP32, and write it to `out`."""
     if form == FOUR_BITS:
         from tinybench.tools.study.four_bits import to_four_bits
 
@@ -133,41 +133,41 @@ def precision_study(
     seed: int | None = None,
     max_seconds: float | None = None,
 ) -> PrecisionStudy:
-    """Make the forms of a model, and tell size, answers, time and what really ran of each.
+    """Compare the forms of a model by size, answers, time, and the number types that really ran.
 
     Parameters
     ----------
     path
         An ``.onnx`` file in float32.
     X
-        Rows in use, of shape (n, features); their answers are compared with those of FP32.
+        Rows as in production, of shape (n, features). Each form's answers are compared with those of FP32.
     batch
-        Rows in a timed call, repeated where there are fewer; by default all of X.
+        Rows in a timed call; if X has fewer rows, they are repeated. By default all rows of X.
     calibration
         Rows for static INT8; by default the first 512 of X.
     forms
-        Which to make, of `FORMS`; FP32 always is.
+        The forms to make, from `FORMS`. FP32 is always included.
     rounds, threads, seed, max_seconds
         See `measure_latencies` and `OnnxModel`: at least 6 shuffled rounds.
     confidence
-        Coverage of all intervals.
+        Confidence level of all intervals.
 
     Returns
     -------
     PrecisionStudy
-        A form that cannot be made, or does not run here, is a row that says why.
+        If a form cannot be made or does not run here, its row gives the reason.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If the model itself cannot be loaded or run, or an argument makes no sense.
+        If the model itself cannot be loaded or run, or an argument is not valid.
     """
     _check(forms, rounds)
     rows = np.asarray(as_input(X), np.float32)
     timed = rows if batch is None else np.resize(rows, (batch, *rows.shape[1:]))
     calibration = rows[:512] if calibration is None else calibration
     original = OnnxModel(path, threads)
-    original.forward(timed)  # a model that does not run has no study
+    original.forward(timed)  # fails here if the model itself does not run
     found: dict[str, dict[str, Any]] = {}
     models: dict[str, OnnxModel] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -177,7 +177,7 @@ def precision_study(
             row |= dict.fromkeys(("seconds", "ratio", "ratio_ci", "verdict", "fell_back")) | {"ran": {}, "types": {}}
             try:
                 if form != FP32:
-                    with warnings.catch_warnings(action="ignore"):  # what they say, the row says
+                    with warnings.catch_warnings(action="ignore"):  # the row reports the same
                         write_form(form, Path(path), file, calibration)
                 row["size"] = file.stat().st_size
                 model = OnnxModel(file, threads)
@@ -195,7 +195,7 @@ def precision_study(
             else:
                 models[form] = model
         latencies = measure_latencies(models, timed, measurement_runs=rounds, seed=seed, max_seconds=max_seconds)
-        models.clear()  # Windows deletes no file that is open
+        models.clear()  # Windows cannot delete a file that is open
     for form, result in latencies.items():
         found[form] |= _times(result, latencies[FP32], confidence)
     return PrecisionStudy([{"form": form, **row} for form, row in found.items()], latencies, len(timed), confidence)
@@ -209,10 +209,10 @@ def _check(forms: Sequence[str], rounds: int) -> None:
 
 
 def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: float) -> dict[str, Any]:
-    """Return how far a form's answers are from the original's."""
+    """Return the largest difference of a form's answers from the original's, and how many labels agree."""
     first, second = both_answers(original, model, X)
     found = parity(first, second)
-    if output_kind(first) == "logits" and first[0].size == 1:  # values, which have no labels
+    if output_kind(first) == "logits" and first[0].size == 1:  # single values, which have no labels
         return {"gap": found.max_difference}
     same = round(found.label_agreement * found.rows)
     ends = list(wilson_interval(same, found.rows, confidence))
@@ -220,7 +220,7 @@ def _answers(original: OnnxModel, model: OnnxModel, X: np.ndarray, confidence: f
 
 
 def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: float = 0.95) -> dict[str, Any]:
-    """Return the seconds of a form, and their ratio to those of FP32, the baseline."""
+    """Return a form's seconds, and their ratio to the seconds of FP32, the baseline."""
     from tinybench.comparison import compare
 
     if candidate is baseline:
@@ -231,7 +231,7 @@ def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: fl
 
 
 def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
-    """Return from a trace the shares of operators in their time, and of types in the time of products."""
+    """Trace a model. Return each operator's share of all operators' time, and each type's share of the products'."""
     profiled = OnnxModel(model.path, model.threads, profile=folder / "trace")
     for _ in range(TRACED):
         profiled.forward(X)
@@ -240,13 +240,13 @@ def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
     written.unlink()
     try:
         ran = operator_shares(events)
-    except ValueError:  # every operator is shorter than the trace's microsecond
+    except ValueError:  # every operator is shorter than the trace's resolution of 1 µs
         ran = {}
     return {"ran": ran, "types": types_that_ran(events)}
 
 
 def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -> str:
-    """Return in words what a form was not computed in, and what casts take beyond those of the original."""
+    """Describe which products did not run in the requested type, and the extra time spent on casts."""
     other = {kind: share for kind, share in row["types"].items() if kind not in _WANTED[form]}
     told = [f"{share:.0%} of the products ran in {kind}" for kind, share in other.items()]
     casts = row["ran"].get("Cast", 0.0) - original["ran"].get("Cast", 0.0)
@@ -256,7 +256,7 @@ def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -
 
 
 def _same_in_float(path: Path, model: OnnxModel, X: np.ndarray, folder: Path) -> bool:
-    """Return whether a model with 4-bit weights answers as if no activation were rounded to 8 bits; no trace tells."""
+    """Check, by comparing answers, whether a 4-bit model rounds no activation to 8 bits. A trace does not show this."""
     from tinybench.tools.study.four_bits import to_four_bits
 
     plain = OnnxModel(to_four_bits(path, folder / "unrounded.onnx", accuracy_level=1), model.threads)
@@ -264,7 +264,7 @@ def _same_in_float(path: Path, model: OnnxModel, X: np.ndarray, folder: Path) ->
 
 
 def _why(error: Exception) -> str:
-    """Return why a form cannot be had, in the runtime's words where it lacks a kernel."""
+    """Return the reason why a form failed. If the runtime lacks a kernel, use the runtime's words."""
     text = " ".join(str(error).split())
     words = text.partition("It says: ")[2] or text
     missing = words.lower().find("could not find an implementation")

@@ -1,4 +1,4 @@
-"""What a trade-off study found: its numbers, tables and files."""
+"""The result of a trade-off study, with its tables and files."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TradeoffStudy:
-    """What a trade-off study found; ``str`` gives it as text.
+    """The result of a trade-off study. ``str`` formats it as text.
 
     Attributes
     ----------
     rows : list of dict
-        One for each variant and batch size, in SI units; None where something was not seen.
+        One for each variant and batch size, in SI units; None for a value that was not measured.
     gains : list of dict
-        Times less latency and energy than each baseline, medians of paired ratios with intervals.
+        How many times less latency and energy than each baseline: medians of paired ratios, with intervals.
     decisions : list of dict
-        For each batch size what to ship, in a sentence, and what the rule says of each variant.
+        For each batch size: the variant to ship, a sentence with the reasons, and the rule's verdict on each variant.
     claims : list of dict
-        Widely repeated claims against what was measured.
+        Widely repeated claims compared with the measurements.
     requirements : list of dict
-        For each batch size which variants meet the user's requirements, the fastest first, and why others do not.
+        For each batch size: the variants that meet the user's requirements, fastest first, and why others do not.
     notes : list of str
-        What else to know.
+        Further remarks, such as variants that could not be made.
     system : dict
-        The machine, as the study began.
+        The machine at the beginning of the study.
     cautions : list of str
-        Why to read the numbers with care: a busy machine, rounds that depend on one another.
+        Reasons to read the numbers with care, such as a busy machine or autocorrelated rounds.
     latencies : dict
-        The latency of each variant by batch size and name, round by round.
+        The latencies of all rounds, by batch size and name of the variant.
     accuracies : dict
-        The accuracy of each variant, with the rows it gets right.
+        The accuracy of each variant, with the rows that it classifies correctly.
     """
 
     rows: list[dict[str, Any]]
@@ -66,11 +66,14 @@ class TradeoffStudy:
 
     @property
     def sentence(self) -> str:
-        """One sentence to act on."""
+        """The recommendation in one sentence."""
         return sentence_to_act_on(self.decisions)
 
     def frontier(self, batch: int) -> list[dict[str, Any]]:
-        """Return latency, accuracy and the probability to lie on their frontier, of each file that is no fake."""
+        """Return each variant's latency, accuracy and probability of lying on the Pareto frontier.
+
+        Fakes, and files with reduced graph optimisation, are left out.
+        """
         others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
         points = [
             {"model": name, "latency": latency, "accuracy": self.accuracies[name]}
@@ -103,7 +106,7 @@ class TradeoffStudy:
         return list(files)
 
     def tables(self) -> dict[str, list[dict[str, str]]]:
-        """Return what a reader wants first, as tables of text by caption."""
+        """Return the most important tables by caption, with text in every cell."""
         speed = {(g["batch_size"], g["variant"], g["baseline"]): g for g in self.gains if g["metric"] == "latency"}
 
         def gain(row: Mapping[str, Any], baseline: str) -> str:

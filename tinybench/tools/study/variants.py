@@ -1,4 +1,4 @@
-"""The forms of a classifier that a study sets side by side."""
+"""The forms of a classifier that a study compares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PER_CHANNEL, STATIC_PER_CHANNEL = "INT8 dynamic, per channel", "INT8 static, per
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of a model in a study; its note says what it really is, such as how many products are of integers."""
+    """One form of a model in a study. The note describes how it really runs, such as how many products use integers."""
 
     call: Call
     file: Path
@@ -24,19 +24,19 @@ class Variant:
     note: str = ""
     saturates: bool = False
     optimization: str = "all"
-    weight_bytes: int | None = None  # that a call reads at least; None where that is not known
+    weight_bytes: int | None = None  # that a call reads at least; None if unknown
     row_bytes: int = 0  # of inputs, activations and outputs of one row
 
     __repr__ = short_repr
 
     @property
     def fake(self) -> bool:
-        """Whether it is called INT8 and computes no product in integers."""
+        """Whether the variant is called INT8 but computes no product in integers."""
         return self.note.startswith("no integer")
 
 
 def load_variant(path: str, optimization: str = "all") -> Any:
-    """Return what a study saved: an ``.onnx`` file or a scikit-learn model."""
+    """Load a model that a study saved: an ``.onnx`` file or a scikit-learn model."""
     if path.endswith(".onnx"):
         from tinybench.onnx import OnnxModel
 

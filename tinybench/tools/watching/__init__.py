@@ -1,1 +1,1 @@
-"""Servers watched: Prometheus or an own reader, alert rules, a dashboard, and its panels drawn here."""
+"""Monitoring of servers by Prometheus or a built-in reader: alert rules, a dashboard, and figures of its panels."""

@@ -1,4 +1,4 @@
-"""Alert rules for Prometheus: what is worth waking somebody, and what is worth a ticket."""
+"""Alert rules for Prometheus, of severity "page" for urgent problems and "ticket" for others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tinybench.tools.watching.queries import (
 __all__ = ["Limits", "alert_rules", "write_rules"]
 
 MINUTE = 60.0
-FEW = 10  # bad answers in a window that may be chance where few ask: a share of them is no reason to wake anybody
+FEW = 10  # bad answers in a window that an alert needs: at low traffic, a high share of fewer may be chance
 WHERE = '{job="tinybench"}'
 ABOUT = """\
 # Alert rules for {objective}, by `tinybench watch --rules`; check them: promtool check rules {name}
@@ -41,10 +41,10 @@ ABOUT = """\
 
 
 class Limits(NamedTuple):
-    """From where on what is not latency or failure is worth an alert.
+    """The thresholds of the alerts that are not about latency or failures.
 
-    ``accuracy``: smallest share of right answers; ``disagreement``: largest share of mirrored requests on which two
-    versions disagree; ``labelled``: smallest share of answers whose label comes.
+    ``accuracy``: smallest proportion of right answers; ``disagreement``: largest proportion of mirrored requests on
+    which two versions disagree; ``labelled``: smallest proportion of answers for which a label arrives.
     """
 
     accuracy: float = 0.9
@@ -57,7 +57,7 @@ def alert_rules(
     limits: Limits = Limits(),  # noqa: B008
     scale: float = 1.0,
 ) -> dict[str, Any]:
-    """Return the rules as Prometheus's file has them; every time in them is multiplied by `scale`."""
+    """Return the content of Prometheus's rule file. Every duration in the rules is multiplied by `scale`."""
     objective = objective.checked()
     if not scale > 0:
         raise ValueError(f"a scale of {scale:g} leaves no windows; 1 is for hours, 0.001 for seconds")
@@ -71,7 +71,7 @@ def alert_rules(
 
 
 def write_rules(file: Path, objective: Objective, limits: Limits = Limits(), scale: float = 1.0) -> None:  # noqa: B008
-    """Write the rules as YAML, for `rule_files` of a Prometheus."""
+    """Write the rules as a YAML file for the `rule_files` of Prometheus's configuration."""
     about = ABOUT.format(few=FEW, objective=objective, name=file.name)
     text = yaml.safe_dump(alert_rules(objective, limits, scale), sort_keys=False, width=100, allow_unicode=True)
     file.write_text(about + text, encoding="utf-8")
@@ -85,7 +85,7 @@ def _rule(name: str, promql: str, severity: str, summary: str, todo: str, wait: 
 
 
 def _too_late(objective: Objective, window: str, seconds: float) -> str:
-    """Return the expression for how many requests of a window of so many seconds missed the bound."""
+    """Return the PromQL for the number of requests that missed the bound in a window of `seconds` length."""
     return f"(1 - {in_time(objective, window)}) * {requests(window)} * {seconds:g}"
 
 
@@ -166,7 +166,7 @@ def _right(limits: Limits, scale: float) -> list[dict[str, Any]]:
     compared, disagreed = (per_second(f"tinybench_shadow_{what}_total", window) for what in ("compared", "disagreed"))
     answered = per_second("tinybench_requests_total", window, 'code="200"', by="version, instance")
     still = f"max by (version, instance) (changes(tinybench_drift_evidence{WHERE}[{window}])) == 0"
-    still += f" and on (version, instance) {read_since(window)}"  # evidence on a newer server may not have moved yet
+    still += f" and on (version, instance) {read_since(window)}"  # on a newer server, evidence may not have changed yet
     ended = f"max by (version, instance) (tinybench_drift_watching{WHERE}) == 0"
     answers = 'sum(rate(tinybench_requests_total{job="tinybench",code="200"}[' + shift + "]))"
     with_label = f"sum(rate(tinybench_labelled_total{WHERE}[{shift}]))"

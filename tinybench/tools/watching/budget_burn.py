@@ -1,4 +1,4 @@
-"""Servers looked at every so often: what each look showed, whether a budget burns, and what the whole watch says."""
+"""Regular polls of servers: the result of each poll, the burn rates of the error budget, and the overall verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOKS_TO_MOVE = 3
 
 
 class Bucket(NamedTuple):
-    """A quantile: what is estimated, and the ends of the bucket in which it really lies."""
+    """A quantile: its estimate, and the ends of the histogram bucket that holds its true value."""
 
     estimate: float
     low: float
@@ -34,28 +34,28 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at one server showed; NaN where it cannot tell.
+    """The result of one poll of a server. Values that cannot be determined are NaN.
 
     Attributes
     ----------
     server, at
-        Which, and when, in seconds from the first look.
+        The server's name, and the time of the poll in seconds from the first poll.
     problem, read
-        Why there is nothing; empty where there is. Whether the server could be read.
+        Why the poll has no values, or an empty text if it has some; whether the server could be read.
     rate, failed
-        Requests per second, and how many of them failed, since the look before.
+        Requests per second, and the number of failed requests, since the previous poll.
     p50, p99
-        In seconds, of the same time.
+        Quantiles of the latency in seconds, since the previous poll.
     long, short, burning
-        Burn rates over both windows, and whether they are high enough, in both, to wake somebody.
+        Burn rates over the long and the short window, and whether both are high enough for an alert.
     bad, total
-        Requests that failed or were late, and all, since the first look.
+        Requests that failed or were late, and all requests, since the first poll.
     drift, alarm
-        Evidence by what it is of, and of what there is an alarm.
+        Evidence of drift in ``"inputs"`` and ``"predictions"``, and which of these have an alarm.
     open
         Requests without an answer yet.
     notes
-        What else should be known.
+        Further remarks, such as a restart of the server.
     """
 
     server: str
@@ -79,21 +79,21 @@ class Look:
     __repr__ = short_repr
 
     def left(self, objective: Objective) -> float:
-        """Return the share of the budget of all requests so far that is left; below 0 more failed than may."""
+        """Return the share of the error budget that is left of all requests so far; negative if too many failed."""
         return 1 - self.bad / (objective.budget * self.total) if self.total else math.nan
 
 
 class Watched:
-    """A server that an own reader looks at, every `every` seconds."""
+    """A server that is polled directly, without Prometheus, every `every` seconds."""
 
     def __init__(self, readings: Readings, objective: Objective, window: Window, every: float) -> None:
         self.readings, self.objective, self.window, self.every = readings, objective.checked(), window, every
         target = readings.target
         self.name = f"{target.version} {target.address}"
-        self.bad, self.total = [0.0], [0.0]  # at regular moments, as `burning` wants them
+        self.bad, self.total = [0.0], [0.0]  # one value per poll, as `burning` takes values at regular intervals
 
     def look(self, at: float, missed: int = 0) -> Look:
-        """Read the server; `missed` looks before this one did not take place, as the watch itself stood still."""
+        """Poll the server. `missed` is the number of earlier polls that did not run because the monitor was halted."""
         from tinybench.production import burn_rate, burning, increase
 
         for _ in range(missed):
@@ -152,9 +152,9 @@ class Watched:
 
 
 class Counts(NamedTuple):
-    """Requests over some readings of a server, as the objective counts them.
+    """The numbers of requests over some readings of a server, counted by the rules of the objective.
 
-    ``buckets``: answers below each bound; ``known``: whether the server counts requests and has the objective's bound.
+    ``buckets``: answers up to each bound; ``known``: whether the server counts requests and has the objective's bound.
     """
 
     total: float
@@ -165,7 +165,7 @@ class Counts(NamedTuple):
 
 
 def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
-    """Return the requests from the first of these readings to the last."""
+    """Count the requests between the first and the last of these readings."""
     codes = {dict(labels).get("code", ""): count for (_, labels), count in increases(COUNTER, rows, {}).items()}
     total = sum(count for code, count in codes.items() if re.fullmatch(COUNTED, code))
     below = {dict(labels)["le"]: count for (_, labels), count in increases(f"{HISTOGRAM}_bucket", rows, {}).items()}
@@ -175,7 +175,7 @@ def requests_in(rows: Sequence[Reading], objective: Objective) -> Counts:
 
 
 def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
-    """Return a quantile by what lies below each bound; None without values."""
+    """Estimate a quantile from the number of values up to each bound. Return None if there are no values."""
     from tinybench.production import histogram_quantile, quantile_bounds
 
     bounds = sorted(counts)
@@ -186,31 +186,31 @@ def bucket(q: float, counts: Mapping[float, float]) -> Bucket | None:
 
 
 def share_interval(bad: float, total: float) -> tuple[float, float]:
-    """Return the 95 % interval of a share by Clopper and Pearson: one failure in a hundred may be chance."""
+    """Return the 95 % Clopper-Pearson interval of a proportion, which shows whether a few failures may be chance."""
     from scipy.stats import beta
 
     if not total > 0:
         return 0.0, 1.0
     check_least(bad=bad, total=total)
-    bad = min(bad, total)  # Prometheus extrapolates, and may give more
+    bad = min(bad, total)  # Prometheus extrapolates, so `bad` may exceed `total`
     low = float(beta.ppf((1 - SURE) / 2, bad, total - bad + 1)) if bad else 0.0
     high = float(beta.ppf((1 + SURE) / 2, bad + 1, total - bad)) if bad < total else 1.0
     return low, high
 
 
 class Verdict(NamedTuple):
-    """``"met"``, ``"missed"`` or ``"cannot tell"``, and why."""
+    """A verdict on an objective, ``"met"``, ``"missed"`` or ``"cannot tell"``, with the reason."""
 
     verdict: str
     why: str
 
 
 def verdict_of_looks(looks: Sequence[Look], objective: Objective, patience: int = 3) -> Verdict:
-    """Return what all looks at one server say of its objective.
+    """Judge from all polls of one server whether the server met its objective.
 
-    Missed: a budget burned at some look, or all requests together are worse than the objective, surely. Cannot tell:
-    the last `patience` looks could not read it, no request came, these are too few, or answers in time may be wrong,
-    as their inputs have changed.
+    The objective is missed if the budget burned too fast at any poll, or if all requests together are significantly
+    worse than the objective. The verdict is ``"cannot tell"`` if the last `patience` polls could not read the server,
+    if no requests or too few requests came, or if drift means that answers in time may be wrong.
     """
     last = looks[-1]
     bad, total = next(((look.bad, look.total) for look in reversed(looks) if look.total > 0), (0.0, 0.0))

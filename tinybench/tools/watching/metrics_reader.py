@@ -1,4 +1,4 @@
-"""An own reader of /metrics, where there is no Prometheus: what a server counted, over windows of monotonic time."""
+"""A reader of /metrics that needs no Prometheus: changes of a server's counters over windows of monotonic time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tinybench.tools.watching.prometheus import Labels, ScrapeTarget
 
 __all__ = ["Reading", "Readings", "fetch_metrics", "increases", "parse_metrics"]
 
-Key = tuple[str, tuple[tuple[str, str], ...]]  # name, and labels in order
+Key = tuple[str, tuple[tuple[str, str], ...]]  # name, and labels in sorted order
 STARTED = "process_start_time_seconds"
-MOST = 2**24  # bytes of a /metrics
+MOST = 2**24  # maximum bytes that are read from /metrics
 
 
 class Reading(NamedTuple):
-    """What a server showed at a moment of the reader's clock.
+    """One reading of a server's metrics, with its time on the reader's clock.
 
-    ``anew``: it began to count anew since the reading before.
+    ``anew``: whether the server restarted since the previous reading.
     """
 
     at: float
@@ -40,7 +40,7 @@ def fetch_metrics(target: ScrapeTarget, timeout: float) -> str:
 
 
 def parse_metrics(text: str, at: float = 0.0) -> Reading:
-    """Return what a text in Prometheus's format says; ValueError where it is none."""
+    """Parse a text in Prometheus's format. If the text is invalid or holds no metric, raise ValueError."""
     try:
         from prometheus_client.parser import text_string_to_metric_families
     except ModuleNotFoundError:
@@ -57,27 +57,27 @@ def parse_metrics(text: str, at: float = 0.0) -> Reading:
 
 
 class Readings:
-    """One server's readings, the last of them some seconds long.
+    """The readings of one server over the last `keep` seconds.
 
     Parameters
     ----------
     target
         The server.
     keep
-        How many seconds of readings are kept: the longest window that will be asked for.
+        Seconds for which readings are kept: the longest window that will be used.
     timeout
-        Seconds after which a reading counts as missing.
+        Seconds after which a reading fails.
     clock
-        Must not jump when somebody sets the time: the default does not.
+        The clock. It must not jump when the system time is set; the default does not.
     fetch
-        Returns the text of /metrics.
+        A function that returns the text of /metrics.
 
     Attributes
     ----------
     problem
-        Why the last look gave no reading; empty if it did.
+        Why the last attempt gave no reading; empty if it succeeded.
     restarts
-        How often the server began to count anew.
+        How often the server restarted, which sets its counters to 0.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Readings:
         self.problem, self.restarts = "nobody has looked yet", 0
 
     def look(self) -> bool:
-        """Read the server once; return whether it worked. What stops a reading is kept as `problem`."""
+        """Read the metrics once. Return True on success; on failure, store the reason in `problem`."""
         self.problem = ""
         try:
             text = self.fetch(self.target, self.timeout)
-            reading = parse_metrics(text, self.clock())  # stamped when it is here: it shows what was before
+            reading = parse_metrics(text, self.clock())  # timed after arrival: a reading describes the time before
         except urllib.error.HTTPError as error:
             with error:
                 self.problem = f"its /metrics answers {error.code}"
@@ -117,7 +117,7 @@ class Readings:
             self.restarts += 1
             reading = reading._replace(anew=anew)
         self.kept.append(reading)
-        while len(self.kept) > 2 and self.kept[1].at <= reading.at - self.keep:  # one from before the window stays
+        while len(self.kept) > 2 and self.kept[1].at <= reading.at - self.keep:  # keep one from before the window
             self.kept.popleft()
         return True
 
@@ -127,9 +127,9 @@ class Readings:
         return self.clock() - self.kept[-1].at if self.kept else math.inf
 
     def window(self, seconds: float) -> list[Reading]:
-        """Return the readings of the last so many seconds and the one before them, where a counter stood at its start.
+        """Return the readings of the last `seconds`, and the one before them, which holds the counters at the start.
 
-        None at all where the last reading is older than the window, or the only one.
+        If the last reading is older than the window, or the only one, return an empty list.
         """
         start = self.clock() - seconds
         found = [reading for reading in self.kept if reading.at > start]
@@ -137,17 +137,17 @@ class Readings:
         return before + found if found and len(before + found) > 1 else []
 
     def increase(self, name: str, seconds: float, **labels: str) -> float:
-        """Return by how much a counter grew in the last so many seconds, over all series with these labels.
+        """Return the increase of a counter in the last `seconds`, summed over all series with these labels.
 
-        NaN where the readings cannot tell.
+        If there are not enough readings, return NaN.
         """
         rows = self.window(seconds)
         return sum(increases(name, rows, labels).values()) if rows else math.nan
 
     def histogram(self, name: str, seconds: float, **labels: str) -> tuple[list[float], list[float]]:
-        """Return bounds and cumulative counts of what a histogram took in over the last so many seconds.
+        """Return the bounds and cumulative counts of the values that a histogram received in the last `seconds`.
 
-        Both are empty where the readings cannot tell.
+        If there are not enough readings, both are empty.
         """
         counts: dict[float, float] = {}
         for (_, pairs), more in increases(f"{name}_bucket", self.window(seconds), labels).items():
@@ -156,24 +156,24 @@ class Readings:
         return sorted(counts), [counts[bound] for bound in sorted(counts)]
 
     def latest(self, name: str, seconds: float = math.inf, **labels: str) -> dict[Key, float]:
-        """Return the series of a gauge or counter as last read; none where that was longer ago than so many seconds."""
+        """Return the last values of a gauge or counter by series, or an empty dict if they are older than `seconds`."""
         if not self.kept or self.age > seconds:
             return {}
         last = self.kept[-1]
         return {key: value for key, value in _all(last) if _fits(key, name, labels)}
 
     def moved(self, name: str, seconds: float, **labels: str) -> bool:
-        """Return whether any series of a metric changed in the last so many seconds."""
+        """Return whether any series of a metric changed in the last `seconds`."""
         rows = self.window(seconds)
         seen = [{key: value for key, value in _all(row) if _fits(key, name, labels)} for row in rows]
         return any(row != seen[0] for row in seen)
 
 
 def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, float]:
-    """Return the growth of a counter over these readings, by series.
+    """Return the increase of a counter over these readings, by series.
 
-    A series that is missing in an earlier reading was 0 then. If the server restarted, all its counters began at 0,
-    even those that already exceed their last value.
+    A series that is missing in an earlier reading counts as 0 there. After a restart of the server, all
+    counters began at 0, even those that already exceed their last value.
     """
     from tinybench.production import increase
 
@@ -188,7 +188,7 @@ def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, f
 
 
 def began_anew(before: Reading, after: Reading) -> bool:
-    """Return whether a server was started anew between two readings: it says so, or a counter became smaller."""
+    """Return whether a server restarted between two readings: its start time differs, or a counter decreased."""
     started = [reading.gauges.get((STARTED, ())) for reading in (before, after)]
     return started[0] != started[1] or any(
         value < before.counters.get(key, -math.inf) for key, value in after.counters.items()

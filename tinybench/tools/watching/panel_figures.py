@@ -1,4 +1,4 @@
-"""The dashboard's panels drawn with Matplotlib, for those without Grafana: from Prometheus, or from own looks."""
+"""Figures of the dashboard's panels that need no Grafana, drawn by Matplotlib from Prometheus or from direct polls."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["Curves", "panel_picture", "panels_from_looks", "panels_from_prometheus"]
 
 Curves = list[tuple[Panel, dict[str, list[Point]]]]
-COLOURS = {  # Okabe and Ito's, the darker ones for white paper
+COLOURS = {  # of Okabe and Ito; the darker ones are for a white background
     False: ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#7A6A00"),
     True: ("#56B4E9", "#E69F00", "#2DC79A", "#E29CC4", "#F0E442"),
 }
 INKS = {False: ("#1a1a1a", "white", "#c8c8c8"), True: ("#e8e8e8", "#16181b", "#4a4d52")}  # ink, paper, grid
 DASHES, MARKERS = ("-", "--", ":", "-."), "os^Dv"
-FONT, MOST = 14, 8  # points: at a width of 400 pixels still 7; curves of one panel
+FONT, MOST = 14, 8  # font size in points, still 7 at a width of 400 pixels; maximum number of curves in a panel
 UNITS = {"s": 1e3, "share": 100.0}
 
 
 def panels_from_prometheus(prometheus: Prometheus, panels: Sequence[Panel], seconds: float, step: float) -> Curves:
-    """Return what the panels show of the last so many seconds, by Prometheus's own clock."""
+    """Return the panels' curves over the last `seconds` by Prometheus's clock, with a point every `step` seconds."""
     end = prometheus.now()
     return [(panel, _asked(prometheus, panel, end - seconds, end, step)) for panel in panels]
 
@@ -48,14 +48,14 @@ def _asked(prometheus: Prometheus, panel: Panel, start: float, end: float, step:
 
 
 def named(legend: str, labels: Labels) -> str:
-    """Return a legend with the labels' values in place of their names in double braces."""
+    """Replace the label names in double braces in a legend by the labels' values."""
     for name, value in labels.items():
         legend = legend.replace(f"{{{{{name}}}}}", value)
     return legend
 
 
 def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, short: str) -> Curves:
-    """Return the panels that own looks can fill; `long` and `short` are what to call the windows."""
+    """Return the panels' curves from direct polls. `long` and `short` are the names of the windows in legends."""
     found: dict[str, dict[str, list[Point]]] = {}
     end, budget = max((look.at for look in looks), default=0.0), "Budget left of this watch"
 
@@ -93,16 +93,16 @@ def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, sh
 
 
 def panel_picture(curves: Curves, *, columns: int = 2, dark: bool = False) -> Drawn:
-    """Draw the panels that have data; name the others in the caption.
+    """Draw the panels that have data, and name the others in the caption.
 
     Parameters
     ----------
     curves
-        Panels, each with its curves by name, as (seconds before the end, value).
+        Panels, each with its curves by name. A point is (seconds relative to the end, value).
     columns
-        Panels side by side: 2 for a page, 1 for a narrow one.
+        Number of panels side by side: 2 for a page, 1 for a narrow page.
     dark
-        Light ink on dark paper.
+        Whether to draw in light colours on a dark background.
     """
     from matplotlib.figure import Figure
 
@@ -188,14 +188,14 @@ def _draw(
 
 
 def _key(colour: str, marker: str, dashes: Any) -> Any:
-    """Return a line for a legend."""
+    """Return a sample line for a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=colour, marker=marker, linestyle=dashes, linewidth=2, markersize=5)
 
 
 def _scale(axes: Axes, panel: Panel, values: Sequence[float]) -> None:
-    """Let the axis begin at 0 where that shows more than it hides, and write plain numbers."""
+    """Start the y axis at 0 unless this would hide differences, and write plain numbers at the ticks."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -223,7 +223,7 @@ def _span(series: Mapping[str, list[Point]]) -> tuple[float, str]:
 
 
 def _with_gaps(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and values, with NaN where readings are missing: a line through them would be made up."""
+    """Return times and values, with NaN where readings are missing, so that no line is drawn across a gap."""
     at, value = np.array(points).T
     usual = np.median(np.diff(at)) if len(at) > 1 else 1.0
     holes = np.flatnonzero(np.diff(at) > 2.5 * usual) + 1

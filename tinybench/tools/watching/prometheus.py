@@ -1,4 +1,4 @@
-"""Prometheus: asked where it runs, or started here for the time of a block, with a list of servers to watch."""
+"""A client for Prometheus, and a context manager that runs Prometheus with a list of servers to scrape."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinybench.support.basics.child_process import ChildProcess
 
 __all__ = ["AwayError", "Labels", "Point", "Prometheus", "ScrapeTarget", "start_prometheus"]
 
-STARTING = 60.0  # s; it takes 0.1 s, more on a busy machine
+STARTING = 60.0  # s, timeout of the start, which takes 0.1 s, or more on a busy machine
 JOB = "tinybench"
 NOT_HERE = (
     "Prometheus is not installed here: apt-get install prometheus (Debian, Ubuntu), brew install prometheus (macOS), "
@@ -28,22 +28,22 @@ NOT_HERE = (
 )
 
 Labels = dict[str, str]
-Point = tuple[float, float]  # when, in seconds of Prometheus's clock, and how much
+Point = tuple[float, float]  # time in seconds of Prometheus's clock, and value
 
 
 class AwayError(ConnectionError):
-    """Prometheus does not answer."""
+    """An error: Prometheus does not answer."""
 
 
 class ScrapeTarget(NamedTuple):
-    """A server to be watched: its URL, as `tinybench serve` prints it, and the version it serves."""
+    """A server to scrape: its URL, as printed by `tinybench serve`, and the version that it serves."""
 
     url: str
     version: str = "stable"
 
     @property
     def address(self) -> str:
-        """Host and port."""
+        """The host and port."""
         parts = urlsplit(self.url if "//" in self.url else f"//{self.url}")
         if not parts.hostname or parts.scheme not in ("", "http"):
             raise ValueError(f"{self.url} is no address to watch; write it as http://127.0.0.1:8000")
@@ -51,51 +51,51 @@ class ScrapeTarget(NamedTuple):
 
 
 class Prometheus:
-    """A Prometheus that runs at a URL; `Prometheus("http://127.0.0.1:9090").query("up")`.
+    """A client for a running Prometheus, for example `Prometheus("http://127.0.0.1:9090").query("up")`.
 
     Parameters
     ----------
     url
-        Its address.
+        The address of Prometheus.
     timeout
-        Seconds after which it is taken to be away.
+        Seconds after which a request raises `AwayError`.
     """
 
     def __init__(self, url: str, timeout: float = 10.0) -> None:
         self.url, self.timeout = url.rstrip("/"), timeout
         if urlsplit(self.url).scheme not in ("http", "https"):
             raise ValueError(f"{url} is no address of a Prometheus; write it as http://127.0.0.1:9090")
-        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # as it is, past any proxy
+        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # without any proxy
 
     def query(self, promql: str, at: float | None = None) -> list[tuple[Labels, float]]:
-        """Return what an expression is, now or at a time of Prometheus's clock: labels and value of each series."""
+        """Evaluate an expression, now or at a given Prometheus time. Return the labels and the value of each series."""
         found = self._ask("query", query=promql, **({} if at is None else {"time": repr(float(at))}))
         if found["resultType"] == "scalar":
             return [({}, float(found["result"][1]))]
         return [(series["metric"], float(series["value"][1])) for series in found["result"]]
 
     def readings(self, selector: str, seconds: float, at: float) -> list[tuple[Labels, list[Point]]]:
-        """Return the stored readings of the last `seconds` before a time of Prometheus's clock."""
+        """Return the stored samples of the last `seconds` before `at`, a time of Prometheus's clock."""
         window = f"[{max(1, round(1000 * seconds))}ms]"
         found = self._ask("query", query=selector + window, time=repr(float(at)))["result"]
         return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
 
     def query_range(self, promql: str, start: float, end: float, step: float) -> list[tuple[Labels, list[Point]]]:
-        """Return what an expression was between two times of Prometheus's clock, every `step` seconds."""
+        """Evaluate an expression every `step` seconds between two Prometheus times. Return the points by series."""
         times = {"start": repr(float(start)), "end": repr(float(end)), "step": repr(float(step))}
         found = self._ask("query_range", query=promql, **times)["result"]
         return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
 
     def now(self) -> float:
-        """Return the time by Prometheus's clock: what readings are stamped with, whatever the clock here says."""
+        """Return the time of Prometheus's clock, which dates all samples and may differ from the local clock."""
         return self.query("time()")[0][1]
 
     def alerts(self) -> list[dict[str, Any]]:
-        """Return its alerts that are pending or firing, as it tells them."""
+        """Return the pending and firing alerts, in the form of Prometheus's API."""
         return list(self._ask("alerts")["alerts"])
 
     def wait_for(self, promql: str, seconds: float = 30.0) -> list[tuple[Labels, float]]:
-        """Return what an expression is as soon as it is anything; TimeoutError if it does not become so."""
+        """Evaluate an expression until it has a result, and return that. After `seconds`, raise TimeoutError."""
         until = time.monotonic() + seconds
         while not (found := self.query(promql)):
             if time.monotonic() > until:
@@ -104,7 +104,7 @@ class Prometheus:
         return found
 
     def _ask(self, path: str, **parameters: str) -> dict[str, Any]:
-        data = urlencode(parameters).encode() if parameters else None  # as a form: an expression may be long
+        data = urlencode(parameters).encode() if parameters else None  # sent as a form, since an expression may be long
         try:
             with self._open(f"{self.url}/api/v1/{path}", data, self.timeout) as answer:
                 text = answer.read()
@@ -128,20 +128,21 @@ class Prometheus:
 def start_prometheus(
     targets: Sequence[ScrapeTarget], *, interval: float = 1.0, rules: Path | None = None, timeout: float = 10.0
 ) -> Iterator[Prometheus]:
-    """Run a Prometheus on a free port of this machine for the time of the block; its data go when it ends.
+    """Run Prometheus on a free port of this machine while the block runs, and delete its data at the end.
 
-    It reads its targets for the first time after 5 s, which cannot be set; ``wait_for("up")`` waits for that.
+    Prometheus scrapes its targets for the first time after 5 s, which cannot be changed. ``wait_for("up")`` waits for
+    this.
 
     Parameters
     ----------
     targets
-        What to read, at /metrics. The series carry the labels ``job="tinybench"``, ``version`` and ``instance``.
+        Servers to scrape, at /metrics. The series carry the labels ``job="tinybench"``, ``version`` and ``instance``.
     interval
-        Seconds between two readings of a target, and between two evaluations of the rules; 0.1 at least.
+        Seconds between two scrapes of a target, and between two evaluations of the rules; at least 0.1.
     rules
-        A file of alert rules, such as `tinybench.tools.watching.alerts.write_rules` writes.
+        A file of alert rules, such as one written by `tinybench.tools.watching.alerts.write_rules`.
     timeout
-        Seconds after which a query finds it away.
+        Seconds after which a query raises `AwayError`.
     """
     program = shutil.which("prometheus")
     if program is None:
@@ -159,7 +160,7 @@ def start_prometheus(
 
 
 def configuration(targets: Sequence[ScrapeTarget], interval: float, rules: Path | None = None) -> dict[str, Any]:
-    """Return the configuration with which a Prometheus watches these servers."""
+    """Return the configuration of a Prometheus that scrapes these servers."""
     if twice := {target.address for target in targets if sum(target.address == t.address for t in targets) > 1}:
         raise ValueError(f"{', '.join(sorted(twice))}: listed twice; a server is watched once")
     every = f"{round(interval * 1000)}ms"
@@ -172,7 +173,7 @@ def configuration(targets: Sequence[ScrapeTarget], interval: float, rules: Path 
 
 
 def _listening(child: ChildProcess) -> str:
-    """Return the address of a Prometheus when it is ready; OSError with its own message if it does not start."""
+    """Wait until Prometheus is ready, and return its address. If it does not start, raise OSError with its message."""
     until = time.monotonic() + STARTING
     while True:
         text = child.written()

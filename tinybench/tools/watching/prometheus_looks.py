@@ -1,4 +1,4 @@
-"""Readings of each version of a server through Prometheus, in the form of looks."""
+"""Polls of each version of a server through Prometheus, with the results as `Look` objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tinybench.tools.watching.queries import COUNTED, Objective, Window, promql_
 
 __all__ = ["PrometheusLooks"]
 
-ALL = "all servers"  # the name if Prometheus has no label with the version
+ALL = "all servers"  # the name if the series in Prometheus have no version label
 NAMES = "|".join((COUNTER, f"{HISTOGRAM}_bucket", STARTED))
 SERVER_LABELS = ("job", "version", "instance")
 Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instance
@@ -34,21 +34,22 @@ Servers = dict[str, dict[str, list[Reading]]]  # readings by version and instanc
 class PrometheusLooks:
     """The servers that Prometheus monitors, polled every `every` seconds.
 
-    Burn rates are those of Prometheus over its own windows: a ratio of two counts, which a window longer than the
-    series does not change. Requests, and requests per second, are counted from one reading to another. PromQL's `rate`
-    divides by the whole window, also where the series covers a part of it, and `increase` extrapolates.
+    Burn rates come from Prometheus's counts over its own windows. They are ratios of two counts, so a window longer
+    than the series does not change them. Requests, and requests per second, are counted from one reading to the next,
+    because PromQL's `rate` divides by the whole window even if the series covers only a part, and `increase`
+    extrapolates.
     """
 
     def __init__(self, prometheus: Prometheus, objective: Objective, window: Window, every: float) -> None:
         self.prometheus, self.objective, self.window, self.every = prometheus, objective.checked(), window, every
-        self.recent = max(every, 2.5 * window.short / 12)  # s, which hold at least two readings
-        self.before = math.nan  # time of the previous look, by Prometheus's clock
-        self.last: dict[tuple[str, str], Reading] = {}  # the reading of each server up to which requests are counted
+        self.recent = max(every, 2.5 * window.short / 12)  # seconds that hold at least two readings
+        self.before = math.nan  # time of the previous poll, by Prometheus's clock
+        self.last: dict[tuple[str, str], Reading] = {}  # the last reading of each server that was counted
         self.bad, self.total = defaultdict[str, float](float), defaultdict[str, float](float)
 
     def look(self, at: float) -> list[Look]:
-        """Return what Prometheus knows of each version now; `at` is in seconds from the first look."""
-        now = self.prometheus.now()  # one moment for all queries
+        """Poll each version through Prometheus. `at` is the time in seconds from the first poll."""
+        now = self.prometheus.now()  # one time for all queries
         servers = self._servers(now)
         self._count(servers)
         self.before = now
@@ -96,7 +97,7 @@ class PrometheusLooks:
         return found
 
     def _servers(self, now: float) -> Servers:
-        """Return the readings since the previous look, and at least those of the last `recent` seconds."""
+        """Return all readings since the previous poll, and at least those of the last `recent` seconds."""
         seconds = self.recent if math.isnan(self.before) else self.recent + now - self.before
         by_server = defaultdict[tuple[str, str], dict[float, Reading]](dict)
         for labels, points in self.prometheus.readings(f'{{__name__=~"{NAMES}",job="tinybench"}}', seconds, now):
@@ -115,13 +116,13 @@ class PrometheusLooks:
         return found
 
     def _latest(self, rows: list[Reading]) -> list[Reading]:
-        """Return the readings since the previous look and the reading before them: at least two."""
+        """Return the readings since the previous poll and the one before them, which makes at least two."""
         since = rows[-1].at - self.every
         begin = sum(row.at <= since for row in rows[:-1])
         return rows[min(max(0, begin - 1), len(rows) - 2) :]
 
     def _count(self, servers: Servers) -> None:
-        """Count the requests since the previous look, or since the first reading of a new server."""
+        """Count the requests since the previous poll, or since the first reading of a new server."""
         for version, instances in servers.items():
             for instance, rows in instances.items():
                 first = rows[-1] if math.isnan(self.before) else rows[0]
@@ -132,7 +133,7 @@ class PrometheusLooks:
                 self.last[version, instance] = rows[-1]
 
     def _burn_rates(self, now: float) -> tuple[dict[str, tuple[float, float]], set[str]]:
-        """Return burn rates over both windows by version, and the versions that surely miss the objective."""
+        """Return burn rates over both windows by version, and the versions that significantly miss the objective."""
         from tinybench.production import burn_rate
 
         found, surely = defaultdict[str, list[float]](list), set()

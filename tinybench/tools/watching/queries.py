@@ -1,4 +1,4 @@
-"""What to ask of the metrics: an objective, its PromQL, and the panels that a dashboard and a figure have in common."""
+"""A service-level objective, its PromQL expressions, and the panels that the dashboard and the figures share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tinybench.tools.serving.counters import SECONDS
 
 __all__ = ["PANELS", "WINDOWS", "Objective", "Panel", "Query", "Window", "burn", "panels_for", "promql_time"]
 
-COUNTED = "200|499|5.."  # a request that the server refused for its form (other 4xx) is not the server's failure
+COUNTED = "200|499|5.."  # other 4xx codes are invalid requests, which are not the server's failure
 COUNTED_CODES = f'code=~"{COUNTED}"'
 RIGHT = "(?i:true|yes|1)"
 
 
 class Objective(NamedTuple):
-    """That so large a share of all requests is answered, and within so many seconds."""
+    """A service-level objective: the proportion `share` of all requests is answered within `bound` seconds."""
 
     share: float = 0.999
     bound: float = 0.05
 
     def checked(self) -> Objective:
-        """Return it as it can be watched; ValueError says why it cannot."""
+        """Return the objective with exact numbers. If it cannot be monitored, raise ValueError with the reason."""
         if not 0 < self.share < 1:
             raise ValueError(f"an objective of {self.share:.6g} is no share between 0 and 1; write 99.9% or 0.999")
         bound = next((end for end in SECONDS if math.isclose(self.bound, end)), None)
@@ -36,7 +36,7 @@ class Objective(NamedTuple):
 
     @property
     def le(self) -> str:
-        """The bound as the histogram's label has it."""
+        """The bound as it stands in the histogram's ``le`` label."""
         return str(self.checked().bound)
 
     @property
@@ -49,7 +49,7 @@ class Objective(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Two windows in seconds: a budget that burns `factor` times too fast in both is worth a `severity`."""
+    """An alert condition: the budget burns `factor` times too fast over a long and a short window, in seconds."""
 
     name: str
     factor: float
@@ -58,7 +58,7 @@ class Window(NamedTuple):
     severity: str
 
     def scaled(self, scale: float) -> Window:
-        """Return it with other lengths."""
+        """Return the condition with both windows multiplied by `scale`."""
         return self._replace(long=self.long * scale, short=self.short * scale)
 
 
@@ -71,7 +71,7 @@ WINDOWS = (  # Google, The Site Reliability Workbook, chapter 5: 2 %, 5 % and 10
 
 
 def promql_time(seconds: float) -> str:
-    """Return a duration as PromQL writes it: 5m, 90s, 250ms."""
+    """Return a duration in the notation of PromQL, such as 5m, 90s or 250ms."""
     for unit, length in (("h", HOUR), ("m", 60.0), ("s", 1.0)):
         if seconds >= length and seconds % length == 0:
             return f"{seconds / length:.0f}{unit}"
@@ -79,56 +79,56 @@ def promql_time(seconds: float) -> str:
 
 
 def per_second(metric: str, window: str, labels: str = "", by: str = "version") -> str:
-    """Return the expression for a counter's events per second, for ratios of two of them over the same window."""
+    """Return the PromQL for a counter's events per second, for use in ratios of two rates over the same window."""
     return f'sum by ({by}) (rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}]))'
 
 
 def full_rate(metric: str, window: str, labels: str = "") -> str:
-    """Return the expression for a counter's events per second of servers that have been read for a whole window.
+    """Return the PromQL for a counter's events per second on servers that were scraped for a whole window.
 
-    Before that, `rate` divides the events of a few seconds by the whole window. In a ratio of two rates this cancels.
+    On other servers, `rate` divides the events of a few seconds by the whole window; a ratio of two rates cancels this.
     """
     rate = f'rate({metric}{{job="tinybench"{labels and ","}{labels}}}[{window}])'
     return f"sum by (version) ({rate} and on (version, instance) {read_since(window)})"
 
 
 def read_since(window: str) -> str:
-    """Return the expression for the servers that were read at the beginning of a window that ends now."""
+    """Return the PromQL for the servers that were already scraped at the beginning of a window that ends now."""
     return f'(up{{job="tinybench"}} offset {window} == 1)'
 
 
 def requests(window: str) -> str:
-    """Return the expression for requests per second that count for the objective."""
+    """Return the PromQL for the requests per second that count for the objective."""
     return per_second("tinybench_requests_total", window, COUNTED_CODES)
 
 
 def in_time(objective: Objective, window: str) -> str:
-    """Return the expression for the share of requests that were answered within the bound; NaN without requests."""
+    """Return the PromQL for the share of requests that were answered within the bound; NaN without requests."""
     good = per_second("tinybench_request_seconds_bucket", window, f'le="{objective.le}"')
     return f"clamp_max({good} / {requests(window)}, 1)"
 
 
 def burn(objective: Objective, window: str) -> str:
-    """Return the expression for how many times faster than allowed the budget is spent."""
+    """Return the PromQL for the burn rate: how many times faster than allowed the budget is spent."""
     return f"(1 - {in_time(objective, window)}) / {objective.budget:.12g}"
 
 
 def quantile(q: float, metric: str, window: str) -> str:
-    """Return the expression for a quantile of a histogram."""
+    """Return the PromQL for a quantile of a histogram."""
     return f"histogram_quantile({q:g}, {per_second(f'{metric}_bucket', window, by='version, le')})"
 
 
 class Query(NamedTuple):
-    """An expression, and what to call its series, with labels in double braces."""
+    """A PromQL expression, and the legend of its series, with label names in double braces."""
 
     promql: str
     legend: str
 
 
 class Panel(NamedTuple):
-    """A plot of some expressions over time.
+    """A plot of one or more PromQL expressions over time.
 
-    ``unit``: ``""``, ``"s"``, ``"share"`` or ``"per second"``; ``line``: a value to stay on one side of, with its name.
+    ``unit``: ``""``, ``"s"``, ``"share"`` or ``"per second"``; ``line``: a threshold with its name.
     """
 
     row: str
@@ -141,16 +141,16 @@ class Panel(NamedTuple):
 
 
 def panels_for(objective: Objective = Objective(), rate: str = "1m", scale: float = 1.0) -> tuple[Panel, ...]:  # noqa: B008
-    """Return the panels.
+    """Return the panels for an objective.
 
     Parameters
     ----------
     objective
-        What is promised to users.
+        The service-level objective.
     rate
-        Window of the rates, as PromQL writes it; a few readings long.
+        Window of the rates, in the notation of PromQL; it must span a few scrapes.
     scale
-        By which the windows of burn rates are multiplied: 1 for hours.
+        Factor for the windows of the burn rates; 1 leaves them at hours.
     """
     fast = WINDOWS[0].scaled(scale)
     long, short, lasting = map(promql_time, (fast.long, fast.short, scale * WINDOWS[-1].long))
