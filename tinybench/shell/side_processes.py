@@ -1,4 +1,4 @@
-"""Sessions: each side in a fresh process, asked in turn for blocks of calls, in an order drawn by a coin."""
+"""Sessions in which each side runs in a fresh process; the sides time blocks of calls in turn, in random order."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ WORKER = Path(__file__).with_name("side_process.py")
 
 
 class SideError(ValueError):
-    """A side that raised, died or was refused."""
+    """An error for a side that raised, exited or was refused."""
 
 
 @dataclass
 class Measured:
-    """What all sessions gave: for each side one value in s a round, and for each round the number of its session."""
+    """The measurements of all sessions: for each side one value in s per round; for each round its session's number."""
 
     values: dict[str, list[float]]
     sessions: list[int] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Measured:
 
     @property
     def count(self) -> int:
-        """Number of sessions with a round at least."""
+        """The number of sessions with at least one round."""
         return len(set(self.sessions))
 
     def add(self, session: int, row: Mapping[str, float]) -> None:
@@ -57,14 +57,14 @@ class Measured:
         self.sessions.append(session)
 
     def medians(self, of: Callable[[dict[str, float]], float]) -> list[float]:
-        """Return for each session the median over its rounds of a function of a round."""
+        """Apply a function to each round, and return the median of its values for each session."""
         found: dict[int, list[float]] = {}
         for index, session in enumerate(self.sessions):
             found.setdefault(session, []).append(of({name: values[index] for name, values in self.values.items()}))
         return [median(values) for values in found.values()]
 
     def results(self, targets: Mapping[str, Target]) -> dict[str, BenchmarkResult]:
-        """Return the results of all sides, of common rounds."""
+        """Return the results of all sides, measured in common rounds."""
         shared = {
             "sessions": self.sessions,
             "pairing": uuid.uuid4().hex,
@@ -85,7 +85,7 @@ class Measured:
 
 
 class SideProcess:
-    """The fresh process of one side."""
+    """A fresh process that runs the calls of one side."""
 
     def __init__(self, name: str, target: Target) -> None:
         self.name = name if name == target.label else f"{name} ({target.label})"
@@ -104,7 +104,7 @@ class SideProcess:
         )
 
     def send(self, question: str, *arguments: Any) -> None:
-        """Ask without waiting for the answer."""
+        """Send a request without waiting for the answer."""
         assert self.process.stdin
         try:
             print(json.dumps([question, arguments]), file=self.process.stdin, flush=True)
@@ -112,7 +112,7 @@ class SideProcess:
             raise self._gone() from None
 
     def receive(self) -> Any:
-        """Wait for the answer."""
+        """Wait for an answer and return it. Raise SideError if the side failed."""
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
@@ -123,17 +123,17 @@ class SideProcess:
         return answer["answer"]
 
     def ask(self, question: str, *arguments: Any) -> Any:
-        """Ask and wait for the answer."""
+        """Send a request and return the answer."""
         self.send(question, *arguments)
         return self.receive()
 
     def kill(self) -> None:
-        """End the process and those it started, as the time is up."""
+        """Kill the process and everything it started, because the time is up."""
         self.killed = True
         kill_group(self.process)
 
     def close(self) -> None:
-        """End the process and everything it started."""
+        """Kill the process and everything it started, and close its files."""
         kill_group(self.process)
         self.process.communicate()
         self.errors.close()
@@ -146,18 +146,18 @@ class SideProcess:
 
 
 def kill_group(process: subprocess.Popen[Any]) -> None:
-    """End a process and everything it started."""
+    """Kill a process and everything it started."""
     try:
         if sys.platform == "win32":
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # it has ended by itself
+    except (ProcessLookupError, PermissionError):  # it has already ended
         pass
 
 
 def last_words(errors: Any) -> str:
-    """Return the end of what a process wrote to its standard error."""
+    """Return the end of a process's standard error as text."""
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - 2000))
     text = errors.read().decode(errors="replace").strip()
     return f":\n{text}" if text else ", without a word"
@@ -165,7 +165,7 @@ def last_words(errors: Any) -> str:
 
 @contextmanager
 def killing_at(moment: float, *kills: Callable[[], None]) -> Iterator[None]:
-    """Call functions if the block still runs at a moment of the monotonic clock."""
+    """Call `kills` if the block still runs at `moment`, a time of the monotonic clock."""
     timer = threading.Timer(max(0.0, moment - time.monotonic()), lambda: [kill() for kill in kills])
     timer.daemon = True
     timer.start()
@@ -176,7 +176,7 @@ def killing_at(moment: float, *kills: Callable[[], None]) -> Iterator[None]:
 
 
 def share_plan(per_call: Mapping[str, float]) -> dict[str, tuple[int, int, int]]:
-    """Return loops, measurements and untimed calls of a block, the same for all sides that are about equally fast."""
+    """Return each side's loops, measurements and untimed calls per block; about equally fast sides share one plan."""
     slowest = max(per_call.values())
 
     def plan(seconds: float) -> tuple[int, int, int]:
@@ -198,10 +198,10 @@ def process_session(
     longest: float,
     show: Callable[[str], None],
 ) -> None:
-    """Measure in fresh processes, all alive at once, and add each complete round to `measured`.
+    """Measure all sides in fresh processes that exist at the same time. Add each complete round to `measured`.
 
-    The rounds last for `seconds`, or as long as the start took; with it they take no longer than `longest`, and end
-    before the deadline. There is one at least.
+    The rounds last for `seconds`, or as long as the start took if that was longer. Start and rounds together take at
+    most `longest` and end before the deadline, but there is at least one round.
     """
     began = time.monotonic()
     order = rng.sample(list(targets), len(targets))
@@ -236,7 +236,7 @@ def process_session(
 
 
 def check_home(home: str | None, side: SideProcess) -> None:
-    """Refuse a function of a commit that comes from somewhere else, such as an installed package."""
+    """Raise SideError if the function of a commit comes from elsewhere, such as an installed package."""
     if side.target.commit and home and not Path(home).resolve().is_relative_to(side.target.root):
         raise SideError(
             f"{side.name} comes from {home}, which does not belong to the commit; "
@@ -247,15 +247,15 @@ def check_home(home: str | None, side: SideProcess) -> None:
 def command_session(
     number: int, targets: Mapping[str, Target], measured: Measured, rng: random.Random, *, kill_at: float
 ) -> None:
-    """Run each command once, in an order drawn by a coin."""
+    """Run each command once, in random order, and add the times to `measured` as a round."""
     row = {name: run_command(name, targets[name], kill_at) for name in rng.sample(list(targets), len(targets))}
     measured.add(number, row)
 
 
 def run_command(name: str, target: Target, kill_at: float) -> float:
-    """Return the seconds from the start of a command to its exit, without what it waited for a processor.
+    """Return the seconds from the start of a command to its exit, without its wait for a processor.
 
-    Raises SideError unless it exits with 0.
+    Raise SideError unless it exits with 0, and TimeoutError if it still runs at `kill_at`.
     """
     killed = threading.Event()
 
@@ -283,16 +283,16 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
 
 
 def ended(process: subprocess.Popen[Any], start: float) -> float:
-    """Wait for a process and return when it ended, less what it, and then this thread, waited for a processor.
+    """Wait for a process, and return its end time less the time that it and then this thread waited for a processor.
 
-    What both waited for at once is taken off twice, but never so much that it took less than it ran.
+    A wait of both at once is subtracted twice, but the process never takes less time than it ran.
     """
     if not hasattr(os, "waitid"):
         process.wait()
         return time.perf_counter()
     mine = ProcessorWait()
     before = mine()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, it can still be asked
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, so that its statistics remain readable
     now, its = time.perf_counter(), ProcessorWait(str(process.pid))
     moment = max(start + its.ran(), now - its() - (mine() - before))
     its.close()
