@@ -32,10 +32,11 @@ ADDING = [
     click.option("--against", metavar="MODEL", help="The baseline model; for `gate --run`: baseline, else old."),
     click.option("--commit", default="", help="The commit; by default that of the result."),
     click.option("--committed", metavar="TIME", help="Time of the commit; by default from git."),
-    click.option("--benchmark", default="", metavar="NAME", help="By default the result's metric and target."),
-    click.option("--machine", default="", metavar="NAME", help="By default the processor and its cores."),
+    click.option("--benchmark", default="", metavar="NAME", help="Its name; by default metric and target."),
+    click.option("--machine", default="", metavar="NAME", help="Its name; by default processor and cores."),
     click.option("--lines", type=FILE, metavar="FILE", help="Also write the entry here, as `export` does."),
-    click.option("--condition", "conditions", multiple=True, metavar="NAME=VALUE...", help="Such as traffic=200/s."),
+    click.option("--condition", "conditions", multiple=True, metavar="NAME=VALUE...",
+                 help="A condition of the measurement, such as traffic=200/s."),
 ]  # fmt: skip
 SHOWING = [
     *WHICH,

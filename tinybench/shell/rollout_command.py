@@ -34,7 +34,7 @@ ROLLING = [
     click.option("--rate", default=200.0, help="Requests per second from all users."),
     click.option("--users", type=click.IntRange(min=100), default=20_000, help="Number of users."),
     click.option(
-        "--bound", type=some_time, default="50ms", metavar="TIME", help="A rise in latency by a fifth of it is harm."
+        "--bound", type=some_time, default="50ms", metavar="TIME", help="A latency rise by a fifth of this is harm."
     ),
     click.option("--mirrored", type=share, default="40%", help="Share of requests that go to both versions."),
     click.option(
@@ -45,7 +45,7 @@ ROLLING = [
     ),
     click.option("--every", type=some_time, default="500ms", metavar="TIME", help="Time between polls."),
     click.option(
-        "--patience", type=click.IntRange(min=1), default=20, help="Polls without new readings until rollback."
+        "--patience", type=click.IntRange(min=1), default=20, help="Polls without new readings until a rollback."
     ),
     click.option("--longest", type=some_time, default="1min", metavar="TIME", help="A longer stage is rolled back."),
     click.option(

@@ -31,7 +31,7 @@ def requirements_of(file: Path | None) -> Requirements | None:
 @click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="Rows per call.")
 @click.option("--rounds", default=30, help="Rounds for each batch size.")
 @click.option("--threads", default=1, help="Threads of every engine.")
-@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="Such as NumPy 'INT8*'; *: all.")
+@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="Such as NumPy 'INT8*'; * for all.")
 @REQUIREMENTS
 def study(
     model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
