@@ -74,7 +74,7 @@ def show_error(
 
 
 def _to_repair_first(error: BaseException, frames: traceback.StackSummary, names: dict[str, Any]) -> str:
-    """Return a sentence on the earlier pieces to repair before a failed check, or an empty string."""
+    """Return a sentence on the earlier pieces that may have made a check fail, or an empty string."""
     cells = [frame.filename for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not cells or _is_stub(error):
         return ""

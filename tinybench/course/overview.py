@@ -53,7 +53,7 @@ class Module:
     minutes
         The working time that the header states.
     points
-        The sum over its checks and written answers.
+        The points for its checks and written answers, added up.
     passed
         The names of the checks that pass with the code that the notebook holds now.
     """

@@ -154,7 +154,7 @@ def _reference(module: str) -> types.CodeType | None:
     """Return the code of a module's reference, or None if the module is the student's own or missing."""
     try:
         spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:  # a parent package is missing
+    except ModuleNotFoundError:  # importing a parent package failed
         return None
     if spec is None or spec.origin is None:
         return None

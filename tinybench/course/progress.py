@@ -20,7 +20,7 @@ from typing import Any
 from tinybench.course import marks
 from tinybench.support.basics.numbers import number_of
 
-ROUNDS = 20_000  # of the key derivation: one check takes some ten milliseconds, so guessing takes long
+ROUNDS = 20_000  # iterations of the key derivation: one check takes some ten milliseconds, so guessing takes long
 HIDDEN_FAILS = (
     "the visible tests pass, a hidden one does not: on an input that no assert shows, your result differs from the "
     "reference's, so this check does not count yet. Look at {pieces}. Read the docstring again, and try your code on "
@@ -135,12 +135,12 @@ def form(value: Any, digits: int, *, rounded: bool, shift: float = 0.0) -> str:
 
 
 def _forms(value: Any, digits: int, *, rounded: bool) -> set[str]:
-    """Return the texts of which one must be right: with two digits, 2.25 counts as 2.2 and as 2.3."""
+    """Return the possible texts of an answer: with two digits, 2.25 may be rounded to 2.2 or 2.3."""
     return {form(value, digits, rounded=rounded, shift=shift) for shift in (-0.1, 0.0, 0.1)}
 
 
 def sealed(name: str, secret: str) -> str:
-    """Return a digest that is slow to compute, so that the secret takes long to guess."""
+    """Return a digest of a secret. It is slow to compute, so that guessing the secret takes long."""
     return _key(name, secret).hex()
 
 

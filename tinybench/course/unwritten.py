@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Unwritten(MetaPathFinder, Loader):
-    """A finder that looks for the course's modules in the student's package only; a missing one raises advice.
+    """An import finder for the course's modules in the student's package. A missing module raises an error with advice.
 
     This finder must come before all others: the finder of an editable installation of the library would find the
     library's modules whichever package is in use.
@@ -56,7 +56,7 @@ class Unwritten(MetaPathFinder, Loader):
         )
 
     def missing(self, notebooks: Iterable[str]) -> list[str]:
-        """Return those of the notebooks that build a module which the package lacks."""
+        """Return the given notebooks that build at least one module missing from the package."""
         path = sys.modules["tinybench"].__path__
         absent = {
             notebook

@@ -163,7 +163,7 @@ def undecided(needs: int | None, each: float) -> str:
 
 
 def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
-    """Yield remarks on how far the ratio can be trusted."""
+    """Yield remarks that a reader needs to interpret the ratio."""
     if same_code(targets["old"], targets["new"], measured):
         yield "old and new run the same bytes"
     own = (measured.conditions.get(name, {}) for name in ("old", "new"))

@@ -67,7 +67,7 @@ class Target:
         return {"target": self.spec, "root": str(self.root), "paths": self.paths, **shared}
 
     def notes(self) -> dict[str, Any]:
-        """Return the metadata on the target for a result."""
+        """Return the metadata about the target that a result records."""
         threads = {"threads": self.threads} if self.spec.endswith(".onnx") else {}
         data = {"data": hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]} if self.data else {}
         return {"target": self.label, "commit": self.commit, **threads, **data}

@@ -260,7 +260,7 @@ def model_names(file: Path) -> list[str]:
 
 
 def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
-    """Return a commit's full hash, and its time if not given, from git. Without such a commit, change nothing."""
+    """Return a commit's full hash, and its time if not given, from git. If git finds none, return both as given."""
     if not commit:
         return commit, committed
     command = ["git", "show", "--no-patch", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"]

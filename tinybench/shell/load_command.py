@@ -52,7 +52,7 @@ def run_load(
     save: Path | None,
     form: str,
 ) -> bool:
-    """Run a load test, print and save the result. Return whether it is complete, saved and valid for the server."""
+    """Run a load test, print and save the result. Return whether it is complete, saved, and free of generator delay."""
     _check(rate, seconds, users, timeout, connections, save)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
@@ -157,7 +157,10 @@ def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float,
 
 @contextmanager
 def undisturbed() -> Iterator[bool]:
-    """Disable garbage collection, which takes milliseconds. Use real-time priority if allowed; yield whether it is."""
+    """Disable garbage collection, which takes milliseconds, and use real-time priority if the system allows it.
+
+    Yield whether the priority is in use.
+    """
     gc.collect()
     gc.disable()
     before = None

@@ -182,7 +182,7 @@ def _named(blocks: list[tuple[str, str]]) -> dict[str, str]:
 
 
 class _Block:
-    """A compiled block of a cell. Its code can read the names of the notebook but cannot change them."""
+    """A compiled block of a cell. Its code can read the names of the notebook but does not rebind them."""
 
     def __init__(self, name: str, source: str) -> None:
         self.name = name

@@ -55,7 +55,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group that lists its commands in the order of their definition. An unknown name raises a list of all names."""
+    """A group that lists its commands in the order of their definition and suggests them for an unknown name."""
 
     command_class = Command
 

@@ -162,7 +162,7 @@ def profile_script(
 
 
 def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver]:
-    """Return the files to write with their writers. Raise FileNotFoundError now if a folder is missing."""
+    """Return the output files with their writers. If a folder is missing, raise before the script runs."""
     savers: dict[str, Saver] = {"flame": save_flame, "speedscope": save_speedscope, "perfetto": save_perfetto}
     wanted = {file: savers[name] for name, file in files.items() if file is not None}
     if out is not None:

@@ -39,7 +39,7 @@ class Recorder:
         self.codes: list[CodeType] = []  # kept alive, so that no id is reused
         self.told = 0
         self.process, self.began, self.forks = os.getpid(), time.perf_counter(), 0
-        self.threads = 2  # with the sampling thread
+        self.threads = 2  # the main thread and the sampling thread
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_parent=self._forked)
 

@@ -163,7 +163,7 @@ def _row(result: BenchmarkResult, factor: float, unit: str, comparison: Comparis
 
 
 def speed_text(comparison: Comparison) -> str:
-    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first is slower."""
+    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first model is slower."""
     (low, high), slower = comparison.ratio_ci, comparison.ratio > 1
     value, ends = (
         (comparison.ratio, (low, high)) if slower else (1 / comparison.ratio, (1 / high, 1 / max(low, 1e-300)))

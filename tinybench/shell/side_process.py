@@ -32,8 +32,9 @@ Step = Callable[[], Any]
 class ProcessorWait:
     """The time in s that a thread, by default this one, was ready but waited for a processor; 0 if unknown.
 
-    On a busy machine a call of 5 ms waits for another 4, 8 or 12 ms. Without the wait, its time is that on an idle
-    machine, sleep and disk included. Source of the numbers: Linux, Documentation/scheduler/sched-stats.
+    On a busy machine a call of 5 ms may wait for 4, 8 or 12 ms; the wait does not depend on the length of the call. The
+    time without the wait is the call's time on an idle machine, sleep and disk included. The format of the kernel's
+    file is described in Linux, Documentation/scheduler/sched-stats.
     """
 
     def __init__(self, of: str = "thread-self") -> None:
@@ -60,7 +61,7 @@ class ProcessorWait:
 
 
 def find_function(spec: str) -> Any:
-    """Return the function that ``module:function`` names. An error names what is missing, and similar names."""
+    """Return the function that ``module:function`` names. If there is none, raise LookupError with similar names."""
     module, _, names = spec.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -179,7 +180,7 @@ class SideWorker:
 
 
 def answer_lines() -> None:
-    """Read requests from standard input, one a line, and write one line of answer to each, until the input ends."""
+    """Read requests from standard input, one per line, and answer each with one line, until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what the call prints, which is not an answer
     questions = os.fdopen(os.dup(0), encoding="utf-8")

@@ -236,7 +236,7 @@ def told(look: Look, objective: Objective) -> str:
 
 
 def _budget(look: Look, objective: Objective) -> str:
-    """Return the part of the error budget since the first look that is left, or how many times it was spent."""
+    """Return the part of the error budget since the first poll that is left, or how many times it was spent."""
     left = look.left(objective)
     if left >= 0:
         return f"{100 * left:.0f} % of the error budget for these {look.at:.0f} s is left"
