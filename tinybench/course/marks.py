@@ -27,7 +27,7 @@ def read_sealed() -> dict[str, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a file, or an empty one if the file is missing or holds something else."""
+    """Return the JSON object in a file, or an empty one if the file is missing or holds something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -140,7 +140,9 @@ MEASURING = [
     BATCH,
     THREADS,
     click.option("--seconds", default=4.0, help="Time for everything, warm-up included."),
-    click.option("--mode", type=click.Choice(["as_served", "hot"]), default="as_served", help=f"How to time: {MODES}."),
+    click.option(
+        "--mode", type=click.Choice(["as_served", "hot"]), default="as_served", help=f"How to time calls ({MODES})."
+    ),
     click.option("--seed", type=int, help="Seed of the order of the rounds."),
     click.option("--save", type=FILE, metavar="FILE", help="Write every measurement as JSON."),
     click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),

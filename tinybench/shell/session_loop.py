@@ -1,4 +1,4 @@
-"""A loop of sessions that ends at a verdict, a number of sessions or a time limit, and a status line for it."""
+"""A loop that runs sessions until a verdict, a number of sessions or a time limit is reached, and its status line."""
 
 from __future__ import annotations
 

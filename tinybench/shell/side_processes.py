@@ -112,7 +112,7 @@ class SideProcess:
             raise self._gone() from None
 
     def receive(self) -> Any:
-        """Wait for an answer and return it. Raise SideError if the side failed."""
+        """Wait for an answer and return it. Raise SideError if the side failed, TimeoutError if it was killed."""
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
@@ -283,9 +283,9 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
 
 
 def ended(process: subprocess.Popen[Any], start: float) -> float:
-    """Wait for a process, and return its end time less the time that it and then this thread waited for a processor.
+    """Wait for a process. Return its end time minus the time that it and this thread waited for a processor.
 
-    A wait of both at once is subtracted twice, but the process never takes less time than it ran.
+    A wait of both at once is subtracted twice, but the result is never less than `start` plus the time that it ran.
     """
     if not hasattr(os, "waitid"):
         process.wait()
