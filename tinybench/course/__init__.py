@@ -1,4 +1,4 @@
-"""What the notebooks need around the library: staged class building, figures, whose code is running, case studies."""
+"""Support for the course notebooks: classes built cell by cell, figures, checks, saved work, and case studies."""
 
 from tinybench.course.backup import restore, save
 from tinybench.course.cache import cached, cached_fit

@@ -1,4 +1,4 @@
-"""One's own work as one file: saved before a machine such as Binder's is gone, restored on the next one."""
+"""Backups of a student's work in one file, because a machine such as Binder's does not last."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ from tinybench.course.marks import PROGRESS
 from tinybench.course.pieces import is_own
 from tinybench.support.basics.numbers import number_of
 
-SAVED, BEFORE = "my-work-", "before-restore-"  # how the files begin that are written here
+SAVED, BEFORE = "my-work-", "before-restore-"  # how the names of the written files begin
 MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000
-# Where work may lie: in a module's folder, as a module of the package, or as a document beside the folders.
+# Where a student's work may be: in a module's folder, as a module of the package, or as a document next to the folders.
 FOLDER, PACKAGE, DOCUMENTS = re.compile(r"\d\d_\w+"), "tinybench", {".csv", ".ipynb", ".md", ".txt"}
 UNSAFE = re.compile(r'[\\:*?"<>|\x00-\x1f]|^/|//|(^|/)\.\.?(/|$)')
 GIVEN = {"map.ipynb", "glossary.md", "README.md"}
-MANIFEST = ".published.json"  # what `autograder publish` wrote, each file with a digest
+MANIFEST = ".published.json"  # lists the files that `autograder publish` wrote, with their digests
 
 
 def save(file: Path | str | None = None, folder: Path | str | None = None) -> Any:
-    """Write all of one's own work into a zip file, and show a link to download it.
+    """Write all of your own work into a zip file, and show a link to download it.
 
-    Notebooks that were worked on, with all that lies beside them, the modules of the package that were built, and
-    which checks have passed. Not in it: what was handed out and is unchanged, and references.
+    The zip file holds the notebooks that you have changed, all other files of yours in their folders, the modules of
+    the package that you have built, and the list of passed checks. It does not hold references or unchanged course
+    files.
 
     Parameters
     ----------
     file
-        By default ``my-work-`` and the time, in `folder`.
+        The zip file; by default ``my-work-`` and the time, in `folder`.
     folder
-        The course's, by default that of the package in use.
+        The folder of the course; by default that of the package in use.
     """
     home = _home(folder)
     target = Path(file) if file else _new(home, SAVED)
@@ -65,19 +66,19 @@ def save(file: Path | str | None = None, folder: Path | str | None = None) -> An
 
 
 def restore(file: Path | str | None = None, folder: Path | str | None = None) -> Any:
-    """Take work out of a zip file that `save` wrote; what it replaces is kept in a zip file of its own.
+    """Restore the work in a zip file that `save` wrote. Replaced files are kept in another zip file.
 
     Parameters
     ----------
     file
-        By default the newest ``my-work-….zip`` in `folder`: upload it there first.
+        The zip file; by default the newest ``my-work-….zip`` in `folder`. Upload it there first.
     folder
-        The course's, by default that of the package in use.
+        The folder of the course; by default that of the package in use.
 
     Raises
     ------
     ValueError
-        If the file holds anything else than work on this course, or too much. Then nothing is changed.
+        If the file holds anything other than work on this course, or is too large. Then nothing is changed.
     """
     home = _home(folder)
     source = Path(file) if file else _newest(home)
@@ -108,7 +109,7 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def _said(text: str, link: str = "") -> Markup:
-    """Return a sentence, with a link to download a file."""
+    """Return a sentence to display, with a link to download a file if `link` names one."""
     name = html.escape(link)
     shown = f'<p><a href="{name}" download="{name}"><strong>Download {name}</strong></a></p>' if link else ""
     return Markup(f"<p>{html.escape(text)}.</p>{shown}", f"{text}.")
@@ -122,14 +123,14 @@ def _home(folder: Path | str | None) -> Path:
 
 
 def _new(home: Path, begin: str) -> Path:
-    """Return a file of this beginning and the time, which is not there yet."""
+    """Return the path of a zip file that does not exist yet, named by a prefix and the time."""
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
     names = (home / f"{begin}{stamp}{f'-{number}' if number > 1 else ''}.zip" for number in count(1))
     return next(path for path in names if not path.exists())
 
 
 def _newest(home: Path) -> Path | None:
-    """Return the file to restore from: on Colab one that is uploaded now, else the newest that was put here."""
+    """Return the file to restore: on Colab one that the student uploads now, else the newest in the folder."""
     if "google.colab" in sys.modules:
         for name, data in sys.modules["google.colab"].files.upload().items():
             uploaded = home / Path(name).name
@@ -139,7 +140,7 @@ def _newest(home: Path) -> Path | None:
 
 
 def _work(home: Path) -> Iterator[str]:
-    """Yield the files of a course's folder that are the student's work."""
+    """Yield the names of the files in a course folder that are the student's work."""
     built = _built(home)
     tops = sorted(home.iterdir())
     inside = (path for top in tops if top.is_dir() and FOLDER.fullmatch(top.name) for path in sorted(top.rglob("*")))
@@ -151,7 +152,7 @@ def _work(home: Path) -> Iterator[str]:
 
 
 def _is_work(name: str, built: set[str]) -> bool:
-    """Whether a file of this name may be a student's work; it is what can be saved, and all that can be restored."""
+    """Return whether a file of this name may be a student's work. Only such files are saved and restored."""
     parts = PurePosixPath(name).parts
     if any(part == "__pycache__" or (part.startswith(".") and part != PROGRESS) for part in parts):
         return False
@@ -163,7 +164,7 @@ def _is_work(name: str, built: set[str]) -> bool:
 
 
 def _built(home: Path) -> set[str]:
-    """Return the files of the package that students build: the last lines of its ``__init__.py`` name them."""
+    """Return the files of the package that students build, as named in the last lines of its ``__init__.py``."""
     try:
         found = (home / PACKAGE / "__init__.py").read_text(encoding="utf-8").rpartition(".install(")[2]
         return {f"{name}.py" for name in ast.literal_eval(found.strip().removesuffix(")"))}
@@ -195,7 +196,7 @@ def _write(home: Path, names: list[str], target: Path) -> None:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Give a file to write in place of another, which it replaces once it is complete."""
+    """Yield a temporary file to write. It replaces the file at `path` once it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     yield part
@@ -203,7 +204,7 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]:
-    """Return the files of an archive by name; refuse all of it where one is no work, or would be written elsewhere."""
+    """Return an archive's files by name. Raise ValueError if any is not work or would be written elsewhere."""
     files, built = [info for info in archive.infolist() if not info.is_dir()], _built(home)
     if len(files) > MAX_FILES or sum(info.file_size for info in files) > MAX_ALL:
         raise ValueError(f"it holds more than {MAX_FILES} files or {MAX_ALL >> 20} MB")
@@ -220,7 +221,7 @@ def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return a file of an archive, never more of it than its header says, which was added up before."""
+    """Return the content of an archived file, at most the size in its header, which was checked before."""
     with archive.open(info) as file:
         data = file.read(info.file_size)
     if len(data) < info.file_size:

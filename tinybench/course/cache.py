@@ -1,6 +1,6 @@
-"""Training once: values kept in files, by the content of all they depend on.
+"""A cache of computed values, such as trained models, in files named by a digest of everything they depend on.
 
-`joblib.Memory` looks at the function's own source alone; here a change in what the function calls counts as well.
+`joblib.Memory` compares only the function's own source. Here a change in the functions that it calls counts as well.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from tinybench.support.basics.whole_files import replacing
 
 
 def cached(function: Callable[..., Any], *args: Any) -> Any:
-    """Return ``function(*args)``, from a file if exactly the same was computed before.
+    """Return ``function(*args)``, read from a file if exactly the same call was computed before.
 
-    The file's name is a digest of all that the value depends on: the code of the function and of the functions and
-    values it uses, the arguments, and the versions of Python and the libraries. Change one, and it is computed anew.
-    Files are in ``$TINYBENCH_CACHE``, by default ``~/.cache/tinybench``; where nothing can be written, nothing is kept.
+    The file's name is a digest of everything that the value depends on: the code of the function, the functions and
+    values that it uses, the arguments, and the versions of Python and the libraries. If one of these changes, the value
+    is computed again. The files are in ``$TINYBENCH_CACHE``, by default ``~/.cache/tinybench``. If this folder cannot
+    be written, the value is not kept.
 
     Parameters
     ----------
     function
-        Deterministic; a function of your own, not a method.
+        A deterministic function of your own, not a method.
     args
-        Arrays, estimators, plain data.
+        Arrays, estimators or plain data.
     """
     import joblib  # type: ignore[import-untyped]
 
@@ -54,7 +55,7 @@ def cached(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def cached_fit(model: Any, X: Any, y: Any) -> Any:
-    """Return a scikit-learn model fitted on data, see `cached`; silent where it has not converged yet."""
+    """Return a scikit-learn model fitted on data, from the cache if possible, without warnings about convergence."""
     return cached(_fitted, model, X, y)
 
 
@@ -73,7 +74,7 @@ def _version(module: str) -> str:
 
 
 def _depends_on(value: Any, seen: dict[int, str]) -> Any:
-    """Return what a function, class or value consists of, as plain data that can be hashed."""
+    """Return everything that a function, class or value depends on, as plain data that can be hashed."""
     if id(value) in seen:
         return seen[id(value)]
     module = getattr(value, "__module__", None) or ""

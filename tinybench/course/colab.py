@@ -1,4 +1,4 @@
-"""Google Colab: the notebook is in the browser there, and the course's folder on a machine that will be gone."""
+"""Support for Google Colab, where the notebook is in the browser and the course folder on a temporary machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-COLAB = "TINYBENCH_COLAB"  # the variable with the address that notebooks are opened under
-READERS = ("autograder build", "save(", "course_map(", "sections(")  # what looks at the notebook's file
+COLAB = "TINYBENCH_COLAB"  # the environment variable with the base address of the notebooks
+READERS = ("autograder build", "save(", "course_map(", "sections(")  # code that reads the notebook's file
 
 
 def keep_notebook(path: Path | str) -> None:
-    """Write the notebook that is open into its file, before each cell that reads the file."""
+    """Arrange that the open notebook is written to its file before each cell that reads the file."""
     message = import_module("google.colab._message")
     from IPython import get_ipython
 
@@ -23,7 +23,7 @@ def keep_notebook(path: Path | str) -> None:
             return
         notebook = message.blocking_request("get_ipynb", timeout_sec=60)["ipynb"]
         for cell in notebook["cells"]:
-            cell.pop("id", None)  # Colab keeps its own among the metadata
+            cell.pop("id", None)  # Colab keeps its own ids in the metadata
         notebook["nbformat_minor"] = 4
         file.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

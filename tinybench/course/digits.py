@@ -1,4 +1,4 @@
-"""The case studies of the course, and the distorted digits of the Olympics."""
+"""The case studies of the course, and the distorted digits of the Olympics, the competition of module 17."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Case(NamedTuple):
 
 
 def case_study(name: str) -> Case:
-    """Return one of the case studies of modules 11 to 15: a network on handwritten digits, in 32 bits.
+    """Return one of the case studies of modules 11 to 15, a network fitted on handwritten digits in 32 bits.
 
     Parameters
     ----------
     name
-        ``"small"``: 256 and 128 hidden units on 8 × 8 pixels. ``"narrow"`` (64) and ``"wide"`` (512 and 256 units)
-        work on 28 × 28 pixels: the same digits enlarged, turned, shifted, with noise. The wide one may take a minute
-        to fit, once (see `cached`).
+        ``"small"`` has 256 and 128 hidden units and works on 8 × 8 pixels. ``"narrow"`` (64 units) and ``"wide"``
+        (512 and 256 units) work on 28 × 28 pixels: the same digits enlarged, rotated, shifted, and with noise. Fitting
+        the wide network may take a minute, but only the first time (see `cached`).
 
     Raises
     ------
@@ -53,7 +53,7 @@ def case_study(name: str) -> Case:
 
 
 def _large_digits() -> tuple[Any, ...]:
-    """Return the digits in 28 × 28 pixels; no original has copies among both the training and the other rows."""
+    """Return training and test rows of 28 × 28 pixels. No original digit has copies in both."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -73,7 +73,7 @@ def _large_digits() -> tuple[Any, ...]:
 
 
 def _moved(pictures: Any, turns: Any, shifts: Any, noise: float, rng: np.random.Generator) -> np.ndarray:
-    """Return pictures turned about their middle, shifted, and with noise, as rows of 28 × 28 pixels from 0 to 1."""
+    """Return pictures rotated about their centre, shifted, and with noise, as rows of 28 × 28 pixels from 0 to 1."""
     from scipy.ndimage import affine_transform
 
     made = np.empty((len(pictures), SIDE, SIDE), np.float32)
@@ -95,16 +95,16 @@ def _enlarged_originals() -> Split:
 
 
 def distorted(originals: np.ndarray, rows: int, seed: int) -> Split:
-    """Return digits that nobody has seen: rotated, scaled, sheared, shifted, and noisy.
+    """Return new digits with their labels: existing ones that are rotated, scaled, sheared, shifted, and noisy.
 
     Parameters
     ----------
     originals
         Indices of the digits to draw from, shape ``(k,)``.
     rows
-        How many to make; each original is used as often as the others, give or take one.
+        Number of digits to make. Each original is used equally often, give or take one.
     seed
-        The same seed, the same digits.
+        Random seed. The same seed gives the same digits.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Figures that a screen reader has too."""
+"""Figures with a text alternative for screen readers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Markup:
 
 
 def use_figure_style() -> None:
-    """Set Matplotlib up for the course's figures: a light grid, colours that colour-blind readers tell apart.
+    """Set the style of the course's Matplotlib figures: a light grid, and colours that suit colour-blind readers.
 
     References
     ----------
@@ -44,18 +44,18 @@ def use_figure_style() -> None:
 
 
 def show_figure(figure: Figure, *, alt: str, caption: str, data: Mapping[str, Sequence[Any]] | None = None) -> None:
-    """Display a Matplotlib figure so that a screen reader has it too, and close it.
+    """Display a Matplotlib figure with a text alternative for screen readers, and close it.
 
     Parameters
     ----------
     figure
-        The figure; its axes carry names and units.
+        The figure. Its axes must have names and units.
     alt
-        What the picture shows, in a sentence, for those who do not see it.
+        A sentence that describes the picture for readers who cannot see it.
     caption
-        What to notice.
+        What the reader should notice.
     data
-        Columns of the table behind the figure, all of one length; shown folded.
+        Columns of the table behind the figure, all of the same length. The table is collapsed at first.
     """
     import matplotlib.pyplot as plt
     from IPython.display import display

@@ -1,6 +1,7 @@
-"""The marks of a notebook: the checks that pass with its present code.
+"""The marks of a notebook, which record the checks that pass with its current code.
 
-`SEALED`, which a release puts next to a notebook, names its checks. Without that file, as in grading, no mark is kept.
+The file `SEALED`, which a release puts next to a notebook, lists the checks. Without this file, as in grading, no mark
+is kept.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 SEALED, PROGRESS = ".explained.json", ".progress.json"
-PASSED = re.compile(r"""\bpassed\(\s*["'](\w+)["']""")  # what a check calls at its end
-_RUN: dict[str, str] = {}  # of each piece, the digest of the cell that defined it last in this process
+PASSED = re.compile(r"""\bpassed\(\s*["'](\w+)["']""")  # the call at the end of a check
+_RUN: dict[str, str] = {}  # for each piece, the digest of the last cell in this process that defined it
 
 
 def read_sealed() -> dict[str, Any]:
-    """Return the data that a release put next to the notebook in the current folder."""
+    """Return the data in `SEALED`, which a release put next to the notebook in the current folder."""
     return read_json(Path(SEALED))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a file, or an empty one if the file is missing or holds something else."""
+    """Return the JSON object in a file, or an empty one if the file is missing or holds something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -41,7 +42,7 @@ def about(sealed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def begin(source: str) -> None:
-    """Before a cell runs, withdraw the marks of its check and of the pieces that it changes."""
+    """Withdraw, before a cell runs, the marks of its check and of checks whose pieces it changes."""
     if not read_sealed().get("checks"):
         return
     digest, pieces, asked = fingerprint(source), defined(source), set(PASSED.findall(source))
@@ -53,13 +54,13 @@ def begin(source: str) -> None:
 
 
 def kept() -> dict[str, Any]:
-    """Return the marks in the current folder by check."""
+    """Return the marks in the current folder, by check."""
     found = read_json(Path(PROGRESS)).get("checks")
     return found if isinstance(found, dict) else {}
 
 
 def note(check: str) -> int:
-    """Mark a check of the notebook in the current folder as passed, and return how many pass now."""
+    """Mark a check of the notebook in the current folder as passed, and return how many checks pass now."""
     sealed = read_sealed()
     checks = list(sealed.get("checks", {}))
     pieces = about(sealed).get(check, {}).get("pieces", [])
@@ -72,7 +73,7 @@ def note(check: str) -> int:
 
 
 def withdraw(checks: Iterable[str]) -> None:
-    """Withdraw the marks of some checks."""
+    """Withdraw the marks of the given checks."""
     before, gone = kept(), set(checks)
     left = {name: mark for name, mark in before.items() if name not in gone}
     if len(left) < len(before):
@@ -80,12 +81,12 @@ def withdraw(checks: Iterable[str]) -> None:
 
 
 def _write(marks: Mapping[str, Any], most: int) -> None:
-    with contextlib.suppress(OSError):  # a folder that cannot be written to keeps nothing
+    with contextlib.suppress(OSError):  # no marks are kept in a read-only folder
         Path(PROGRESS).write_text(json.dumps({"checks": marks, "of": most}, indent=1), encoding="utf-8")
 
 
 def standing(notebook: Path, checks: Collection[str], marks: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """Return the checks that pass now: the mark is younger than the saved notebook, or the code is still the same."""
+    """Return the checks that pass now: their mark is newer than the saved notebook, or their code is unchanged."""
     marks = read_json(notebook.with_name(PROGRESS)).get("checks", {}) if marks is None else marks
     marks = {check: marks[check] for check in checks if check in marks}
     try:
@@ -105,7 +106,7 @@ def standing(notebook: Path, checks: Collection[str], marks: Mapping[str, Any] |
 
 
 def _code(mark: Any) -> dict[str, str]:
-    found = mark.get("code") if isinstance(mark, dict) else None  # earlier versions kept the time alone
+    found = mark.get("code") if isinstance(mark, dict) else None  # earlier versions stored only the time
     return found if isinstance(found, dict) else {}
 
 
@@ -122,7 +123,7 @@ def fingerprint(source: str) -> str:
 
 
 def defined(source: str) -> list[str]:
-    """Return the pieces that a cell defines: ``f`` for a name of its own, ``C.f`` for a method that it adds to C."""
+    """Return the pieces that a cell defines: ``f`` for a top-level name, ``C.f`` for a method that it adds to C."""
     lines = ["" if line.startswith(("%", "!")) else line for line in source.splitlines()]
     try:
         tree = ast.parse("\n".join(lines))

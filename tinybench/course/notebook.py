@@ -1,4 +1,4 @@
-"""What a course notebook sets up first: the style of its figures, and what its checks show when they fail."""
+"""The set-up of a course notebook: the style of its figures, and the messages of failing checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinybench.course.figures import use_figure_style
 from tinybench.course.prerequisites import repair_first
 
 MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
-CHECK, FIGURE = "# Check: ", "# Figure: "  # how their cells begin
+CHECK, FIGURE = "# Check: ", "# Figure: "  # how the cells of checks and figures begin
 TYPE_ADVICE = (
     "The check could not go on with what your code gave it: probably another type or shape than the docstring says. "
     "If the error speaks of NoneType, a `return` is missing."
@@ -22,7 +22,7 @@ TYPE_ADVICE = (
 
 
 def set_up_notebook() -> None:
-    """Set the style of figures, have failing checks say why in a line or two, and keep their marks up to date."""
+    """Set the figure style, shorten the errors of failing checks to a line or two, and keep their marks up to date."""
     use_figure_style()
     try:
         from IPython import get_ipython
@@ -38,12 +38,12 @@ def set_up_notebook() -> None:
 
 
 def begin_cell(cell: Any) -> None:
-    """Before a cell runs, withdraw the marks that it puts in question."""
+    """Withdraw, before a cell runs, the marks that the cell may invalidate."""
     marks.begin(str(cell.raw_cell))
 
 
 class _Names:
-    """The names of a notebook: a check that uses one for something else gives it back."""
+    """A copy of a notebook's variables, from which those that a check overwrites are restored."""
 
     def __init__(self, shell: Any) -> None:
         self.shell, self.kept = shell, dict[str, Any]()
@@ -60,7 +60,7 @@ class _Names:
 def show_error(
     shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType, tb_offset: int | None = None
 ) -> list[str]:
-    """Show what failed in a cell, and return it: IPython's traceback, but for what a check says."""
+    """Show and return the error of a cell: IPython's traceback, or the short message of a check."""
     usual = shell.InteractiveTB.structured_traceback(kind, error, trace, tb_offset=tb_offset)
     frames = traceback.extract_tb(trace)
     first = _to_repair_first(error, frames, shell.user_ns)
@@ -69,12 +69,12 @@ def show_error(
     shown = _said_by_check(usual, error, frames) or usual
     if first and first not in shown[0]:
         shown = [f"{first}.\n", *shown]
-    shell._showtraceback(kind, error, shown)  # what IPython itself calls: a handler has to show the error
+    shell._showtraceback(kind, error, shown)  # IPython's own method; a custom handler must show the error
     return list(shown)
 
 
 def _to_repair_first(error: BaseException, frames: traceback.StackSummary, names: dict[str, Any]) -> str:
-    """Return a sentence on the earlier pieces at fault for the failure of a check, or an empty string."""
+    """Return a sentence on the earlier pieces that may have made a check fail, or an empty string."""
     cells = [frame.filename for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not cells or _is_stub(error):
         return ""
@@ -87,20 +87,20 @@ def _is_stub(error: BaseException) -> bool:
 
 
 def _said_by_check(usual: list[str], error: BaseException, frames: traceback.StackSummary) -> list[str]:
-    """Return what to show of an error that the usual traceback does not explain, else nothing."""
+    """Return the lines to show if the usual traceback does not explain an error, else an empty list."""
     said = f"{type(error).__name__}: {error}"
-    if _is_stub(error):  # wherever it was met
+    if _is_stub(error):  # wherever it was raised
         return [said]
     first = linecache.getline(frames[-1].filename, 1) if frames else ""
-    if first.startswith(FIGURE):  # what it draws was to be made above
+    if first.startswith(FIGURE):  # its data should come from a cell above
         return [f"{said}\n", MISSING_ADVICE]
-    if type(error) is NameError and frames[-1].name.startswith("<"):  # in a cell, not in a function with a slip
+    if type(error) is NameError and frames[-1].name.startswith("<"):  # in a cell, not in a function with a typo
         return [*usual, MISSING_ADVICE]
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not checks:
         return []
     by_check = frames[-1].filename in (checks[-1].filename, progress.__file__)
     if isinstance(error, AssertionError) and by_check:
-        asked = re.split(r', f?"', checks[-1].line or "")[0]  # without the message, which stands above
+        asked = re.split(r', f?"', checks[-1].line or "")[0]  # without the message, which is shown above
         return [f"{said}\n", f"line {checks[-1].lineno} of the check:  {asked}"]
     return [*usual, textwrap.fill(TYPE_ADVICE, 100)] if by_check else []

@@ -1,4 +1,4 @@
-"""The map of the course: which modules there are and how far one has come, read from the notebooks themselves."""
+"""The map of the course: its modules and the student's progress, read from the notebooks themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinybench.support.basics.numbers import number_of, plural
 
 HEADER = re.compile(r"# (?P<number>\d\d)\W+(?P<title>.+?)\n+\*\*(?P<tier>.+?)\*\*(?P<facts>.*)")
 HEADING = re.compile(r"^## (.+)$", re.M)
-# A mark, a word, and a colour that is seen on white and on black: never the colour alone.
+# Each state has a mark, a word, and a colour that is visible on white and on black: never the colour alone.
 DONE, BEGUN, REFERENCE, OPEN = "done", "in progress", "reference", "not begun"
 LOOKS = {DONE: ("✓", "#009E73"), BEGUN: ("◐", "#0072B2"), REFERENCE: ("⇄", "#D55E00"), OPEN: ("○", "#808080")}
 CARD = "border:1px solid #8888;border-left:6px solid {color};border-radius:4px;padding:.5em .8em"
@@ -40,20 +40,20 @@ class CoursePart:
 
     @property
     def plain(self) -> str:
-        """The heading as one reads it."""
+        """The heading without Markdown's backticks."""
         return self.title.replace("`", "")
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module as its notebook's header has it, and how far the student has come.
+    """A module as its notebook's header describes it, and the student's progress.
 
     Attributes
     ----------
     minutes
-        What the header says.
+        The working time that the header states.
     points
-        Those of its checks and written answers.
+        The points for its checks and written answers, added up.
     passed
         The names of the checks that pass with the code that the notebook holds now.
     """
@@ -73,12 +73,12 @@ class Module:
 
     @property
     def number(self) -> str:
-        """Its number, with a plus where it belongs to another module as an optional part."""
+        """The module's number, with a plus for an optional part of another module."""
         return self.name[:2] + ("+" if self.optional else "")
 
     @property
     def minutes_left(self) -> float:
-        """The minutes that remain, by the share of checks that have not passed."""
+        """The minutes that remain, estimated by the share of checks that have not passed."""
         if self.state == DONE:
             return 0
         return self.minutes * (1 - len(self.passed) / max(len(self.checks), 1))
@@ -90,13 +90,13 @@ class Module:
 
 
 def read_course(folder: Path) -> list[Module]:
-    """Return the modules whose notebooks lie in a folder, in order; one without the course's header is left out."""
+    """Return the modules whose notebooks are in a folder, in order. Skip notebooks without the course's header."""
     found = (read_module(path) for path in sorted(folder.glob("[0-9][0-9]_*/*.ipynb")) if path.stem == path.parent.name)
     return sorted(filter(None, found), key=lambda module: (module.name[:2], module.optional, module.name))
 
 
 def read_module(notebook: Path) -> Module | None:
-    """Return what a notebook and the package beside its folder say of a module."""
+    """Return a module, read from its notebook and the package next to its folder; None without the course's header."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         header = HEADER.match("".join(cells[0]["source"]))
@@ -163,12 +163,12 @@ def _state(notebook: Path, passed: frozenset[str], checks: tuple[str, ...]) -> t
 
 
 def course_map(folder: Path | str | None = None) -> Any:
-    """Show the tiers and modules of the course: done, in progress, by a reference, or not begun, and the time left.
+    """Show the tiers and modules of the course with their states (such as done or in progress) and the time left.
 
     Parameters
     ----------
     folder
-        Where the notebooks' folders are; by default beside the package in use.
+        The folder that contains the notebooks' folders; by default the one that contains the package in use.
     """
     modules = read_course(Path(folder) if folder else Path(tinybench.__file__).parents[1])
     if not modules:
@@ -178,7 +178,7 @@ def course_map(folder: Path | str | None = None) -> Any:
 
 
 def sections(folder: Path | str | None = None) -> Any:
-    """Show the sections of the notebook in a folder, by default this one, with the checks that have passed."""
+    """Show the sections of the notebook in a folder, by default the current one, and how many checks have passed."""
     here = Path(folder or ".").resolve()
     module = read_module(here / f"{here.name}.ipynb")
     if module is None:
@@ -189,7 +189,7 @@ def sections(folder: Path | str | None = None) -> Any:
 
 
 def _counted(module: Module) -> Iterator[tuple[CoursePart, int, str]]:
-    """Yield each section with how many of its checks have passed, and a mark."""
+    """Yield each section, the number of its checks that have passed, and a mark."""
     for each in module.sections:
         done = len(module.passed.intersection(each.checks))
         yield each, done, LOOKS[DONE if done == len(each.checks) else BEGUN if done else OPEN][0]
@@ -206,7 +206,7 @@ def _section_list(module: Module, notebook: str) -> str:
 
 
 def _part(notebook: str, section: CoursePart) -> str:
-    """Return the address of a section, where JupyterLab scrolls to; elsewhere it opens the notebook."""
+    """Return the address of a section. JupyterLab scrolls to it; other programs open the notebook."""
     return f"{notebook}#cell-id={section.cell}"
 
 
@@ -221,7 +221,7 @@ def _link(target: str, text: str) -> str:
 
 
 def summary(modules: list[Module]) -> str:
-    """Return in a sentence how much is done and what remains; optional modules count apart."""
+    """Return a sentence on how many modules are done and how much time is left, without the optional modules."""
     needed = [module for module in modules if not module.optional]
     done = sum(module.state == DONE for module in needed)
     left = sum(module.minutes_left for module in needed)
@@ -236,7 +236,7 @@ def summary(modules: list[Module]) -> str:
 
 
 def next_step(modules: list[Module]) -> Module | None:
-    """Return the module to go on with: one that is begun, else the first that is still to do."""
+    """Return the module to continue with: one in progress, else the first that is not done. None if all are done."""
     left = [module for module in modules if module.state != DONE and not module.optional]
     begun = [module for module in left if module.state == BEGUN]
     fresh = [module for module in left if module.state == OPEN]

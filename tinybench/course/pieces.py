@@ -1,4 +1,4 @@
-"""Classes built cell by cell, and checks that judge one piece of a student's module at a time."""
+"""Functions to build classes cell by cell, and to check one piece of a student's module at a time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 BUILT_BY_STUDENT = "# Built by the student from "
 REFERENCE_OF = "# The reference of "
 EXPORTED = '# Written by "autograder export" from '
-CODE: dict[str, types.CodeType] = {}  # modules by origin; a grader adds references that lie in no file
+CODE: dict[str, types.CodeType] = {}  # modules by path; a grader adds references that are not in a file
 
 
 def add_to_class(cls: type) -> Callable[[Any], Any]:
-    """Make the decorated function, property or class method one of `cls`, so that a class can grow one cell at a time.
+    """Add the decorated function, property or class method to `cls`, so that a class can grow one cell at a time.
 
     The export writes such a function into the body of its class.
 
@@ -36,9 +36,9 @@ def add_to_class(cls: type) -> Callable[[Any], Any]:
 
 
 def announce(*names: str) -> None:
-    """Print for each module of the package whether the student's own file or a reference is in use, or none yet.
+    """Print for each module of the package whether the student's own file or a reference is in use.
 
-    One line says what to do about all that are missing.
+    If neither exists for some modules, print one line on how to get all of these.
     """
     missing = []
     for name in names:
@@ -58,12 +58,12 @@ def announce(*names: str) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether a module's file is the student's: there, and not the reference, which says so in its first line."""
+    """Return whether a module's file exists and is the student's. A reference is marked in its first line."""
     return path.is_file() and not _first_line(path).startswith((EXPORTED, REFERENCE_OF))
 
 
 def how_given(path: Path) -> str:
-    """Return how a reference came into a package, such as "released by your instructor"; nothing if it is none."""
+    """Return how a reference came into a package, such as "released by your instructor"; empty for other files."""
     match = re.match(rf"{REFERENCE_OF}\S+, (.*): ", _first_line(path)) if path.is_file() else None
     return match[1] if match else ""
 
@@ -74,17 +74,18 @@ def _first_line(path: Path) -> str:
 
 
 def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNamespace:
-    """Return a module of which the named pieces are yours, for a check of these pieces.
+    """Return a module in which the named pieces are yours, for a check of these pieces.
 
-    Where the module is the reference, as in grading, all else is the reference's: a mistake in an earlier cell cannot
-    cost points here. Where it is your own or not there yet, all is as your notebook has it by now.
+    If the module in use is the reference, as in grading, everything else comes from the reference, so that a mistake in
+    an earlier cell cannot cost points here. If the module is your own or does not exist yet, everything comes from your
+    notebook.
 
     Parameters
     ----------
     module
         The module, for example ``"tinybench.result"``.
     names
-        Where your pieces are: ``globals()`` in a notebook.
+        The namespace with your pieces: ``globals()`` in a notebook.
     pieces
         ``"t_interval"`` for a function or class, ``"BenchmarkResult.cv"`` for one method.
 
@@ -108,7 +109,7 @@ def graft(module: str, names: Mapping[str, Any], *pieces: str) -> types.SimpleNa
             del sys.modules[module]
         else:
             sys.modules[module] = original
-    for name, value in names.items():  # helpers the student added stay within reach
+    for name, value in names.items():  # helpers that the student added stay available
         copy.__dict__.setdefault(name, value)
     for piece, value in mine.items():
         owner, _, name = piece.rpartition(".")
@@ -128,7 +129,7 @@ def use_notebook_as(module: str, names: Mapping[str, Any], within: str) -> None:
     module
         The module that this notebook builds, for example ``"tinybench.quantize"``.
     names
-        Where your code is: ``globals()`` in a notebook.
+        The namespace with your code: ``globals()`` in a notebook.
     within
         The file or folder of the library that uses the module, for example ``"tinybench.tools.study"``. Import from
         it afterwards. If you change your code, run this call and the import again.
@@ -150,10 +151,10 @@ def _piece(piece: str, names: Mapping[str, Any]) -> Any:
 
 
 def _reference(module: str) -> types.CodeType | None:
-    """Return the code of the reference of a module, unless it is the student's own or not there."""
+    """Return the code of a module's reference, or None if the module is the student's own or missing."""
     try:
         spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:  # which says what to do about it
+    except ModuleNotFoundError:  # importing a parent package failed
         return None
     if spec is None or spec.origin is None:
         return None
@@ -166,7 +167,7 @@ def _reference(module: str) -> types.CodeType | None:
 
 
 def _rebound(value: Any, old: Mapping[str, Any], new: dict[str, Any]) -> Any:
-    """Return a function of the notebook that looks its globals up in `new`; anything else as it is."""
+    """Return a copy of a notebook's function with the globals `new`. Return any other value unchanged."""
     if isinstance(value, property) and value.fget is not None:
         return property(_rebound(value.fget, old, new), doc=value.__doc__)
     if isinstance(value, staticmethod | classmethod):

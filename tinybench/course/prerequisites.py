@@ -1,4 +1,4 @@
-"""Prerequisites of a check: the pieces of earlier sections that it runs and that have not passed."""
+"""The prerequisites of a check: the pieces of earlier sections that it runs and whose checks have not passed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ REPAIR_FIRST = "Make {check} pass first (section “{section}”): it tests {pie
 
 
 def repair_first(source: str, names: Mapping[str, Any]) -> str:
-    """Return a sentence that names the first unpassed check whose pieces a later check runs, or an empty string.
+    """Return a sentence on the first check that has not passed but whose pieces a later check runs, or an empty string.
 
     Parameters
     ----------
     source
         The cell of the later check.
     names
-        What the notebook defines.
+        The names that the notebook defines, with their values.
     """
     checks = marks.about(marks.read_sealed())
     this = next((check for check in marks.PASSED.findall(source) if check in checks), None)
@@ -48,7 +48,7 @@ def pieces_used(source: str, names: Mapping[str, Any]) -> set[str]:
     words = {node.id for node in nodes if isinstance(node, ast.Name)}
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     found, left = set[str](), sorted(words | attributes)  # graft(…).piece is an attribute
-    members: dict[str, Any] = {}  # of the classes found, by Class.member
+    members: dict[str, Any] = {}  # members of the classes found, by Class.member
     while left:
         for name in left:
             members |= {f"{name}.{member}": value for member, value in _members(names.get(name)).items()}
@@ -67,17 +67,17 @@ def _members(value: Any) -> Mapping[str, Any]:
 
 
 def _is_special(name: str) -> bool:
-    """Whether Python itself calls a method, by an operator or a statement."""
+    """Return whether Python itself calls a method, by an operator or a statement."""
     return name.endswith("__")
 
 
 def _is_read(member: str, attributes: set[str]) -> bool:
-    """Return whether a member is one of the attributes, or matches one that is a pattern."""
+    """Return whether a member is one of the attributes or matches a pattern among them."""
     return member in attributes or any(fnmatch.fnmatchcase(member, name) for name in attributes if "*" in name)
 
 
 def _codes(value: Any) -> Iterator[types.CodeType]:
-    """Yield the code of a function of the notebook, however it is wrapped."""
+    """Yield the code of a notebook's function, property or method, without wrappers such as ``partial``."""
     value = getattr(value, "__func__", value)
     for part in (value.fget, value.fset) if isinstance(value, property) else (value,):
         while isinstance(part, functools.partial):
@@ -92,7 +92,7 @@ def _words(code: types.CodeType) -> Iterator[tuple[str, bool]]:
 
     The attribute of ``getattr(x, f"run_{metric}_benchmark")`` is a pattern, ``"*run_*_benchmark*"``.
     """
-    parts: list[str] | None = None  # the texts of the call of getattr that is being read
+    parts: list[str] | None = None  # the strings in the call of getattr that is being read
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"):
             yield str(step.argval), step.opname in ("LOAD_ATTR", "LOAD_METHOD")

@@ -1,7 +1,8 @@
-"""What a check says at once: whether an answer is right, how far one has come, and the solution, explained.
+"""The immediate feedback of a check: whether an answer is right, the progress so far, and the explained solution.
 
-A release puts `marks.SEALED` next to a notebook: digests of the reference's answers, and explanations that only open
-with what a right solution computes. Where it is not there, as in grading, nothing is said.
+A release puts the file `marks.SEALED` next to a notebook. It holds digests of the reference's answers, and explanations
+that are encrypted with the values that a right solution computes. Without this file, as in grading, there is no
+feedback.
 """
 
 from __future__ import annotations
@@ -19,32 +20,32 @@ from typing import Any
 from tinybench.course import marks
 from tinybench.support.basics.numbers import number_of
 
-ROUNDS = 20_000  # of the key's derivation: guessing takes a while, checking some ten milliseconds
+ROUNDS = 20_000  # iterations of the key derivation: one check takes some ten milliseconds, so guessing takes long
 HIDDEN_FAILS = (
     "the visible tests pass, a hidden one does not: on an input that no assert shows, your result differs from the "
     "reference's, so this check does not count yet. Look at {pieces}. Read the docstring again, and try your code on "
     "other inputs: longer ones, each type that the docstring allows, and the edge cases"
 )
-ACCEPTED: dict[str, list[str]] = {}  # the texts of answers that were right when they were checked last
-RECORD: dict[str, Any] = {}  # while a release is made, under "on": what the reference answers and computes
+ACCEPTED: dict[str, list[str]] = {}  # texts of the answers that were right when last checked
+RECORD: dict[str, Any] = {}  # filled while a release is made ("on" is set): the reference's answers and proofs
 
 
 def check_answer(name: str, answer: Any, digits: int = 2) -> None:
-    """Say whether an answer is right, without showing it, and what may have gone wrong if it is not.
+    """Raise AssertionError if an answer is wrong, with a hint at the mistake. The right answer is not shown.
 
     Parameters
     ----------
     name
-        The question, as its function is called.
+        The question's name, which is that of its function.
     answer
         A number, a word, True or False, or a tuple of these.
     digits
-        How many significant digits count where the right answer is not a whole number.
+        Number of significant digits that count if the right answer is not a whole number.
 
     Raises
     ------
     AssertionError
-        With a hint where the mistake is a known one.
+        If the answer is wrong; with a hint if the mistake is a known one.
     """
     if RECORD:
         RECORD.setdefault("answers", {})[name] = (answer, digits)
@@ -72,20 +73,20 @@ def check_answer(name: str, answer: Any, digits: int = 2) -> None:
 
 
 def passed(check: str, *proof: Any) -> None:
-    """Say that a check has passed, mark it as passed, and open the explained solution.
+    """Report that a check has passed, mark it as passed, and show the explained solution.
 
     Parameters
     ----------
     check
         The check's name.
     proof
-        Plain values that only a right solution computes: the key to the explanation. Where the check asks questions,
-        the accepted answers are the key instead, because each may be rounded in several ways.
+        Plain values that only a right solution computes. They are the key to the explanation. If the check asks
+        questions, the accepted answers are the key instead, because each may be rounded in several ways.
 
     Raises
     ------
     AssertionError
-        If the proof is not the reference's. Then the check is not marked, and the explanation stays closed.
+        If the proof differs from the reference's. Then the check is not marked, and the explanation stays hidden.
     RuntimeError
         If Python skips the asserts of the check.
     """
@@ -115,17 +116,17 @@ def passed(check: str, *proof: Any) -> None:
 
 
 def answered(accepted: Mapping[str, Any], questions: Iterable[str]) -> str:
-    """Return the key to the explanation of a check that asks questions: the accepted text of each part."""
+    """Return the key to the explanation of a check that asks questions: the accepted texts of its answers."""
     return canonical([accepted.get(question, []) for question in questions])
 
 
 def canonical(value: Any) -> str:
-    """Return a text that is the same for values that differ by their type or rounding only."""
+    """Return a text that is the same for values that differ only in their type or rounding."""
     return json.dumps(_plain(value), sort_keys=True)
 
 
 def form(value: Any, digits: int, *, rounded: bool, shift: float = 0.0) -> str:
-    """Return the text that an answer is compared by: a number that is `rounded` to its first digits."""
+    """Return the text by which an answer is compared. If `rounded`, only the first `digits` of a number count."""
     value = _plain(value)
     if not rounded or isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return canonical(value.strip().casefold() if isinstance(value, str) else value)
@@ -134,24 +135,24 @@ def form(value: Any, digits: int, *, rounded: bool, shift: float = 0.0) -> str:
 
 
 def _forms(value: Any, digits: int, *, rounded: bool) -> set[str]:
-    """Return the texts under which an answer may be right: 2.25 may be 2.2 or 2.3."""
+    """Return the possible texts of an answer: with two digits, 2.25 may be rounded to 2.2 or 2.3."""
     return {form(value, digits, rounded=rounded, shift=shift) for shift in (-0.1, 0.0, 0.1)}
 
 
 def sealed(name: str, secret: str) -> str:
-    """Return a digest that takes time to guess."""
+    """Return a digest of a secret. It is slow to compute, so that guessing the secret takes long."""
     return _key(name, secret).hex()
 
 
 def closed(check: str, proof: str, text: str) -> str:
-    """Return a text that `opened` returns for this proof only."""
+    """Encrypt a text so that `opened` can decrypt it with this proof only."""
     data = zlib.compress(text.encode(), 9)
     key = _key(check, proof)
     return base64.b64encode(hashlib.sha256(key).digest()[:8] + _mixed(data, key)).decode()
 
 
 def opened(check: str, proof: str, box: str) -> str | None:
-    """Return the text in a box, or none if the proof is another."""
+    """Decrypt a text that `closed` has encrypted. Return None if the proof does not match."""
     data, key = base64.b64decode(box), _key(check, proof)
     if data[:8] != hashlib.sha256(key).digest()[:8]:
         return None
@@ -159,7 +160,7 @@ def opened(check: str, proof: str, box: str) -> str | None:
 
 
 def _mixed(data: bytes, key: bytes) -> bytes:
-    """Return data mixed with a key's stream of bytes: it keeps a surprise, not a secret of state."""
+    """Encrypt or decrypt data with a stream of bytes from a key. This is too weak for a real secret."""
     stream = hashlib.shake_256(key).digest(len(data))
     return bytes(a ^ b for a, b in zip(data, stream, strict=True))
 
@@ -169,7 +170,7 @@ def _key(name: str, secret: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON's own types, floats with six digits unless they are whole."""
+    """Return a value as JSON's own types. Whole floats become integers, other floats have six significant digits."""
     if hasattr(value, "tolist"):  # NumPy's
         value = value.tolist()
     if isinstance(value, str | int | None):
@@ -184,7 +185,7 @@ def _plain(value: Any) -> Any:
         return sorted(map(canonical, value))
     if isinstance(value, Iterable):
         return [_plain(each) for each in value]
-    return f"some {type(value).__name__}"  # no proof holds it, and it is no answer
+    return f"some {type(value).__name__}"  # not a valid proof or answer
 
 
 def _show(text: str) -> None:

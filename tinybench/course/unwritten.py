@@ -1,4 +1,4 @@
-"""What importing a module says that the student has not built yet; only a student's package asks for it."""
+"""The error for importing a module that the student has not built yet; used in a student's package only."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from typing import Any
 
 
 class Unwritten(MetaPathFinder, Loader):
-    """Finds the course's modules in the student's package alone; importing one not there says how to go on.
+    """An import finder for the course's modules in the student's package. A missing module raises an error with advice.
 
-    It is asked first: the finder of a library installed to be edited knows its modules whatever package is in use.
+    This finder must come before all others: the finder of an editable installation of the library would find the
+    library's modules whichever package is in use.
 
     Parameters
     ----------
     notebooks
-        For each module of the package the notebook that it is built in.
+        For each module of the package, the notebook in which it is built.
     needs
-        For each notebook the others whose modules its own modules import.
+        For each notebook, the other notebooks whose modules its own modules import.
     """
 
     def __init__(self, notebooks: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> None:
         self.notebooks, self.needs = notebooks, needs
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return where a module of the course is, without an origin if it is not there; none for any other module."""
+        """Return the spec of a module of the course, without an origin if it is missing; None for any other module."""
         package, _, module = fullname.partition(".")
         if package != "tinybench" or module not in self.notebooks:
             return None
         return PathFinder.find_spec(fullname, path, target) or ModuleSpec(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Refuse, and say what to do."""
+        """Raise ModuleNotFoundError with advice on how to build the module."""
         raise ModuleNotFoundError(self.advice(spec.name), name=spec.name)
 
     def exec_module(self, module: Any) -> None:
-        """Never called."""
+        """Do nothing; this method is never called, because `create_module` raises."""
 
     def advice(self, *fullnames: str) -> str:
-        """Return what to do about missing modules, with everything else that they need and that is missing, too."""
+        """Return advice on how to get missing modules, including the other missing modules that they need."""
         built_in = {name: self.notebooks[name.partition(".")[2]] for name in fullnames}
         notebooks = sorted(set(built_in.values()))
         further = sorted({each for name in notebooks for each in self.missing(self.needs.get(name, ()))} - {*notebooks})
@@ -55,7 +56,7 @@ class Unwritten(MetaPathFinder, Loader):
         )
 
     def missing(self, notebooks: Iterable[str]) -> list[str]:
-        """Return the notebooks with a module that is not in the package."""
+        """Return the given notebooks that build at least one module missing from the package."""
         path = sys.modules["tinybench"].__path__
         absent = {
             notebook

@@ -1,1 +1,1 @@
-"""For hands on a keyboard: the `tinybench` command, the `%bench` magic, and the quick comparison behind both."""
+"""The interactive tools: the `tinybench` command, the `%bench` magic, and the quick comparison behind both."""

@@ -53,13 +53,13 @@ GATE_CODES = {"passes": OK, "fails": REGRESSION}
 )
 @click.version_option(__version__, prog_name="tinybench")
 def commands() -> None:
-    """Benchmarks of machine-learning inference that can be trusted."""
+    """Run benchmarks of machine-learning inference that can be trusted."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     escape_unprintable()
-    try:  # click's own main knows other exit codes
+    try:  # click's own main uses other exit codes
         with commands.make_context("tinybench", list(sys.argv[1:] if arguments is None else arguments)) as context:
             return int(commands.invoke(context))
     except click.exceptions.Exit as done:
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except (OSError, ValueError, TypeError) as error:
         print(f"tinybench: {error}", file=sys.stderr)
-    except Exception as error:  # a model's own error: ONNX Runtime's share no base class
+    except Exception as error:  # raised by a model; ONNX Runtime's errors share no base class
         print(f"tinybench: {type(error).__name__}: {error}", file=sys.stderr)
     return WRONG
 
@@ -82,14 +82,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @commands.command(name="compare")
 @MODELS
 @with_options(MEASURING)
-@click.option("--margin", type=share, default="0%", help="a change that does not matter, such as 2%")
+@click.option(
+    "--margin", type=share, default="0%", help="The largest relative change that does not matter, such as 2%."
+)
 def compare_files(
     models: Sequence[str], margin: float, data: Path, batch: int, threads: int, save: Path | None, form: str, **how: Any
 ) -> int:
-    """Which model is faster, by how much, how sure.
+    """Compare the latency of two or more models.
 
-    Two or more models, the first is the baseline. They are timed in shuffled rounds, each round every model once, and
-    compared pair by pair with the first.
+    The first model is the baseline. The models are timed in shuffled rounds, each model once per round. The table shows
+    how much faster or slower each model is than the baseline, with intervals, p-values and a verdict.
     """
     from tinybench.shell.files import refuse_missing
     from tinybench.shell.output import finish, rescued
@@ -110,7 +112,9 @@ def compare_files(
 
 @commands.command()
 @click.argument("model")
-@click.option("--sessions", type=int, help="spread the time over so many fresh processes, as a gate on files needs it")
+@click.option(
+    "--sessions", type=int, help="Spread the time over this number of fresh processes, as a gate on files needs."
+)
 @with_options(MEASURING)
 def measure(
     model: str,
@@ -125,8 +129,8 @@ def measure(
 ) -> int:
     """Measure the latency of one model.
 
-    The median comes from 30 rounds spread over the time, the tail from single calls. The rounds are what --save writes,
-    for a later `tinybench gate`.
+    The median comes from 30 rounds spread over the time, the tail percentiles come from single calls. --save writes the
+    rounds, for a later `tinybench gate`.
     """
     from tinybench.shell.files import refuse_missing
 
@@ -158,14 +162,16 @@ def measure(
 def gate(
     old: str, new: str, max_slowdown: float, model: str | None, allow: Sequence[str], run: bool, form: str, **how: Any
 ) -> int:
-    """Has the candidate become slower than allowed.
+    """Check whether the candidate is slower than allowed.
 
-    Two files written by --save, or by BenchmarkResult.to_dict(); best of `measure --sessions 10`. Or measured now, with
-    --run, in fresh processes that take turns: commands in quotes, .onnx or .joblib files with --data, functions as
-    module:function, or with --call two commits ("." is the working tree). It stops as soon as it knows; a wrong verdict
-    has a probability of 2 % at most.
+    Without --run, OLD and NEW are two result files, written by --save or from BenchmarkResult.to_dict(). Files of
+    `measure --sessions 10` work best. With --run, both sides are measured now, in fresh processes that take turns. They
+    are commands in quotes, .onnx or .joblib files with --data, functions as module:function, or, with --call, two
+    commits ("." is the working tree). The measurement stops as soon as the verdict is established. A wrong verdict has
+    a probability of at most 2 %.
 
-    Exit code 0: no; 1: yes; 2: these measurements cannot tell, and how many would. For continuous integration.
+    Exit code 0: not slower than allowed; 1: slower than allowed; 2: undecided, with an estimate of how many
+    measurements would decide. The command is meant for continuous integration.
     """
     check_gating(run, (old, new), how["data"], how["call"])
     if run:
@@ -190,8 +196,8 @@ def gate(
 @commands.command()
 @with_options([MODELS, DATA, BATCH, THREADS])
 @click.option("--out", type=FILE, default="benchmark_results", metavar="FOLDER")
-@click.option("--rounds", default=100, help="rounds of latency")
-@click.option("--resume", is_flag=True, help="measure only what an interrupted study has left")
+@click.option("--rounds", default=100, help="Number of latency rounds.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted study with the missing measurements.")
 @REQUIREMENTS
 def run(
     models: Sequence[str],
@@ -203,11 +209,11 @@ def run(
     resume: bool,
     limits: Path | None,
 ) -> int:
-    """The full study, with a page to hand on.
+    """Run the full study and write a report to hand on.
 
-    Latency, throughput, accuracy, memory and energy. Writes report.html (which model to take, what speaks against it,
-    the frontier, all comparisons, the conditions), report.md, tables and figures; a study that was stopped goes on
-    with --resume.
+    The study measures latency, throughput, accuracy, memory and energy. It writes report.html (which model to take,
+    what speaks against it, the Pareto frontier, all comparisons, the conditions), report.md, tables and figures.
+    --resume continues a study that was stopped.
     """
     from tinybench.shell.files import refuse_missing
     from tinybench.shell.output import print_decisions
@@ -222,7 +228,7 @@ def run(
     suite = BenchmarkSuite(load_models(models, threads), (rows, labels), out, inputs=inputs, measurement_runs=rounds)
     try:
         suite.run_full_benchmark(resume=resume)
-    except BaseException as stopped:  # Ctrl-C too: what was measured is kept, and where
+    except BaseException as stopped:  # Ctrl-C too: print which measurements are kept, and where
         print(*(f"tinybench: {note}" for note in getattr(stopped, "__notes__", [])), sep="\n", file=sys.stderr)
         raise
     print(suite.generate_report(requirements))
@@ -239,11 +245,12 @@ commands.add_command(study)
 @click.argument("url")
 @with_options(LOADING)
 def load(url: str, rate: float, seconds: float, **how: Any) -> int:
-    """How long users of a server wait, at a given rate.
+    """Measure how long users of a server wait at a given request rate.
 
-    URL is what `tinybench serve` prints. Requests go out when they are due, by default as independent users send them,
-    and latency counts from then on: what a slow answer keeps waiting is counted too. Says how late its own sends were,
-    and gives no percentile that is its own rather than the server's (exit code 3).
+    URL is the address that `tinybench serve` prints. Each request is sent when it is due, by default at the random
+    times of independent users. Latency counts from the due time, so the wait behind a slow answer is included. The
+    command reports how late it sent requests. If this lateness, not the server, determines a percentile, the percentile
+    is withheld (exit code 3).
     """
     check_loading(how["users"] is not None, how["data"])
     from tinybench.shell.load_command import run_load
@@ -253,9 +260,9 @@ def load(url: str, rate: float, seconds: float, **how: Any) -> int:
 
 @commands.command()
 def system() -> int:
-    """The conditions of a measurement here.
+    """Print the conditions of a measurement on this machine.
 
-    As every result records them.
+    Every result records the same conditions.
     """
     from tinybench.benchmark import system_info
 

@@ -1,7 +1,8 @@
-"""The hook for pre-commit: has what is about to be committed, or pushed, become slower.
+"""A hook for pre-commit: check whether the code to be committed or pushed has become slower.
 
 ``python -m tinybench.shell.commit_hook --call app:predict`` also takes the options of ``tinybench gate --run``. Before
-a commit it measures the working tree against the last commit, and before a push, what is pushed against what is there.
+a commit, the hook compares the working tree with the last commit. Before a push, it compares the pushed commit with the
+commit on the remote.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ __all__ = ["run_hook", "sides"]
 
 
 def sides(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return what to compare: of a push pre-commit says it, else the last commit and the working tree."""
+    """Return the revisions to compare: those that pre-commit sets for a push, else HEAD and the working tree."""
     return environment.get("PRE_COMMIT_FROM_REF") or "HEAD", environment.get("PRE_COMMIT_TO_REF") or "."
 
 
 def has_commit() -> bool:
-    """Whether there is a commit to compare with."""
+    """Return whether the repository has a commit to compare with."""
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     return subprocess.run(command, stdout=subprocess.DEVNULL, env=plain_environment(), check=False).returncode == 0
 
 
 def run_hook(arguments: Sequence[str]) -> int:
-    """Run the gate; what it cannot tell is said, and stops nobody."""
+    """Run the gate. An undecided result is reported but does not block the commit or push."""
     if not has_commit():
         print("tinybench: the first commit has nothing to be compared with")
         return OK

@@ -1,4 +1,4 @@
-"""What the commands read and write: models, data, and results."""
+"""Functions for the files of the commands: check that inputs exist, read and write results."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tinybench.support.basics.whole_files import replacing
 
 
 def refuse_missing(*files: str | Path) -> None:
-    """Raise FileNotFoundError that names all files which are not there; what is not the name of a file is left out."""
+    """Raise FileNotFoundError with the names of all missing files. Ignore texts that do not name a model file."""
     named = [Path(file) for file in files if isinstance(file, Path) or file.endswith((".onnx", ".joblib"))]
     if missing := [str(file) for file in dict.fromkeys(named) if not file.is_file()]:
         raise FileNotFoundError(f"{', '.join(missing)}: no such file{'s' * (len(missing) > 1)}")
 
 
 def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
-    """Return the result that a file holds, or that of one model where it holds several."""
+    """Return the result in a file, or the result of `model` if the file holds several."""
     hint = f"`tinybench measure … --save {path}` writes"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -41,10 +41,10 @@ def load_result(path: Path, model: str | None = None) -> BenchmarkResult:
 
 
 def keep(results: dict[str, BenchmarkResult], save: Path | None, rescue: bool = False) -> tuple[Path | None, str]:
-    """Add the record of conditions and write the results to `save`; return the file, and what stood in the way.
+    """Record the conditions in the results and write these to `save`. Return the file and a description of any error.
 
-    Where `save` cannot be written, or to `rescue` what nobody gave a file for, it is one in the current folder, or in
-    that for temporary files; None if there is no room at all.
+    If `save` cannot be written, or if `rescue` is set and `save` is None, the file is a new one in the current folder,
+    or else in the folder for temporary files. The file is None if nothing was written.
     """
     from tinybench.benchmark import system_info
 
@@ -66,7 +66,7 @@ def keep(results: dict[str, BenchmarkResult], save: Path | None, rescue: bool = 
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file complete or not at all: a full disk must not cost what stood there before."""
+    """Write a file completely or not at all, so that a full disk does not destroy its previous content."""
     if file.exists() and not file.is_file():  # such as /dev/stdout
         file.write_text(text, encoding="utf-8")
         return

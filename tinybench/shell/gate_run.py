@@ -1,4 +1,4 @@
-"""`tinybench gate --run`: measure old and new in sessions of fresh processes until the gate knows."""
+"""The body of `tinybench gate --run`: measure both sides in sessions of fresh processes until a verdict is reached."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from tinybench.support.comparisons.ratio_words import short_number, span
 from tinybench.support.conditions.environment_variables import differing
 from tinybench.support.rounds.machine_state import disturbed, machine_notes
 
-# Evidence in both directions at which an interval gives up a median. In one direction it is twice that, less what is
-# left for the other (below 3 %): 50, so that each end is wrong with 2 % at most, however often one looks.
+# The two-sided e-value at which the interval excludes a median. The one-sided e-value is then twice as large, less the
+# share of the other direction (below 3 %), about 50. So each end is wrong with a probability of at most 2 %, however
+# often the data are examined.
 STOP_AT = 26.0
-LEAST, MOST = 8, 10_000  # sessions that can decide if all agree; more are not worth a forecast
+LEAST, MOST = 8, 10_000  # sessions: the fewest that can decide (if all agree), and the limit of a forecast
 
 
 @dataclass(frozen=True)
 class GateRun:
-    """What the sessions say so far; ``str`` gives it as lines to read.
+    """The gate's result after the sessions so far; ``str`` returns it as readable lines.
 
-    The verdict is ``passes``, ``fails``, or ``cannot tell`` with what it would take; `ratio` is new / old, the median
-    over sessions, None before the first. Each end of `interval` is wrong with a probability of at most 2 %, whenever
-    one looks.
+    The verdict is ``passes``, ``fails``, or ``cannot tell`` with an estimate of what would decide. `ratio` is new /
+    old, the median over sessions, or None before the first session. Each end of `interval` is wrong with a probability
+    of at most 2 %, however often the result is examined.
     """
 
     verdict: str
@@ -55,7 +56,7 @@ class GateRun:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the verdict, what was measured and how, and the notes."""
+        """Return the verdict, the medians with the number of sessions and the time taken, and the notes."""
         lines = [f"{self.verdict} (limit {100 * self.limit:.3g} % slower): {self._change()}"]
         if self.medians:
             factor, unit = scale_unit(min(self.medians.values()), "s")
@@ -66,7 +67,7 @@ class GateRun:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def markdown(self) -> str:
-        """Return the verdict, a table, and the notes, for a comment on a change."""
+        """Return the verdict, a table and the notes in Markdown, for a comment on a code change."""
         change = "nothing measured yet" if self.ratio is None else "{} ({})".format(*self._size(self.ratio))
         rows = []
         for side, label in (("old", self.old), ("new", self.new)):
@@ -86,7 +87,7 @@ class GateRun:
         return f"{self.new} against {self.old}: time {size} ({within})"
 
     def _size(self, ratio: float) -> tuple[str, str]:
-        """Return the change and its interval, in percent or, if it is large, in times."""
+        """Return the change and its interval as texts, in percent or, from a ratio of 2, as multiples."""
         low, high = self.interval
         change, ends = 100 * (ratio - 1), (100 * (low - 1), 100 * (high - 1))
         if ratio >= 2:
@@ -98,7 +99,7 @@ class GateRun:
         return size, within if is_interval(low, high) else "no interval yet"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that is known as plain data for ``json.dumps``."""
+        """Return the result as plain data for ``json.dumps``."""
         interval = (self.interval[0] - 1, self.interval[1] - 1) if is_interval(*self.interval) else None
         slowdown = None if self.ratio is None else self.ratio - 1
         fields = asdict(self) | {"slowdown": slowdown, "interval": interval, "max_slowdown": self.limit}
@@ -106,7 +107,7 @@ class GateRun:
 
 
 def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
-    """Return about how many more sessions decide, if they fall on the sides of a limit as so far; None: too many."""
+    """Estimate how many more sessions decide if the share above `limit` stays the same. None: more than `MOST`."""
     n = len(logs)
     above = sum(value > limit for value in logs)
     share = max(above, n - above) / n if n else 1.0
@@ -119,20 +120,20 @@ def sessions_needed(logs: Sequence[float], limit: float) -> int | None:
 
 
 def decision_so_far(logs: Sequence[float], limit: float) -> tuple[str, tuple[float, float]]:
-    """Return ``passes``, ``fails`` or nothing yet, and the interval of new / old that says so."""
+    """Return ``passes``, ``fails`` or an empty string, and the interval of new / old on which this is based."""
     low, high = (math.exp(end) for end in anytime_interval(logs, STOP_AT))
     return "passes" if high <= 1 + limit else "fails" if low > 1 + limit else "", (low, high)
 
 
 def log_ratios(measured: Measured) -> list[float]:
-    """Return the logarithm of new / old of each session."""
+    """Return for each session the median of log(new / old) over its rounds."""
     return measured.medians(lambda row: math.log(row["new"] / row["old"]))
 
 
 def answer_so_far(
     targets: Mapping[str, Target], measured: Measured, limit: float, seconds: float, notes: Sequence[str] = ()
 ) -> GateRun:
-    """Return what the sessions so far say about the ratio of new to old."""
+    """Return the gate's result after the sessions so far."""
     logs = log_ratios(measured)
     verdict, interval = decision_so_far(logs, limit)
     needs = None if verdict else sessions_needed(logs, math.log1p(limit))
@@ -154,7 +155,7 @@ def answer_so_far(
 
 
 def undecided(needs: int | None, each: float) -> str:
-    """Return that the gate cannot tell, and what it would take at so many seconds a session."""
+    """Return an undecided verdict with the sessions and the time still needed, at `each` seconds per session."""
     if needs is None:
         return f"cannot tell: would need over {MOST:,} sessions, so close is the ratio to the limit"
     more = f"{needs} more session{'s' * (needs > 1)}"
@@ -162,7 +163,7 @@ def undecided(needs: int | None, each: float) -> str:
 
 
 def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
-    """Yield what a reader must know besides the number."""
+    """Yield remarks that a reader needs to interpret the ratio."""
     if same_code(targets["old"], targets["new"], measured):
         yield "old and new run the same bytes"
     own = (measured.conditions.get(name, {}) for name in ("old", "new"))
@@ -174,7 +175,7 @@ def remarks(targets: Mapping[str, Target], measured: Measured) -> Iterator[str]:
 
 
 def same_code(old: Target, new: Target, measured: Measured) -> bool:
-    """Whether both sides are known to run the same files; of commands in two commits nothing is known."""
+    """Return whether both sides are known to run the same files. For commands in two commits this is False."""
     if not old.commit or old.is_file:
         return old.digests() == new.digests()
     files = measured.files.get("old")
@@ -194,11 +195,11 @@ def run_gate(
     form: str = "table",
     **how: Any,
 ) -> str:
-    """Measure old and new until it is decided, print and save the answer, and return the verdict.
+    """Measure old and new until a verdict is reached, print and save the result, and return the verdict.
 
-    A commit `beside` them is measured in the same rounds, and has no part in the verdict.
+    The third commit, `beside`, is measured in the same rounds but does not affect the verdict.
 
-    Whatever ends it early, an exception or Ctrl-C, comes after what was measured is printed and saved.
+    If an exception or Ctrl-C ends the run early, the measurements so far are printed and saved first.
     """
     if save and not save.absolute().parent.is_dir():
         raise FileNotFoundError(f"--save {save}: there is no folder {save.absolute().parent}")
@@ -222,7 +223,7 @@ def run_gate(
 
 
 def show_answer(answer: GateRun, form: str) -> None:
-    """Print the answer with its conditions."""
+    """Print the gate's result with the conditions of the measurement."""
     from tinybench.benchmark import system_info
 
     system, notes = system_info(), machine_notes()
@@ -238,7 +239,7 @@ def show_answer(answer: GateRun, form: str) -> None:
 
 
 def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrupted: bool) -> str:
-    """Write all rounds where asked to, or after an interruption; say where, and return what stood in the way."""
+    """Write all rounds if `save` is given or the run was interrupted. Print the file and return any error as text."""
     file, problem = keep(results, save, interrupted)
     if file:
         print(f"the measurements are in {file}", file=sys.stderr)
@@ -246,7 +247,7 @@ def keep_rounds(results: dict[str, BenchmarkResult], save: Path | None, interrup
 
 
 def can_tell_waits() -> bool:
-    """Whether this system tells how long a process waits for a processor."""
+    """Return whether this system reports how long a process waits for a processor."""
     wait = ProcessorWait()
     wait.close()
     return wait.file >= 0
@@ -255,7 +256,7 @@ def can_tell_waits() -> bool:
 def measure_in_sessions(
     model: str, sessions: int, seconds: float, form: str, seed: int | None = None, save: Path | None = None, **how: Any
 ) -> str:
-    """Measure one model in so many fresh processes, print and save it; return what stood in the way of the file."""
+    """Measure one model in `sessions` fresh processes, print and save the result, and return any file error as text."""
     if sessions < 1:
         raise ValueError(f"--sessions is {sessions}; it takes at least 1")
     target = read_target(model, Path.cwd(), **how)
@@ -265,7 +266,7 @@ def measure_in_sessions(
         try:
             run_sessions({name: target}, measured, seconds, seed=seed, sessions=sessions)
             interrupted = False
-        finally:  # what was measured, whatever ended it
+        finally:  # keep the sessions so far, whatever ended the run
             if measured.count:
                 results = measured.results({name: target})
                 problem = finish(results, sessions_table(name, measured, sessions), form, save, interrupted)
@@ -273,7 +274,7 @@ def measure_in_sessions(
 
 
 def sessions_table(name: str, measured: Measured, sessions: int) -> Table:
-    """Return the median of each session."""
+    """Return a table of the median of each session."""
     medians = measured.medians(lambda row: row[name])
     factor, unit = scale_unit(median(medians), "s")
     rounds = list(Counter(measured.sessions).values())

@@ -1,4 +1,4 @@
-"""What a gate runs: commands, models, functions, and the same in two commits of a repository."""
+"""The targets of a gate: commands, models and functions, in the current folder or in two commits."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ WORKING_TREE = (".", "worktree")
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment without what a hook of git sets: it would lead every git below to the one repository."""
+    """Return the environment without the variables of a git hook, which bind all git subprocesses to its repository."""
     hooked = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     return {name: value for name, value in os.environ.items() if name not in hooked}
 
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to measure: what it is called, what it is, and where it runs.
+    """A thing to measure: its label, its specification, and the folder in which it runs.
 
-    `words` is a command's; `commit` is empty unless a commit is measured.
+    `words` are the words of a command, else empty. `commit` is empty unless a commit is measured.
     """
 
     label: str
@@ -43,17 +43,17 @@ class Target:
 
     @property
     def paths(self) -> list[str]:
-        """The folders to import from first."""
+        """The folders that come first on the import path."""
         return [str(folder) for folder in (self.root, self.root / "src") if folder.is_dir()]
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a model's file."""
+        """Whether the target is a model file."""
         return self.spec.endswith((".onnx", ".joblib"))
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that its process gets."""
+        """The environment variables of the target's process."""
         variables = plain_environment()
         if self.commit:
             inherited = [path for path in [variables.get("PYTHONPATH")] if path]
@@ -61,19 +61,19 @@ class Target:
         return variables
 
     def task(self) -> dict[str, Any]:
-        """Return what a worker needs to load it."""
+        """Return the data with which a worker process loads the target."""
         data = str(self.data) if self.data else None
         shared = {"data": data, "batch": self.batch, "threads": self.threads}
         return {"target": self.spec, "root": str(self.root), "paths": self.paths, **shared}
 
     def notes(self) -> dict[str, Any]:
-        """Return what a result says of it."""
+        """Return the metadata about the target that a result records."""
         threads = {"threads": self.threads} if self.spec.endswith(".onnx") else {}
         data = {"data": hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]} if self.data else {}
         return {"target": self.label, "commit": self.commit, **threads, **data}
 
     def digests(self) -> list[str]:
-        """Return what the words of a command, or a model's file, are; files by their content."""
+        """Return the words of a command, or a model's file name; each word that is a file is replaced by its digest."""
         words = self.words or (self.spec,)
         files = [Path(shutil.which(words[0]) or self.root / words[0]), *(self.root / word for word in words[1:])]
         return [
@@ -83,7 +83,7 @@ class Target:
 
 
 def read_target(text: str, root: Path, data: Path | None = None, batch: int = 1, threads: int = 1) -> Target:
-    """Return what a text names: a model's file, ``module:function``, or a command."""
+    """Return the target that a text names: a model file, ``module:function`` or a command."""
     if text.endswith((".onnx", ".joblib")) and " " not in text:
         if not (root / text).is_file():
             raise FileNotFoundError(f"{text}: no such file in {root}")
@@ -110,9 +110,9 @@ def read_target(text: str, root: Path, data: Path | None = None, batch: int = 1,
 def read_targets(
     old: str, new: str, call: str | None, beside: str | None = None, **how: Any
 ) -> Iterator[tuple[dict[str, Target], list[str]]]:
-    """Give both targets by ``"old"`` and ``"new"``, and what to know about them; commits are laid out meanwhile.
+    """Yield the targets ``"old"`` and ``"new"``, and notes on them. Commits are checked out during the block.
 
-    A commit to measure beside them, for a history, is ``"baseline"``, unless it is one of the two.
+    The third commit, `beside`, serves a history. It is the target ``"baseline"``, unless it equals one of the two.
     """
     here = Path.cwd()
     if how.get("data"):
@@ -145,7 +145,7 @@ def read_targets(
 
 @contextmanager
 def _trees(here: Path, folder: str, *names: str) -> Iterator[list[tuple[str, Path, str]]]:
-    """Give name, folder and commit of each name, laid out as git worktrees that are removed afterwards."""
+    """Yield each name with its folder and commit. Commits are checked out in git worktrees and removed afterwards."""
     top = Path(_git(here, "rev-parse", "--show-toplevel"))
     below = _git(here, "rev-parse", "--show-prefix")
     commits = ["working tree" if name in WORKING_TREE else _commit(here, name) for name in names]
@@ -163,7 +163,7 @@ def _trees(here: Path, folder: str, *names: str) -> Iterator[list[tuple[str, Pat
         yield trees
     finally:
         for tree in added:
-            with suppress(ValueError):  # interrupted before it was there
+            with suppress(ValueError):  # interrupted before the worktree existed
                 _git(top, "worktree", "remove", "-ff", str(tree))
 
 

@@ -1,4 +1,4 @@
-"""`tinybench history`: results by commit, what changed and when to measure again."""
+"""The `tinybench history` commands: keep results by commit, find changes, and advise when to measure again."""
 
 from __future__ import annotations
 
@@ -18,41 +18,42 @@ FINE, WORSE, UNDECIDED = 0, 1, 2
 
 STORE = click.option(
     "--file", "store", type=FILE, default="tinybench-history.db", envvar="TINYBENCH_HISTORY", metavar="FILE",
-    help="the history, SQLite",
+    help="The history, an SQLite file.",
 )  # fmt: skip
 WHICH = [
     STORE,
-    click.option("--benchmark", default="", metavar="NAME", help="only this one"),
-    click.option("--machine", default="", metavar="NAME", help="only this one"),
+    click.option("--benchmark", default="", metavar="NAME", help="Only this benchmark."),
+    click.option("--machine", default="", metavar="NAME", help="Only this machine."),
 ]
 ADDING = [
     STORE,
-    click.option("--baseline", type=FILE, metavar="FILE", help="the baseline, where it has a file of its own"),
-    click.option("--model", help="which model, where the file holds several; of `gate --run`: new"),
-    click.option("--against", metavar="MODEL", help="which model is the baseline; of `gate --run`: baseline or old"),
-    click.option("--commit", default="", help="by default what the result says"),
-    click.option("--committed", metavar="TIME", help="time of the commit; by default what git says"),
-    click.option("--benchmark", default="", metavar="NAME", help="by default metric and target of the result"),
-    click.option("--machine", default="", metavar="NAME", help="by default processor and cores"),
-    click.option("--lines", type=FILE, metavar="FILE", help="write what was added there, too, as export does"),
-    click.option("--condition", "conditions", multiple=True, metavar="NAME=VALUE...", help="such as traffic=200/s"),
+    click.option("--baseline", type=FILE, metavar="FILE", help="The baseline, if it has a file of its own."),
+    click.option("--model", help="The model, if the file holds several; for `gate --run`: new."),
+    click.option("--against", metavar="MODEL", help="The baseline model; for `gate --run`: baseline, else old."),
+    click.option("--commit", default="", help="The commit; by default that of the result."),
+    click.option("--committed", metavar="TIME", help="Time of the commit; by default from git."),
+    click.option("--benchmark", default="", metavar="NAME", help="Its name; by default metric and target."),
+    click.option("--machine", default="", metavar="NAME", help="Its name; by default processor and cores."),
+    click.option("--lines", type=FILE, metavar="FILE", help="Also write the entry here, as `export` does."),
+    click.option("--condition", "conditions", multiple=True, metavar="NAME=VALUE...",
+                 help="A condition of the measurement, such as traffic=200/s."),
 ]  # fmt: skip
 SHOWING = [
     *WHICH,
-    click.option("--last", default=0, metavar="N", help="only so many commits in the table"),
+    click.option("--last", default=0, metavar="N", help="Only the last N commits in the table; 0: all."),
     click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
-    click.option("--json", "as_json", is_flag=True, help="the same as --format json"),
-    click.option("--figure", type=FILE, metavar="FILE", help="draw it, .svg or .png"),
-    click.option("--page", type=FILE, metavar="FILE", help="everything on one page, .html"),
+    click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+    click.option("--figure", type=FILE, metavar="FILE", help="Draw the series, .svg or .png."),
+    click.option("--page", type=FILE, metavar="FILE", help="Write everything on one page, .html."),
 ]
 
 
 @click.group(cls=Group, no_args_is_help=True)
 def history() -> None:
-    """Results by commit: what changed, and when.
+    """Keep results by commit, and find what changed and when.
 
-    One SQLite file keeps what was measured of each commit as a ratio to a baseline that was measured in the same
-    rounds; a faster or busier machine does not change it. Any number of processes may write to it at once.
+    One SQLite file keeps the result of each commit as a ratio to a baseline that was measured in the same rounds. A
+    faster or busier machine does not change this ratio. Any number of processes may write to the file at once.
     """
 
 
@@ -60,10 +61,10 @@ def history() -> None:
 @click.argument("result", type=FILE)
 @with_options(ADDING)
 def add(result: Path, store: Path, lines: Path | None, conditions: Sequence[str], **named: Any) -> int:
-    """Keep a result.
+    """Add a result to the history.
 
-    RESULT is what `tinybench gate --run … --save RESULT` writes, which also holds the baseline, or any file of --save.
-    Adding the same measurement again changes nothing.
+    RESULT is a file that `tinybench gate --run … --save RESULT` writes, which also holds the baseline, or any other
+    file of --save. Adding the same measurement again changes nothing.
     """
     from tinybench.tools.history.sqlite_store import History
 
@@ -93,7 +94,7 @@ def show(
     figure: Path | None,
     page: Path | None,
 ) -> int:
-    """Every commit, as a table, a figure or a page."""
+    """Show every commit as a table, a figure or a page."""
     from tinybench.benchmark import system_info
     from tinybench.tools.history.changed_conditions import changed_since, conditions_over_time
     from tinybench.tools.history.changes import changes_of
@@ -129,11 +130,11 @@ def show(
 
 
 @history.command(name="changes")
-@with_options([*WHICH, click.option("--json", "as_json", is_flag=True, help="for programs")])
+@with_options([*WHICH, click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")])
 def show_changes(store: Path, benchmark: str, machine: str, as_json: bool) -> int:
-    """What changed, by how much, from which commit on.
+    """Show what changed, by how much, and since which commit.
 
-    Exit code 0: nothing became worse by its last change; 1: something did; 2: too few commits to tell.
+    Exit code 0: no series became worse by its last change; 1: at least one did; 2: too few commits to decide.
     """
     from tinybench.tools.history.changes import changes_of
     from tinybench.tools.history.page import LEAST, changes_table, what_changed
@@ -157,9 +158,9 @@ def show_changes(store: Path, benchmark: str, machine: str, as_json: bool) -> in
 @click.argument("out", type=FILE, required=False)
 @with_options(WHICH)
 def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
-    """Write all measurements as lines of JSON, to OUT or the screen.
+    """Write all measurements as lines of JSON to OUT, or print them.
 
-    Lines keep their order, so that git shows what was added; `import` reads them.
+    The lines keep their order, so that a git diff shows only new measurements. `import` reads the file.
     """
     from tinybench.tools.history.sqlite_store import History
 
@@ -174,7 +175,7 @@ def export(out: Path | None, store: Path, benchmark: str, machine: str) -> int:
 @click.argument("files", type=FILE, nargs=-1, required=True)
 @STORE
 def take_in(files: Sequence[Path], store: Path) -> int:
-    """Take in what `export` wrote, all of it or nothing; what is there already stays once."""
+    """Import files that `export` wrote, all or nothing. Known measurements are not added twice."""
     from tinybench.shell.files import refuse_missing
     from tinybench.tools.history.sqlite_store import History
 
@@ -187,7 +188,7 @@ def take_in(files: Sequence[Path], store: Path) -> int:
 
 
 def write_lines(file: Path | None, entries: Sequence[Any]) -> bool:
-    """Write entries as lines of JSON, to a file or else to the screen; return whether it was a file."""
+    """Write entries as lines of JSON to a file, or print them if it is None. Return whether a file was written."""
     text = "".join(f"{json.dumps(entry.to_dict(), sort_keys=True)}\n" for entry in entries)
     if file is None:
         print(text, end="")
@@ -199,7 +200,7 @@ def write_lines(file: Path | None, entries: Sequence[Any]) -> bool:
 
 
 def read_lines(file: Path) -> list[Any]:
-    """Return the entries of a file of JSON lines; a ValueError names the line that is none."""
+    """Return the entries of a file of JSON lines. Raise ValueError with the number of the first invalid line."""
     from tinybench.tools.history.entry import Measurement
 
     try:
@@ -226,7 +227,7 @@ def read_entry(
     conditions: Sequence[str],
     **named: str,
 ) -> Any:
-    """Return what a file of results holds as an entry."""
+    """Return a history entry for a result in a file."""
     from tinybench.shell.files import load_result
     from tinybench.tools.history.entry import entry_of
 
@@ -250,7 +251,7 @@ def read_entry(
 
 
 def model_names(file: Path) -> list[str]:
-    """Return the names of the results in a file; none if it is no such file, which `load_result` then says."""
+    """Return the names of the results in a file. For an invalid file return none; `load_result` reports the error."""
     try:
         results = json.loads(file.read_text(encoding="utf-8"))["results"]
         return list(results)
@@ -259,7 +260,7 @@ def model_names(file: Path) -> list[str]:
 
 
 def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
-    """Return the whole name of a commit and its time, where git knows it."""
+    """Return a commit's full hash, and its time if not given, from git. If git finds none, return both as given."""
     if not commit:
         return commit, committed
     command = ["git", "show", "--no-patch", "--format=%H %cI", "--end-of-options", f"{commit}^{{commit}}"]
@@ -267,13 +268,13 @@ def look_up(commit: str, committed: str | None) -> tuple[str, str | None]:
         told = subprocess.run(
             command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=True
         ).stdout.split()
-    except (OSError, subprocess.CalledProcessError):  # no git, no repository, or a name of another kind
+    except (OSError, subprocess.CalledProcessError):  # no git, no repository, or no such commit
         return commit, committed
     return told[0], committed or told[1]
 
 
 def read_series(store: Path, benchmark: str, machine: str) -> list[Any]:
-    """Return every series that the names choose."""
+    """Return every series of a benchmark and a machine; an empty name selects all."""
     from tinybench.tools.history.sqlite_store import History
 
     with History(store, create=False) as kept:

@@ -1,4 +1,4 @@
-"""The body of `tinybench load`: ask first, send, and say what may be said."""
+"""The body of `tinybench load`: check the options, send the requests, and report the valid results."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tinybench.tools.serving.open_files import allow_files
 try:
     from tinybench.load import LoadResult, arrivals, closed_loop
     from tinybench.tools.serving.sender import Sender, TooLateError
-except ImportError as missing:  # in a student's package that has not come so far
+except ImportError as missing:  # in a student's package without module 14
     raise ValueError(f"tinybench load uses what module 14 builds, and {missing}") from None
 
-FEWEST = 500  # requests for a p99, by `tinybench.support.traffic.requests.objections`
-TRIALS = 50  # requests by which the generator learns what one costs itself
+FEWEST = 500  # requests that a p99 needs, see `tinybench.support.traffic.requests.objections`
+TRIALS = 50  # trial requests that measure the generator's own cost per request
 LONGEST_TRIAL = 1.0  # s
-FILES = 64  # that the process may open beside its connections
+FILES = 64  # files that the process may open in addition to its connections
 
 
 def run_load(
@@ -52,13 +52,13 @@ def run_load(
     save: Path | None,
     form: str,
 ) -> bool:
-    """Load a server, print and save what came of it; return whether it is a measurement of the server."""
+    """Run a load test, print and save the result. Return whether it is complete, saved, and free of generator delay."""
     _check(rate, seconds, users, timeout, connections, save)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
     bodies = sample_bodies(address, rows, seed, timeout)
     allow_files(max(connections, users or 0) + FILES)
-    notes = machine_notes()  # before the load, which is no disturbance
+    notes = machine_notes()  # before the load, which does not count as a disturbance
     with stopping_on_term():
         if users is None:
             check_rate(rate, address, bodies, timeout)
@@ -85,7 +85,7 @@ def run_load(
 
 
 def _check(rate: float, seconds: float, users: int | None, timeout: float, connections: int, save: Path | None) -> None:
-    """Refuse what cannot be measured before anything is sent."""
+    """Raise an error for invalid options before a request is sent."""
     for name, value in {"rate": rate, "seconds": seconds, "timeout": timeout, "connections": connections}.items():
         if not 0 < value < float("inf"):
             raise ValueError(f"--{name} is {value:g}; give a number above 0")
@@ -105,13 +105,13 @@ Run = tuple[LoadResult, Counter[str], BaseException | None]
 
 
 def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connections: int, timeout: float) -> Run:
-    """Send at the times due; return what came of it, also when something stopped it."""
+    """Send requests at their due times. Return the result, the outcomes and the exception that ended the run early."""
     problem: BaseException | None = None
     progress = StatusLine(due[-1])
     with undisturbed() as urgent, Sender(address, bodies, due, connections=connections, timeout=timeout) as sender:
 
         def sleep(pause: float) -> None:
-            if pause > 1e-3:  # a gap long enough to print in
+            if pause > 1e-3:  # a gap that is long enough to print
                 progress.show(number_of(np.count_nonzero(sender.finished > 0), "answer"))
             sender.sleep(pause)
 
@@ -132,7 +132,7 @@ def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connection
 
 
 def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float, seconds: float, timeout: float) -> Run:
-    """Let users send, wait and think; return what came of it, also after Ctrl-C."""
+    """Run `count` users who send, wait and think. Return the same as `_open`, also after Ctrl-C."""
     problem: BaseException | None = None
     passed, users, progress, began = seconds, Users(address, bodies, timeout), StatusLine(seconds), time.perf_counter()
     with ThreadPoolExecutor(1) as pool:
@@ -157,11 +157,14 @@ def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float,
 
 @contextmanager
 def undisturbed() -> Iterator[bool]:
-    """No garbage collection, which takes milliseconds, and before all other programs where the system allows it."""
+    """Disable garbage collection, which takes milliseconds, and use real-time priority if the system allows it.
+
+    Yield whether the priority is in use.
+    """
     gc.collect()
     gc.disable()
     before = None
-    with suppress(AttributeError, OSError):  # Linux only, and for root or those with a limit on rtprio
+    with suppress(AttributeError, OSError):  # Linux only, for root or users with an rtprio limit
         usual = os.sched_getscheduler(0), os.sched_getparam(0)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         before = usual
@@ -174,8 +177,8 @@ def undisturbed() -> Iterator[bool]:
 
 
 def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: float) -> None:
-    """Refuse a rate above what this generator can send, by the processor time of a few requests."""
-    due = timeout * np.arange(TRIALS + 1)  # whenever it comes to it: none is late, and the last is never sent
+    """Raise ValueError for a rate above this generator's limit, measured by the processor time of a few requests."""
+    due = timeout * np.arange(TRIALS + 1)  # so far apart that no request is late; the last is never sent
     with Sender(address, bodies, due, timeout=timeout, connections=1) as sender:
         begun, until = time.thread_time(), time.perf_counter() + LONGEST_TRIAL
         for number in range(TRIALS):
@@ -192,7 +195,7 @@ def check_rate(rate: float, address: Address, bodies: Sequence[bytes], timeout: 
 
 
 def _keep(result: LoadResult, save: Path | None) -> tuple[Path | None, str]:
-    """Write the rows to `save`, or where it cannot be written to another file; return which, and what was wrong."""
+    """Write the rows to `save`, or if that fails to another file. Return the file and a description of any error."""
     if save is None:
         return None, ""
     name, problem = f"tinybench-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.csv", ""

@@ -1,4 +1,4 @@
-"""What a run of `tinybench load` says, and what it may not say."""
+"""The summary of a `tinybench load` run: its figures, or the reasons why they are withheld."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERCENTILES = (50, 90, 99, 99.9)
 
 
 def load_figures(result: LoadResult, bound: float) -> dict[str, Any]:
-    """Return what a run says, as JSON can hold it: figures, or why there are none."""
+    """Return the figures of a run, or the reasons why they are withheld, as data for ``json.dumps``."""
     sent, answered = len(result.ok), int(result.ok.sum())
     closed = result.metadata["loop"] == "closed"
     failed = {word: count for word, count in sorted(result.metadata["outcomes"].items()) if word != "200"}
@@ -63,12 +63,12 @@ def _percentile(result: LoadResult, q: float) -> dict[str, Any]:
 
 
 def failures(outcomes: Mapping[str, int]) -> str:
-    """Return what requests without an answer came to."""
+    """Return the outcomes of the failed requests with their counts, as text."""
     return ", ".join(f"{count} × {word}" for word, count in outcomes.items() if word != "200")
 
 
 def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
-    """Print a table, or everything as JSON."""
+    """Print the figures as a table (text, Markdown or CSV), or everything as JSON."""
     if form == "json":
         print(json.dumps(found | {"metadata": result.metadata}))
         return

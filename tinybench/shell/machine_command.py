@@ -1,4 +1,4 @@
-"""`tinybench machine`: is this machine fit to measure on, and with --roofs what it can do at most."""
+"""The `tinybench machine` command: check if the machine is fit to measure on; with --roofs, measure its limits."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ import click
 from tinybench.shell.options import FILE, Command, refuse_given, with_options
 
 LOOKING = [
-    click.option("--json", "as_json", is_flag=True, help="everything, for programs"),
-    click.option("--roofs", is_flag=True, help="measure the roofs, too: operations/s by type, bytes/s by working set"),
-    click.option("--threads", type=click.IntRange(min=1), default=1, help="with --roofs: how many work"),
-    click.option("--seconds", type=click.FloatRange(min=0.5), default=6.0, help="with --roofs: how long they work"),
-    click.option("--figure", type=FILE, metavar="FILE", help="with --roofs: draw them, .svg or .png"),
+    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, for programs."),
+    click.option("--roofs", is_flag=True, help="Also measure the roofs: operations/s by type, bytes/s by working set."),
+    click.option("--threads", type=click.IntRange(min=1), default=1, help="With --roofs: number of threads."),
+    click.option("--seconds", type=click.FloatRange(min=0.5), default=6.0, help="With --roofs: seconds to measure."),
+    click.option("--figure", type=FILE, metavar="FILE", help="With --roofs: draw them, .svg or .png."),
 ]
 
 
 @click.command(cls=Command)
 @with_options(LOOKING)
 def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Path | None) -> int:
-    """Is this machine fit to measure on.
+    """Check whether this machine is fit to measure on.
 
-    What limits and disturbs it: cores, quotas, threads, load, clock rate, heat, battery, memory, clocks. Each warning
-    says why it matters for a measurement, and what to type. Looks for half a second; exit code 0 with warnings, too.
+    The check covers what limits or disturbs the machine: cores, quotas, threads, load, clock rate, heat, battery,
+    memory, clocks. Each warning explains why it matters for a measurement and what to type. The check takes half a
+    second. The exit code is 0 even if there are warnings.
     """
     if not roofs:
         refuse_given({"threads", "seconds", "figure"}, "with --roofs")
     try:
         from tinybench.machine import machine_check
-    except ImportError as missing:  # in a student's package that has not come so far
+    except ImportError as missing:  # in a student's package without module 15
         raise ValueError(f"tinybench machine uses what module 15 builds, and {missing}") from None
     checked = machine_check()
     found: dict[str, Any] = {"verdict": checked.verdict, "findings": [each._asdict() for each in checked.findings]}

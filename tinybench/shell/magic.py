@@ -1,4 +1,4 @@
-"""``%load_ext tinybench`` gives ``%bench`` and ``%%bench``: expressions or cells measured in common rounds."""
+"""The ``%bench`` and ``%%bench`` magics of ``%load_ext tinybench``: measure expressions or cells in common rounds."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _measured(line: str, cell: str | None, notebook: Mapping[str, Any]) -> Table
         return None
     try:
         compiled = [_Block(name, source) for name, source in blocks.items()]
-    except SyntaxError as error:  # IPython would show all frames of this one, and no caret
+    except SyntaxError as error:  # for SyntaxError, IPython shows all frames and no caret
         raise UsageError(_syntax_message(error)) from None
     began = time.perf_counter()
     for block in compiled:
@@ -137,10 +137,10 @@ def _options(line: str) -> tuple[float, str]:
 
 
 def _expressions(line: str) -> dict[str, str]:
-    """Split at the word ``vs``, wherever both sides are expressions."""
+    """Split a line at the word ``vs`` where both sides are expressions; return the expressions by name."""
     parts: list[str] = []
     for piece in re.split(r"\s+vs\s+", line) if line else []:
-        # a " vs " within a text literal is no divider
+        # a " vs " within a string literal is not a divider
         if parts and not _parses(parts[-1]):
             parts[-1] += f" vs {piece}"
         else:
@@ -157,7 +157,7 @@ def _parses(source: str) -> bool:
 
 
 def _blocks(cell: str) -> dict[str, str]:
-    """Split at lines of three or more dashes; what follows them is the name of the next block."""
+    """Split a cell at lines of three or more dashes. Text after the dashes is the name of the next block."""
     blocks = [("", "")]
     for line in cell.splitlines():
         divider = re.fullmatch(r"-{3,}\s*(.*)", line)
@@ -182,7 +182,7 @@ def _named(blocks: list[tuple[str, str]]) -> dict[str, str]:
 
 
 class _Block:
-    """A block of a cell, compiled; it sees the names of the notebook and changes none."""
+    """A compiled block of a cell. Its code can read the names of the notebook but does not rebind them."""
 
     def __init__(self, name: str, source: str) -> None:
         self.name = name
@@ -192,9 +192,9 @@ class _Block:
     def bound(self, notebook: Mapping[str, Any]) -> Callable[[Any], Any]:
         """Return the block as a function of one ignored argument, with fast locals as in ``%timeit``.
 
-        A name that the block assigns begins each call with its value in the notebook, as the default of a parameter:
-        ``k += 1`` works, costs no more, and does the same in every call. Other names are looked up in a copy of the
-        notebook's.
+        A name that the block assigns starts each call with its value in the notebook, as the default of a parameter.
+        So ``k += 1`` works, costs no extra time, and does the same in every call. Other names are looked up in a copy
+        of the notebook's namespace.
         """
         held = [name for name in self.assigned if name in notebook]
         self.function.args.args = [ast.arg(name) for name in held]
@@ -203,11 +203,11 @@ class _Block:
         space = dict(notebook)
         exec(compile(module, f"<block {self.name}>", "exec"), space)
         function: Callable[[Any], Any] = space.pop(NAME)
-        function.__name__ = self.name  # in messages
+        function.__name__ = self.name  # for error messages
         return function
 
     def refuse_changes(self, notebook: Mapping[str, Any]) -> float:
-        """Call the block once on copies of what it uses; ValueError if it changes them. Returns the seconds taken."""
+        """Call the block on copies of its data and return the seconds taken. Raise ValueError if it changes a copy."""
         given = {name: notebook[name] for name in self.used if isinstance(notebook.get(name), CHANGEABLE)}
         copies = {name: copied for name, x in given.items() if (copied := untouched_copy(x)) is not x}
         if not copies:
@@ -228,14 +228,14 @@ def _function(name: str, source: str) -> ast.FunctionDef:
     [function] = ast.parse(f"def {NAME}(__ignored__, /): pass").body
     assert isinstance(function, ast.FunctionDef)
     block = _parsed(name, source)
-    if isinstance(block[-1], ast.Expr):  # its value tells whether the work is done when the call returns
+    if isinstance(block[-1], ast.Expr):  # return it: the value shows if the work is finished
         block[-1] = ast.copy_location(ast.Return(block[-1].value), block[-1])
     function.body = block
     return function
 
 
 def _parsed(name: str, source: str) -> list[ast.stmt]:
-    """Return the statements of a block; SyntaxError names it, and what cannot be measured."""
+    """Return the statements of a block. A SyntaxError gets the block's name and a hint on what cannot be measured."""
     try:
         compile(source, f"<block {name}>", "exec")  # as a module, where return, yield and await are errors
         return ast.parse(source).body or [ast.Pass()]
@@ -257,7 +257,7 @@ def _parsed(name: str, source: str) -> list[ast.stmt]:
 
 
 def _names(function: ast.FunctionDef, name: str) -> tuple[list[str], list[str]]:
-    """Return the names that a block assigns, deletes or imports, and all that it uses."""
+    """Return the names that a block assigns, deletes or imports, and all names that it uses."""
     source = ast.unparse(ast.fix_missing_locations(function))
     [inner] = symtable.symtable(source, f"<block {name}>", "exec").get_children()
     symbols = [symbol for symbol in inner.get_symbols() if not symbol.is_parameter()]

@@ -1,4 +1,4 @@
-"""`tinybench profile MODEL.onnx`: what its operators do, and at which wall of this machine each stands."""
+"""The `tinybench profile MODEL.onnx` command: show which limit of this machine bounds each operator of a model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tinybench.shell.options import FILE, THREADS, Command
 
 @click.command(cls=Command, name="profile")
 @click.argument("model", type=FILE, metavar="MODEL.onnx")
-@click.option("--batch", type=click.IntRange(min=1), default=1, help="rows per call, of random numbers")
+@click.option("--batch", type=click.IntRange(min=1), default=1, help="Rows of random numbers per call.")
 @THREADS
-@click.option("--seconds", type=click.FloatRange(min=0.5), default=4.0, help="how long to measure the machine's roofs")
-@click.option("--figure", type=FILE, metavar="FILE", help="draw the operators under the roofs, .svg or .png")
+@click.option("--seconds", type=click.FloatRange(min=0.5), default=4.0, help="Seconds to measure the machine's roofs.")
+@click.option("--figure", type=FILE, metavar="FILE", help="Draw the operators under the roofs, .svg or .png.")
 def profile_model(model: Path, batch: int, threads: int, seconds: float, figure: Path | None) -> int:
-    """Where the time of an ONNX model goes.
+    """Show where the time of an ONNX model goes.
 
-    Measures what this machine computes and moves at most, counts operations and bytes of every operator as it ran, and
-    says whether it stands at the wall of computing, of memory, or of neither.
+    The command measures how much this machine can compute and move per second at most (its roofs). It counts the
+    operations and bytes of every operator as it ran, and shows whether computing, memory or neither limits the
+    operator.
     """
     from tinybench.onnx import OnnxModel
     from tinybench.tools.roofline.batch_sizes import model_input, roofs_for
@@ -39,6 +40,6 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
 
 
 def run_for(model: str, arguments: Sequence[str]) -> int:
-    """Run the command with these arguments behind the model, and return its exit code."""
+    """Run `profile_model` with a model and the arguments that follow it, and return the exit code."""
     with profile_model.make_context("tinybench profile", [model, *arguments]) as context:
         return int(profile_model.invoke(context))

@@ -1,4 +1,4 @@
-"""What the commands' options have in common."""
+"""Options, option types and checks that the commands share."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands in the order of their definition; a wrong name is answered with the right ones."""
+    """A group that lists its commands in the order of their definition and suggests them for an unknown name."""
 
     command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands in the order of their definition, not of the alphabet."""
+        """Return the names of the commands in the order of their definition, not alphabetically."""
         return list(self.commands)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command by name; an unknown name is refused with the list of all names."""
+        """Find a command by name. For an unknown name, raise UsageError with the list of all names."""
         if args[0] not in self.commands:
             ctx.fail(f"invalid choice: {args[0]!r} (choose from {', '.join(self.commands)})")
         return super().resolve_command(ctx, args)
 
 
 def share(text: str) -> float:
-    """Read 5% or 0.05."""
+    """Read a proportion, such as 5% or 0.05, which must be below 100%."""
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
@@ -82,7 +82,7 @@ def share(text: str) -> float:
 
 
 def share_or_all(text: str) -> float:
-    """Read 5%, 0.05 or 100%."""
+    """Read a proportion, such as 5% or 0.05, up to and including 100%."""
     return 1.0 if text == "100%" else share(text)
 
 
@@ -98,26 +98,26 @@ def _quantity(text: str, units: dict[str, Any], what: str, examples: str) -> flo
 
 
 def duration(text: str) -> float:
-    """Read 2ms, 1s or 1min, in seconds."""
+    """Read a duration, such as 2ms, 1s or 1min, and return it in seconds."""
     return _quantity(text, UNITS, "duration", "2ms, 1s or 1min")
 
 
 def some_time(text: str) -> float:
-    """Read a duration that is longer than none."""
+    """Read a duration above zero and return it in seconds."""
     if not (seconds := duration(text)):
         raise click.BadParameter(f"{text!r} is no time at all; write 2ms, 1s or 1min")
     return seconds
 
 
 def size(text: str) -> int:
-    """Read 64kB or 1MB, in bytes."""
+    """Read a size, such as 64kB or 1MB, and return it in bytes."""
     if not (count := int(_quantity(text, SIZES, "size", "64kB or 1MB"))):
         raise click.BadParameter(f"{text!r} is nothing at all; write 64kB or 1MB")
     return count
 
 
 def stalls(text: str) -> tuple[float, float]:
-    """Read 1s/10s: for how long, out of how much time."""
+    """Read a stall, such as 1s/10s, and return its length and its period in seconds."""
     stall, _, every = text.partition("/")
     pair = some_time(stall), some_time(every) if every else 0.0
     if not pair[0] < pair[1]:
@@ -127,58 +127,70 @@ def stalls(text: str) -> tuple[float, float]:
 
 FILE = click.Path(path_type=Path)
 MODELS = click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-DATA = click.option("--data", type=FILE, required=True, metavar="FILE", help=".npy, or .npz with X and perhaps y")
-BATCH = click.option("--batch", default=1, help="rows per call")
-THREADS = click.option("--threads", default=1, help="threads of an ONNX model")
+DATA = click.option(
+    "--data", type=FILE, required=True, metavar="FILE", help="Input rows: .npy, or .npz with X and optionally y."
+)
+BATCH = click.option("--batch", default=1, help="Rows per call.")
+THREADS = click.option("--threads", default=1, help="Threads of an ONNX model.")
 LIMITS = "YAML with limits such as latency_p95_ms: 5 and accuracy_min: 0.9; the report then says who meets them"
-REQUIREMENTS = click.option("--requirements", "limits", type=FILE, metavar="FILE", help=LIMITS)
+REQUIREMENTS = click.option("--requirements", "limits", type=FILE, metavar="FILE", help=f"{LIMITS}.")
 MODES = "as_served: one call a round; hot: blocks of 5 ms with warm caches"
 MEASURING = [
     DATA,
     BATCH,
     THREADS,
-    click.option("--seconds", default=4.0, help="time for everything, warm-up included"),
-    click.option("--mode", type=click.Choice(["as_served", "hot"]), default="as_served", help=MODES),
-    click.option("--seed", type=int, help="seed of the order of the rounds"),
-    click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
+    click.option("--seconds", default=4.0, help="Time for everything, warm-up included."),
+    click.option(
+        "--mode", type=click.Choice(["as_served", "hot"]), default="as_served", help=f"How to time calls ({MODES})."
+    ),
+    click.option("--seed", type=int, help="Seed of the order of the rounds."),
+    click.option("--save", type=FILE, metavar="FILE", help="Write every measurement as JSON."),
     click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
 ]
 
 GATING = [
-    click.option("--max-slowdown", type=share, default="5%", help="such as 5% or 0.05"),
-    click.option("--model", help="which model, where a file holds several"),
-    click.option("--allow", multiple=True, metavar="NAME...", help="conditions that may differ"),
-    click.option("--run", is_flag=True, help="measure now; OLD and NEW are commands, models, functions or commits"),
-    click.option("--call", metavar="TARGET", help="what to run in two commits: function, model or command"),
-    click.option("--beside", metavar="COMMIT", help="with --call: a third to measure, the baseline of `history add`"),
-    click.option("--data", type=FILE, metavar="FILE", help="input of models; a function then returns a model"),
+    click.option("--max-slowdown", type=share, default="5%", help="Largest slowdown allowed, such as 5% or 0.05."),
+    click.option("--model", help="The model, if a file holds several."),
+    click.option("--allow", multiple=True, metavar="NAME...", help="Conditions that may differ."),
+    click.option("--run", is_flag=True, help="Measure now; OLD and NEW are commands, models, functions or commits."),
+    click.option("--call", metavar="TARGET", help="What to run in two commits: function, model or command."),
+    click.option("--beside", metavar="COMMIT", help="With --call: a third commit, as baseline for `history add`."),
+    click.option("--data", type=FILE, metavar="FILE", help="Input of models; a function must then return a model."),
     BATCH,
     THREADS,
-    click.option("--seconds", default=60.0, help="time to measure at most"),
-    click.option("--seed", type=int, help="seed of the order of the rounds"),
-    click.option("--save", type=FILE, metavar="FILE", help="write every measurement as JSON"),
+    click.option("--seconds", default=60.0, help="Longest time to measure."),
+    click.option("--seed", type=int, help="Seed of the order of the rounds."),
+    click.option("--save", type=FILE, metavar="FILE", help="Write every measurement as JSON."),
     click.option("--format", "form", type=click.Choice(["table", "markdown", "json"]), default="table"),
 ]
 
 ROWS = "rows to send in turn, .npy or .npz with X; without it random ones, as the server's /health asks for"
 LOADING = [
-    click.option("--rate", default=100.0, help="requests a second, sent whether or not earlier ones were answered"),
-    click.option("--seconds", default=20.0, help="how long to send"),
-    click.option("--process", type=click.Choice(["poisson", "constant"]), default="poisson", help="the gaps between"),
-    click.option("--closed", "users", type=int, metavar="USERS", help="instead of a rate: users who wait for answers"),
-    click.option("--think", type=duration, default="9ms", metavar="TIME", help="with --closed: from answer to request"),
-    click.option("--data", type=FILE, metavar="FILE", help=ROWS),
-    click.option("--bound", type=duration, default="50ms", metavar="TIME", help="answers within it are good"),
-    click.option("--seed", default=0, help="seed of the arrivals and of random rows"),
-    click.option("--timeout", type=duration, default="10s", metavar="TIME", help="when to give up on an answer"),
-    click.option("--connections", default=1024, help="connections to keep open at most"),
-    click.option("--save", type=FILE, metavar="FILE", help="write one row a request as CSV"),
+    click.option("--rate", default=100.0, help="Requests per second, sent whether or not earlier ones were answered."),
+    click.option("--seconds", default=20.0, help="How many seconds to send."),
+    click.option(
+        "--process", type=click.Choice(["poisson", "constant"]), default="poisson", help="Gaps between requests."
+    ),
+    click.option("--closed", "users", type=int, metavar="USERS", help="Instead of a rate: users who wait for answers."),
+    click.option(
+        "--think",
+        type=duration,
+        default="9ms",
+        metavar="TIME",
+        help="With --closed: time from an answer to the next request.",
+    ),
+    click.option("--data", type=FILE, metavar="FILE", help=f"File of {ROWS}."),
+    click.option("--bound", type=duration, default="50ms", metavar="TIME", help="Answers within this time are good."),
+    click.option("--seed", default=0, help="Seed of the arrivals and of random rows."),
+    click.option("--timeout", type=duration, default="10s", metavar="TIME", help="Longest wait for an answer."),
+    click.option("--connections", default=1024, help="Most connections to keep open."),
+    click.option("--save", type=FILE, metavar="FILE", help="Write one row per request as CSV."),
     click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
 ]
 
 
 def given(context: click.Context) -> dict[str, str]:
-    """Return the options on the command line as they are written in help texts, by parameter name."""
+    """Return the options given on the command line: their longest spellings by parameter name."""
     typed = [each for each in context.command.params if isinstance(each, click.Option)]
     return {
         str(each.name): max(each.opts, key=len)
@@ -188,19 +200,19 @@ def given(context: click.Context) -> dict[str, str]:
 
 
 def refuse_given(names: Collection[str], condition: str) -> None:
-    """Refuse the named parameters if they are on the command line, where they would have no effect."""
+    """Raise UsageError if a named parameter is on the command line, where it would have no effect."""
     if wrong := [option for name, option in given(click.get_current_context()).items() if name in names]:
         raise click.UsageError(f"{', '.join(sorted(wrong))}: only {condition}")
 
 
 def refuse_threads(models: Iterable[str]) -> None:
-    """Refuse --threads unless one of the models is an .onnx file: no other model reads this option."""
+    """Raise UsageError for --threads unless a model is an .onnx file, because no other model reads this option."""
     if not any(model.endswith(".onnx") for model in models):
         refuse_given({"threads"}, "for .onnx files; a model of another kind sets its threads itself")
 
 
 def check_gating(run: bool, targets: Collection[str], data: Path | None, call: str | None) -> None:
-    """Refuse options that the gate would ignore: those for files with --run, and those for --run without it."""
+    """Raise UsageError for options that the gate would ignore: those for files with --run, and vice versa."""
     if not run:
         refuse_given({"call", "beside", "data", "batch", "threads", "seconds", "seed", "save"}, "with --run")
         return
@@ -213,7 +225,7 @@ def check_gating(run: bool, targets: Collection[str], data: Path | None, call: s
 
 
 def check_loading(closed: bool, data: Path | None) -> None:
-    """Refuse options of an open loop for a closed one, and the other way round."""
+    """Raise UsageError for options of an open loop in a closed loop, and vice versa."""
     if not closed:
         refuse_given({"think"}, "with --closed")
         return

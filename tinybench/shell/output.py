@@ -1,4 +1,4 @@
-"""Results on the screen and in a file, also when the measuring or the writing fails."""
+"""The output of results to the screen and to a file, even if measuring or writing fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rescued(save: Path | None, form: str) -> Iterator[None]:
-    """Print and write the complete rounds that an error or Ctrl-C carries, then let it go on."""
+    """Print and write the complete rounds attached to an error or Ctrl-C in the block, then raise it again."""
     try:
         yield
     except BaseException as error:
@@ -33,7 +33,7 @@ def rescued(save: Path | None, form: str) -> Iterator[None]:
 def finish(
     results: dict[str, BenchmarkResult], table: Table, form: str, save: Path | None, rescue: bool = False
 ) -> str:
-    """Write and print results; return what stood in the way of the file, where they then lie elsewhere."""
+    """Write and print results. If `save` cannot be written, print where the results are; return the error as text."""
     file, problem = keep(results, save, rescue)
     print_results(results, table, form)
     if problem and file is None and form != "json":
@@ -65,7 +65,7 @@ def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) 
 
 
 def print_decisions(results: Mapping[str, Mapping[str, BenchmarkResult]], requirements: Requirements) -> None:
-    """Print for each model whether it may be shipped, by the intervals of its results."""
+    """Print for each model whether it may be shipped, decided by the intervals of its results."""
     try:
         from tinybench.production import may_ship
     except ImportError:  # module 16 is not built yet

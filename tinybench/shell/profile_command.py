@@ -1,4 +1,4 @@
-"""`tinybench profile`: run a script, and tell where its time went."""
+"""The `tinybench profile` command: run a script and show where its time went."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ FOLDER: dict[str, Saver] = {
     "shares.csv": lambda profile, file: file.write_text(profile.shares.csv() + "\n", encoding="utf-8"),
 }
 PROFILING = [
-    click.option("-m", "--module", is_flag=True, help="SCRIPT is the name of a module, as for python -m"),
-    click.option("--interval", type=some_time, default="10ms", metavar="TIME", help="between two looks, on average"),
-    click.option("--out", type=FILE, metavar="FOLDER", help="write all of these, and the table as CSV"),
-    click.option("--flame", type=FILE, metavar="FILE", help="flame graph, .html with its table, or .svg"),
-    click.option("--speedscope", type=FILE, metavar="FILE", help="for https://www.speedscope.app"),
-    click.option("--perfetto", type=FILE, metavar="FILE", help="for https://ui.perfetto.dev"),
+    click.option("-m", "--module", is_flag=True, help="SCRIPT is the name of a module, as for python -m."),
+    click.option("--interval", type=some_time, default="10ms", metavar="TIME", help="Average time between samples."),
+    click.option("--out", type=FILE, metavar="FOLDER", help="Write all kinds of files here, and the table as CSV."),
+    click.option("--flame", type=FILE, metavar="FILE", help="Write a flame graph, .html with its table, or .svg."),
+    click.option("--speedscope", type=FILE, metavar="FILE", help="Write a profile for https://www.speedscope.app."),
+    click.option("--perfetto", type=FILE, metavar="FILE", help="Write a profile for https://ui.perfetto.dev."),
 ]
 
 
 @dataclass
 class ScriptRun:
-    """What the process of the script wrote down, and how it ended."""
+    """The record of a script's process: its exit code, its samples, and facts such as how it ended."""
 
     code: int
     samples: list[Sample] = field(default_factory=list)
@@ -54,7 +54,7 @@ class ScriptRun:
 
     @property
     def ended(self) -> str:
-        """How the script ended, if not as one hopes."""
+        """A sentence on how the script failed, or an empty string if it succeeded."""
         if "ended" in self.about and self.code >= 0:
             return str(self.about["ended"])
         if self.code < 0:
@@ -64,7 +64,7 @@ class ScriptRun:
         return f"the script ended its process at once, with exit code {self.code} (os._exit, or a crash)"
 
     def notes(self) -> Iterator[str]:
-        """Yield what should be known about the profile."""
+        """Yield remarks on what the profile does not cover."""
         if self.ended:
             yield f"{self.ended}; the profile is of what ran until then"
         if forks := self.about.get("forks"):
@@ -74,10 +74,10 @@ class ScriptRun:
 
 
 class ScriptCommand(Command):
-    """A command that passes arguments on to a script, and refuses its own options among them, unless after ``--``."""
+    """A command that passes arguments to a script. Among these, its own options are refused except after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; raise UsageError for an own option that stands where only the script's may."""
+        """Parse the arguments. Raise UsageError for an option of this command among the arguments of the script."""
         words = list(args)
         try:
             rest = super().parse_args(ctx, args)
@@ -110,7 +110,7 @@ class ScriptCommand(Command):
 
 
 def _options_of(command: click.Command) -> dict[str, click.Option]:
-    """Return the options of a command by each of their spellings, --help included."""
+    """Return the options of a command by spelling, --help included."""
     context = click.Context(command, help_option_names=["-h", "--help"])
     options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
     return {spelling: each for each in options for spelling in each.opts}
@@ -128,13 +128,13 @@ def is_model(script: str, module: bool) -> bool:
 def profile_script(
     script: str, arguments: Sequence[str], module: bool, interval: float, out: Path | None, **files: Path | None
 ) -> int:
-    """Where the time of a Python script goes.
+    """Show where the time of a Python script goes.
 
-    Runs it as `python SCRIPT ARGS…` would, and looks now and then at what its main thread does, waiting included. The
-    table goes to the error stream, so that the script's own output stays as it is; its exit code is this command's.
-    Options of this command come before SCRIPT; after --, all arguments go to the script.
+    The command runs the script as `python SCRIPT ARGS…` would, and samples its main thread, waiting included. The table
+    goes to standard error, so that the script's own output stays as it is. The exit code is that of the script. Options
+    of this command come before SCRIPT. After --, all arguments go to the script.
 
-    An ONNX model in place of the script: `tinybench profile model.onnx --help`.
+    For an ONNX model in place of the script, see `tinybench profile model.onnx --help`.
     """
     if is_model(script, module):
         if options := sorted(given(click.get_current_context()).values()):
@@ -162,7 +162,7 @@ def profile_script(
 
 
 def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver]:
-    """Return what is to be written where; refuse before the script runs what cannot be."""
+    """Return the output files with their writers. If a folder is missing, raise before the script runs."""
     savers: dict[str, Saver] = {"flame": save_flame, "speedscope": save_speedscope, "perfetto": save_perfetto}
     wanted = {file: savers[name] for name, file in files.items() if file is not None}
     if out is not None:
@@ -175,7 +175,7 @@ def _wanted(out: Path | None, files: dict[str, Path | None]) -> dict[Path, Saver
 
 
 def look_at(words: Sequence[str], module: bool, interval: float) -> ScriptRun:
-    """Run a script in a process of its own, and return what was seen."""
+    """Run a script in a subprocess that samples it, and return the record."""
     handle, name = tempfile.mkstemp(prefix="tinybench-profile-", suffix=".jsonl")
     os.close(handle)
     file = Path(name)
@@ -190,7 +190,7 @@ def look_at(words: Sequence[str], module: bool, interval: float) -> ScriptRun:
 
 @contextlib.contextmanager
 def _passing_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
-    """Leave Ctrl-C to the script, which gets it from the terminal, and hand SIGTERM on to it."""
+    """Ignore Ctrl-C, which the script receives from the terminal, and forward SIGTERM to the script."""
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
         signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),
@@ -203,7 +203,7 @@ def _passing_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
 
 
 def read(file: Path, code: int) -> ScriptRun:
-    """Return what a process wrote, up to a line that it may not have finished."""
+    """Return the record that a script's process wrote to a file. Ignore an incomplete last line."""
     from tinybench.sampler import Sample
 
     run, stacks = ScriptRun(code), list[tuple[str, ...]]()

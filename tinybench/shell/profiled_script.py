@@ -1,7 +1,7 @@
-"""The process in which `tinybench profile` runs a script: as Python itself would, and looked at.
+"""The process in which `tinybench profile` runs a script as Python itself would, and samples it.
 
-It writes each look to a file at once, as a line of JSON, so that what was seen is kept however the process ends. It
-loads little, so that what the script imports is loaded by the script, and is run as a script itself.
+Each sample is written to a file at once, as a line of JSON, so that it is kept however the process ends. This file is
+run as a script. It imports little, so that the profiled script itself loads the modules that it imports.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ OURS = {__file__, runpy.__file__, "<frozen runpy>"}
 
 
 class Recorder:
-    """Writes every sample to a file: ``[start, seconds, number of the stack]``, and each new stack before its first."""
+    """A writer of samples, ``[start, seconds, number of the stack]``. A new stack is written before its sample."""
 
     def __init__(self, file: int, ticks: Ticks) -> None:
         self.file, self.clock, self.last = file, ticks.clock, 0.0
-        self.stacks: dict[tuple[int, ...], int] = {}  # by ids of code, which is quick; -1: of what started the script
-        self.codes: list[CodeType] = []  # so that no other code gets the id of one
+        self.stacks: dict[tuple[int, ...], int] = {}  # by the ids of their code (fast); -1: no frame of the script
+        self.codes: list[CodeType] = []  # kept alive, so that no id is reused
         self.told = 0
         self.process, self.began, self.forks = os.getpid(), time.perf_counter(), 0
-        self.threads = 2  # with the one that looks
+        self.threads = 2  # the main thread and the sampling thread
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_parent=self._forked)
 
@@ -47,7 +47,7 @@ class Recorder:
         self.forks += 1
 
     def take(self, frame: Any) -> None:
-        """Write a sample down."""
+        """Write a sample: the stack of `frame` for the time since the previous sample."""
         codes, caller = [], frame
         while caller is not None:
             codes.append(caller.f_code)
@@ -55,7 +55,7 @@ class Recorder:
         key = tuple(map(id, codes))
         if key not in self.stacks:
             before = len(list(takewhile(lambda code: code.co_filename in OURS, reversed(codes))))
-            names = stack_of(frame)[before:]  # without what started the script
+            names = stack_of(frame)[before:]  # without the frames that started the script
             self.stacks[key] = self.told if names else -1
             self.codes += codes
             self.threads = max(self.threads, len(sys._current_frames()))
@@ -68,18 +68,18 @@ class Recorder:
         self.last = now
 
     def write(self, line: Any) -> None:
-        """Write a line, unless this process is only a copy of the script's."""
+        """Write a line of JSON, unless this process is a fork of the script's process."""
         if os.getpid() == self.process:
             os.write(self.file, f"{json.dumps(line)}\n".encode())
 
     def end(self, how: str) -> None:
-        """Write how the script ended."""
+        """Write how the script ended, its run time, and the numbers of its forks and threads."""
         about = {"ended": how, "seconds": time.perf_counter() - self.began}
         self.write(about | {"forks": self.forks, "threads": self.threads - 2})
 
 
 def script_runner(words: list[str], module: bool) -> Callable[[], Any]:
-    """Return what runs a script, or a module, as Python does."""
+    """Return a function that runs a script or a module as Python does."""
     sys.argv = words
     safe, file = sys.flags.safe_path, Path(words[0])
     if module:
@@ -98,14 +98,14 @@ def script_runner(words: list[str], module: bool) -> Callable[[], Any]:
 
 
 def told_apart(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without what is not the script's."""
+    """Return a traceback without the frames that started the script."""
     while trace is not None and trace.tb_frame.f_code.co_filename in OURS:
         trace = trace.tb_next
     return trace
 
 
 def exit_code(asked: Any) -> int:
-    """Return what Python makes of ``SystemExit(asked)``, and print what it would print."""
+    """Return the exit code that Python gives for ``SystemExit(asked)``, and print the message that Python prints."""
     if asked is None or isinstance(asked, int):
         return int(asked or 0)
     print(asked, file=sys.stderr)
@@ -113,7 +113,7 @@ def exit_code(asked: Any) -> int:
 
 
 def run_profiled(words: list[str]) -> int:
-    """Run what is asked for, and write how it ended; return the exit code that Python would have."""
+    """Run the script or module, write how it ended, and return the exit code that Python would return."""
     file, interval, module = words[:3]
     ticks = Ticks(float(interval))
     recorder = Recorder(os.open(file, os.O_WRONLY | os.O_APPEND), ticks)
@@ -138,7 +138,7 @@ def run_profiled(words: list[str]) -> int:
 
 
 def _telling(recorder: Recorder, replace: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an os.exec… that writes that it was called, and takes no alarm into the next program."""
+    """Return an ``os.exec…`` that records the call and cancels the alarm, which the new program would inherit."""
 
     def tell(path: Any, *rest: Any) -> Any:
         if os.getpid() == recorder.process:

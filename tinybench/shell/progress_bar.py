@@ -1,4 +1,4 @@
-"""How far a measurement is, on stderr: a bar on a terminal or in a notebook, else a plain line every few seconds."""
+"""The progress of a measurement on stderr: a bar on a terminal or in a notebook, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tinybench.support.basics.numbers import number_of
 
 __all__ = ["Progress"]
 
-LEAST_SECONDS = 2.0  # what is over sooner needs no bar
+LEAST_SECONDS = 2.0  # a shorter measurement needs no bar
 BAR = "{desc} {percentage:3.0f}%|{bar}| {n:.0f} of {total:.3g} s{postfix}"
 
 
 class Progress:
-    """Shows how much of `seconds` has passed, from the warm-up on; it wraps the rounds, and looks between them."""
+    """A display of how much of `seconds` has passed, warm-up included. It wraps the rounds and updates between them."""
 
     def __init__(
         self, seconds: float, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -27,7 +27,7 @@ class Progress:
         self.silent = seconds <= LEAST_SECONDS
 
     def __enter__(self) -> Progress:
-        """Say that the warm-up begins."""
+        """Show that the warm-up begins."""
         self.began = self.shown = self.clock()
         if not self.silent:
             self.bar = self._bar()
@@ -41,7 +41,7 @@ class Progress:
             self.bar.close()
 
     def __call__(self, rounds: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rounds, and show the time between them."""
+        """Yield the rounds, and update the display between them."""
         every = 5.0 if self.bar is None else 0.2
         for number, order in enumerate(rounds):
             yield order
@@ -67,7 +67,7 @@ class Progress:
         if not (in_notebook or self.stream.isatty()):
             return None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets tqdm.auto warns, and draws its bar as text
+            warnings.simplefilter("ignore")  # without ipywidgets, tqdm.auto warns and draws its bar as text
             from tqdm.auto import tqdm
-        tqdm.monitor_interval = 0  # no thread of its own beside the timed lines
+        tqdm.monitor_interval = 0  # no monitor thread while code is timed
         return tqdm(total=self.seconds, desc="warming up", bar_format=BAR, file=self.stream, leave=False)

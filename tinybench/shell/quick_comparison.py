@@ -1,4 +1,4 @@
-"""What the shell command and the Jupyter magic share: measure for a given time, and show results as one table."""
+"""Functions for the shell command and the Jupyter magic: measure for a given time, and tabulate the results."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tinybench.support.rounds.machine_state import disturbed, machine_warnings
 
 __all__ = ["comparison_table", "measure_for", "measure_one", "tail_table"]
 
-MOST_ROUNDS = 20_000  # more would only fill memory: the interval is far narrower than what the machine does to it
-SHORTEST = 10e-6  # s; no measurement is shorter
+MOST_ROUNDS = 20_000  # more only fill memory: the interval is already far narrower than the machine's disturbances
+SHORTEST = 10e-6  # s; no measurement takes less
 
 
 def measure_for(
     models: Mapping[str, Any], inputs: Any, seconds: float, *, mode: str = "as_served", seed: int | None = None
 ) -> dict[str, BenchmarkResult]:
-    """Return the seconds per call of models, measured in shuffled rounds until so many seconds are over.
+    """Return the seconds per call of each model, measured in shuffled rounds until `seconds` have passed.
 
-    Warm-up and calibration are within the time; there is at least one round. Shows how far it is where that takes
-    longer than 2 s. For the other arguments see `tinybench.latency.measure_latencies`.
+    The time includes warm-up and calibration. There is at least one round. If the measurement takes longer than 2 s,
+    its progress is shown. For the other arguments see `tinybench.latency.measure_latencies`.
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 4")
@@ -49,10 +49,10 @@ def measure_for(
 def measure_one(
     name: str, model: Any, inputs: Any, seconds: float, *, mode: str = "as_served", seed: int | None = None
 ) -> tuple[BenchmarkResult, BenchmarkResult]:
-    """Return the rounds of a session and the single calls of a model, measured within so many seconds.
+    """Return the rounds of a session and the single calls of a model, measured within `seconds`.
 
-    A model so slow that no 10 rounds of three calls fit in gets single calls only: they stand for the rounds, too. An
-    error on the way carries what there is as its ``results``.
+    If the model is so slow that 10 rounds of three calls do not fit, all calls are single calls, and these also replace
+    the rounds. If an exception ends the measurement, its attribute ``results`` holds the measurements so far.
     """
     began = time.perf_counter()
     calls = measure_for({name: model}, inputs, seconds / 3, mode=mode, seed=seed)[name]
@@ -70,7 +70,7 @@ def measure_one(
 
 
 def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float, seed: int | None) -> BenchmarkResult:
-    """Return the calls and those that still fit in; the model is warm."""
+    """Return the calls, with further ones that fit into `seconds`. The model is warm already."""
     values = list(calls.values)
     if seconds > calls.median:
         models, most = {"": model}, math.ceil(seconds / calls.median)
@@ -81,9 +81,9 @@ def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float,
 
 
 def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0, what: str = "model") -> Table:
-    """Return one row for each model, compared with the first: median, speed, p value (Holm) and verdict.
+    """Return a table that compares each model with the first: median, speed, p-value (Holm) and verdict.
 
-    The results are of common rounds; a relative change up to the margin does not matter.
+    The results must come from common rounds. A relative change up to `margin` does not matter.
     """
     (baseline_name, baseline), *others = results.items()
     factor, unit = scale_unit(min(result.median for result in results.values()), "s")
@@ -97,7 +97,7 @@ def comparison_table(results: Mapping[str, BenchmarkResult], margin: float = 0.0
 
 
 def _cautions(result: BenchmarkResult) -> str:
-    """Return what a reader of these rounds must know."""
+    """Return warnings about the rounds of a result as text, such as an interruption or a suspended machine."""
     notes, words = result.metadata, []
     if "interrupted" in notes:
         words.append(f"interrupted by {notes['interrupted']}")
@@ -116,7 +116,7 @@ def _cautions(result: BenchmarkResult) -> str:
 
 
 def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> Table:
-    """Return the median of a session's rounds, and the tail of single calls."""
+    """Return a table of the median of a session's rounds and the tail percentiles of single calls."""
     summary = latency_summary(calls)
     factor, unit = scale_unit(session.median, "s")
 
@@ -130,7 +130,7 @@ def tail_table(name: str, session: BenchmarkResult, calls: BenchmarkResult) -> T
         row(name, summary[name], summary["intervals"].get(name), summary["reasons"].get(name, ""))
         for name in ("p90", "p95", "p99")
     )
-    length = session.metadata.get("session_seconds")  # None where single calls stand for the rounds
+    length = session.metadata.get("session_seconds")  # None if single calls replace the rounds
     rounds = f"{number_of(session.count, 'round')} over {length:.3g} s" if length else number_of(session.count, "call")
     caption = f"{name}: median of {rounds}, tail of {number_of(calls.count, 'call')}{_cautions(session)}"
     try:
@@ -163,7 +163,7 @@ def _row(result: BenchmarkResult, factor: float, unit: str, comparison: Comparis
 
 
 def speed_text(comparison: Comparison) -> str:
-    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first is slower."""
+    """Return ``2.06 times as fast (2.03–2.09)``, or ``1.65 times as long (1.6–1.7)`` if the first model is slower."""
     (low, high), slower = comparison.ratio_ci, comparison.ratio > 1
     value, ends = (
         (comparison.ratio, (low, high)) if slower else (1 / comparison.ratio, (1 / high, 1 / max(low, 1e-300)))

@@ -1,4 +1,4 @@
-"""`tinybench rollout`: a new version beside the old one, 5 → 20 → 50 → 100 % of the users, or back."""
+"""The `tinybench rollout` command: move 5, 20, 50, then 100 % of the users to a new version, or roll it back."""
 
 from __future__ import annotations
 
@@ -31,26 +31,36 @@ PROMOTED, BACK, UNKNOWN = 0, 1, 2
 CANNOT_TELL = ("blind", "interrupted", "differs")
 ROLLING = [
     DATA,
-    click.option("--rate", default=200.0, help="requests a second, of all users"),
-    click.option("--users", type=click.IntRange(min=100), default=20_000, help="how many there are"),
-    click.option("--bound", type=some_time, default="50ms", metavar="TIME", help="a fifth of it more is harm"),
-    click.option("--mirrored", type=share, default="40%", help="share of requests that go to both versions"),
+    click.option("--rate", default=200.0, help="Requests per second from all users."),
+    click.option("--users", type=click.IntRange(min=100), default=20_000, help="Number of users."),
+    click.option(
+        "--bound", type=some_time, default="50ms", metavar="TIME", help="A latency rise by a fifth of this is harm."
+    ),
+    click.option("--mirrored", type=share, default="40%", help="Share of requests that go to both versions."),
     click.option(
         "--allowed",
         type=share_or_all,
         default="1%",
-        help="without labels, the share of answers that may differ; 100% allows any difference",
+        help="Without labels, the share of answers that may differ; 100% allows any difference.",
     ),
-    click.option("--every", type=some_time, default="500ms", metavar="TIME", help="from look to look"),
-    click.option("--patience", type=click.IntRange(min=1), default=20, help="looks in a row without new readings"),
-    click.option("--longest", type=some_time, default="1min", metavar="TIME", help="a longer stage is blind"),
-    click.option("--label-delay", type=duration, default="1s", metavar="TIME", help="from an answer to its label"),
-    click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=f"have the new version {FAULTS}"),
-    click.option("--seed", default=0, help="seed of arrivals, users and who comes first"),
-    click.option("--prometheus/--no-prometheus", default=None, help="who reads the servers [default: if installed]"),
-    click.option("--journal", type=FILE, metavar="FILE", help="keep every look, a line of JSON each"),
-    click.option("--resume", is_flag=True, help="go on with the journal's unfinished rollout; else it is taken back"),
-    click.option("--json", "as_json", is_flag=True, help="everything as JSON at the end, and nothing before"),
+    click.option("--every", type=some_time, default="500ms", metavar="TIME", help="Time between polls."),
+    click.option(
+        "--patience", type=click.IntRange(min=1), default=20, help="Polls without new readings until a rollback."
+    ),
+    click.option("--longest", type=some_time, default="1min", metavar="TIME", help="A longer stage is rolled back."),
+    click.option(
+        "--label-delay", type=duration, default="1s", metavar="TIME", help="Time from an answer to its label."
+    ),
+    click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=f"Make the new version {FAULTS}."),
+    click.option("--seed", default=0, help="Seed of arrivals, users and their order."),
+    click.option(
+        "--prometheus/--no-prometheus", default=None, help="Read the servers by Prometheus [default: if installed]."
+    ),
+    click.option("--journal", type=FILE, metavar="FILE", help="Record every poll as a line of JSON."),
+    click.option(
+        "--resume", is_flag=True, help="Resume the unfinished rollout in the journal; else it is rolled back."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON at the end, and nothing before."),
 ]
 
 
@@ -61,17 +71,18 @@ ROLLING = [
 def rollout(
     old: str, new: str, data: Path, users: int, journal: Path | None, resume: bool, as_json: bool, **how: Any
 ) -> int:
-    """Roll a new .onnx model out beside an old one.
+    """Roll out a new .onnx model alongside an old one.
 
-    Two servers are started here, and a Prometheus that reads both; users send requests, 5, 20, 50, then 100 % of them
-    to the new version, a part of all requests to both. Each look prints a line with the events of each metric: those of
-    the new version, and those of both. Evidence of harm rolls back the new version. The evidence remains valid however
-    often one looks: an equal version is rolled back with a probability of at most 4 %.
+    The command starts two servers on this machine, and a Prometheus that reads both. Simulated users send requests. The
+    new version serves 5, 20, 50, then 100 % of the users, and a part of all requests goes to both versions. Each poll
+    prints a line with the events of each metric: those of the new version, and those of both. Evidence of harm rolls
+    back the new version. The evidence remains valid however often it is checked: an equal version is rolled back with a
+    probability of at most 4 %.
 
-    Labels decide whether answers are better or worse: give them in --data, an .npz with X and y. Without labels a new
-    version whose answers differ in more than --allowed is not promoted, as nobody can tell which are right.
+    Labels decide whether answers are better or worse. Give them in --data, an .npz with X and y. Without labels, a new
+    version whose answers differ in more than --allowed is not promoted, because nobody can tell which are right.
 
-    Exit code 0: promoted; 1: rolled back for harm; 2: rolled back because nobody could tell; 3: wrong input.
+    Exit code 0: promoted; 1: rolled back for harm; 2: rolled back without proof of harm; 3: wrong input.
     """
     from tinybench.shell.files import refuse_missing
     from tinybench.support.basics.arrays import load_data
@@ -82,7 +93,7 @@ def rollout(
     try:
         from tinybench.tools.rollout.engine import roll_out
         from tinybench.tools.rollout.plan import Plan
-    except ImportError as missing:  # in a student's package that has not come so far
+    except ImportError as missing:  # in a student's package without these modules
         raise ValueError(f"tinybench rollout uses what modules 14 and 16 build, and {missing}") from None
     from tinybench.shell.session_loop import stopping_on_term
 
@@ -109,7 +120,7 @@ def rollout(
 
 
 class _Printer:
-    """A line a look, below a heading for each stage."""
+    """A printer of one line per poll, with a heading for each stage."""
 
     def __init__(self) -> None:
         self.stage = -1.0

@@ -1,4 +1,4 @@
-"""`tinybench serve`: a model behind HTTP, until it is told to stop."""
+"""The `tinybench serve` command: serve a model over HTTP until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAULTS = "go wrong by order: slow:20ms, wrong:10%, crash:5% of the rows, drift:2
 
 
 def fault(text: str) -> str:
-    """Read a fault, and hand it on as it was written: the workers read it again."""
+    """Check that a fault can be parsed, and return its text, which the workers parse again."""
     if text:
         from tinybench.tools.serving.faults import parse_fault
 
@@ -27,23 +27,23 @@ def fault(text: str) -> str:
 
 
 SERVING = [
-    click.option("--host", default="127.0.0.1", help="0.0.0.0: others on the network may ask, too"),
-    click.option("--port", type=click.IntRange(0, 65535), default=8000, help="0: any that is free"),
-    click.option("--workers", type=POSITIVE, default=1, help="processes with the model"),
+    click.option("--host", default="127.0.0.1", help="Address; 0.0.0.0 also serves other machines."),
+    click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port; 0 takes a free one."),
+    click.option("--workers", type=POSITIVE, default=1, help="Processes with the model."),
     THREADS,
-    click.option("--max-batch", type=POSITIVE, default=8, help="requests that share one call of the model"),
-    click.option("--max-wait", type=duration, default="2ms", help="how long a request waits for others"),
+    click.option("--max-batch", type=POSITIVE, default=8, help="Most requests in one call of the model."),
+    click.option("--max-wait", type=duration, default="2ms", help="Longest wait of a request for others."),
     click.option(
-        "--max-queue", type=POSITIVE, default=1000, help="requests that may wait; more are told to come later"
+        "--max-queue", type=POSITIVE, default=1000, help="Most requests that may wait; others are refused (503)."
     ),
-    click.option("--timeout", type=some_time, default="10s", help="time for a request, from first to last"),
-    click.option("--max-body", type=size, default="1MB", help="bytes of a request"),
-    click.option("--stall", type=stalls, metavar="TIME/EVERY", help="stand still by order, such as 1s/10s"),
-    click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=FAULTS),
+    click.option("--timeout", type=some_time, default="10s", help="Longest time for a request, from start to end."),
+    click.option("--max-body", type=size, default="1MB", help="Largest size of a request."),
+    click.option("--stall", type=stalls, metavar="TIME/EVERY", help="Stall on purpose, such as 1s/10s."),
+    click.option("--fault", type=fault, default="", metavar="KIND:AMOUNT", help=f"Make the server {FAULTS}."),
     click.option(
-        "--reference", type=FILE, metavar="FILE", help="rows the model was tested on: drift stands on /metrics"
+        "--reference", type=FILE, metavar="FILE", help="Rows the model was tested on; /metrics then reports drift."
     ),
-    click.option("--trace", type=FILE, metavar="FILE", help="CSV with the server's own times of each request"),
+    click.option("--trace", type=FILE, metavar="FILE", help="Write the server's own times of each request as CSV."),
 ]
 
 
@@ -53,8 +53,8 @@ SERVING = [
 def serve_model(model: str, threads: int, **how: Any) -> int:
     """Serve an .onnx model over HTTP.
 
-    POST /predict takes {"inputs": [row, …]} and answers {"outputs": [row, …]}; GET /health and GET /metrics are for
-    who operates it. It stops on Ctrl-C or SIGTERM, when it has finished what it began.
+    POST /predict takes {"inputs": [row, …]} and answers {"outputs": [row, …]}. GET /health and GET /metrics are for
+    the operators. After Ctrl-C or SIGTERM, the server finishes the requests that it has accepted, then stops.
     """
     if not model.endswith(".onnx"):
         raise ValueError(f"{model!r} is no .onnx file; serve takes nothing else")

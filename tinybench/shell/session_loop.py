@@ -1,4 +1,4 @@
-"""Sessions one after the other, until a verdict, a number or the time is reached; with a line of progress."""
+"""A loop that runs sessions until a verdict, a number of sessions or a time limit is reached, and its status line."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any, TextIO
 from tinybench.shell.gate_targets import Target
 from tinybench.shell.side_processes import Measured, command_session, process_session
 
-SHARE, LONGEST = 1 / 100, 1 / 12  # of the time: the rounds of a session, and a whole session
+SHARE, LONGEST = 1 / 100, 1 / 12  # parts of the whole time: for a session's rounds, and for a session
 
 
 class StatusLine:
-    """One line about a long run: rewritten in place on a terminal, else a new line now and then."""
+    """A status line for a long run: rewritten in place on a terminal, else a new line at most every 10 s."""
 
     def __init__(
         self, seconds: float, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -30,7 +30,7 @@ class StatusLine:
         self.began, self.last = clock(), -math.inf
 
     def show(self, text: str) -> None:
-        """Show where the run is, unless that was shown just now."""
+        """Show a text and the elapsed time, unless the last update is too recent or the run is short."""
         now = self.clock()
         if self.seconds <= 2 or now - self.last < (0.2 if self.live else 10.0):
             return
@@ -39,14 +39,14 @@ class StatusLine:
         print(f"\r\033[K{line}" if self.live else line, end="" if self.live else "\n", file=self.stream, flush=True)
 
     def clear(self) -> None:
-        """Leave the line empty for what comes next."""
+        """Clear the line on a terminal."""
         if self.live and self.last > -math.inf:
             print("\r\033[K", end="", file=self.stream, flush=True)
 
 
 @contextmanager
 def stopping_on_term() -> Iterator[None]:
-    """Treat SIGTERM, with which CI cancels a job, as Ctrl-C for the time of the block."""
+    """Treat SIGTERM, with which CI cancels a job, as Ctrl-C during the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -70,9 +70,9 @@ def run_sessions(
     sessions: int | None = None,
     decided: Callable[[], str] = str,
 ) -> None:
-    """Add sessions to `measured` until `decided` names a verdict, there are `sessions`, or the time is up.
+    """Add sessions to `measured` until `decided` returns a verdict, there are `sessions`, or the time is up.
 
-    Raises TimeoutError for a side that hangs, ValueError for one that fails; what was measured stays in `measured`.
+    Raise TimeoutError if a side hangs, and ValueError if a side fails. Completed rounds stay in `measured`.
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 60")
@@ -81,7 +81,7 @@ def run_sessions(
     deadline, kill_at = began + seconds, began + 1.2 * seconds
     number, expected, start = 0, 0.0, began
     try:
-        if commands:  # into the caches
+        if commands:  # an untimed run fills the caches
             command_session(0, targets, Measured({name: [] for name in targets}), rng, kill_at=kill_at)
         while number != sessions and (number == 0 or start + expected <= deadline):
             if commands:
@@ -89,7 +89,7 @@ def run_sessions(
                 command_session(number, targets, measured, rng, kill_at=kill_at)
             else:
                 rounds, whole = SHARE * seconds, LONGEST * seconds
-                if sessions:  # the time that is left, in equal parts
+                if sessions:  # the remaining time in equal parts
                     rounds = whole = (deadline - start) / (sessions - number)
                 times = {"deadline": deadline, "kill_at": kill_at, "seconds": rounds, "longest": whole}
                 show = partial(_show_session, progress, number)

@@ -1,8 +1,8 @@
-"""What runs in the fresh process of one side: load one call, warm it up, and time blocks of it when asked.
+"""The fresh process of one side: it loads one call, warms it up, and times blocks of calls on request.
 
-The parent sends lines of JSON to the standard input and reads an answer to each. The file needs the standard library
-only, so that the process holds what the measured code brings along and nothing else; models and data come in by the
-package. It is run as a script.
+The parent process sends lines of JSON to standard input and reads one answer to each. This file is run as a script. It
+imports only the standard library, so that the process contains the measured code and its imports and nothing else. Only
+for models and data does it use the package.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ Step = Callable[[], Any]
 
 
 class ProcessorWait:
-    """How long a thread, by default this one, stood ready and waited for a processor, in s; 0 where no kernel tells.
+    """The time in s that a thread, by default this one, was ready but waited for a processor; 0 if unknown.
 
-    A busy machine lets a call of 5 ms wait for 4, 8 or 12 ms, however long the call is: what is left without the wait
-    is its time on an idle machine, sleep and disk included. Linux, Documentation/scheduler/sched-stats.
+    On a busy machine a call of 5 ms may wait for 4, 8 or 12 ms; the wait does not depend on the length of the call. The
+    time without the wait is the call's time on an idle machine, sleep and disk included. The format of the kernel's
+    file is described in Linux, Documentation/scheduler/sched-stats.
     """
 
     def __init__(self, of: str = "thread-self") -> None:
@@ -43,30 +44,30 @@ class ProcessorWait:
             self.file = -1
 
     def __call__(self) -> float:
-        """Return the wait so far."""
+        """Return the wait so far, in s."""
         return self._told(1)
 
     def ran(self) -> float:
-        """Return how long the thread has run."""
+        """Return how long the thread has run, in s."""
         return self._told(0)
 
     def _told(self, field: int) -> float:
         return 0.0 if self.file < 0 else int(os.pread(self.file, 64, 0).split()[field]) * 1e-9
 
     def close(self) -> None:
-        """Forget the thread."""
+        """Close the file with the statistics of the thread."""
         if self.file >= 0:
             os.close(self.file)
 
 
 def find_function(spec: str) -> Any:
-    """Return what ``module:function`` names; the error says what was looked for, and what there is instead."""
+    """Return the function that ``module:function`` names. If there is none, raise LookupError with similar names."""
     module, _, names = spec.partition(":")
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the module is there, and misses one of its own
+            raise  # the module exists, but one of its imports is missing
         raise LookupError(f"looked for a module {module} in {os.getcwd()} and the environment; there is none") from None
     for name in names.split("."):
         if not hasattr(found, name):
@@ -80,18 +81,18 @@ def find_function(spec: str) -> Any:
 
 
 def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], bool]]:
-    """Return the call to measure, without arguments, what it is called with, and whether that is still the same."""
+    """Return the call to measure (without arguments), notes on its input, and a check that the input is unchanged."""
     spec = task["target"]
     if task["data"] is None:
         return find_function(spec), {}, lambda: True
-    sys.path.insert(0, PACKAGE)  # the tool's own package, even where a package of this name is what is measured
+    sys.path.insert(0, PACKAGE)  # the tool's own package, even if another tinybench is measured
     from tinybench.latency import as_callable, shape_notes
     from tinybench.support.basics.arrays import load_data
     from tinybench.support.rounds.calls import same_content, untouched_copy
     from tinybench.tools.serving.models import load_model
 
     if spec.endswith(".onnx"):
-        importlib.import_module("tinybench.onnx")  # load_model would find it too late
+        importlib.import_module("tinybench.onnx")  # load_model imports it after the path is removed
     sys.path.remove(PACKAGE)
     for name in [name for name in sys.modules if name.partition(".")[0] == "tinybench"]:
         del sys.modules[name]
@@ -101,7 +102,7 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
 
 
 def refuse_unfinished(answer: Any) -> None:
-    """Refuse a call that has only prepared its work when it returns."""
+    """Raise TypeError if a call returns an awaitable or a generator, because its work is not done then."""
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
@@ -111,7 +112,7 @@ def refuse_unfinished(answer: Any) -> None:
 
 
 def own_files(root: str) -> dict[str, str]:
-    """Return the digest of each Python file below a folder that this process has loaded."""
+    """Return the digests of the Python files below a folder that this process has loaded, by relative path."""
     found = {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -121,7 +122,7 @@ def own_files(root: str) -> dict[str, str]:
 
 
 class SideWorker:
-    """The questions a parent may ask, one method each."""
+    """The requests that the parent process may send, one method each."""
 
     def __init__(self) -> None:
         self.step: Step = lambda: None
@@ -130,7 +131,7 @@ class SideWorker:
         self.wait = ProcessorWait()
 
     def load(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Load the call, and say what it is called with."""
+        """Load the call. Return notes on its input and conditions, and the file of its module."""
         sys.path[:0] = task["paths"]
         self.root = task["root"]
         self.step, about, self.unchanged = load_step(task)
@@ -138,7 +139,7 @@ class SideWorker:
         return {"about": about | {"gc_enabled": gc.isenabled(), "clock": CLOCKS[self.wait.file >= 0]}, "home": home}
 
     def warm(self, seconds: float) -> dict[str, Any]:
-        """Call for so many seconds, at least once, and return seconds per call at the end and the share of work."""
+        """Call for `seconds`, at least once. Return the last time per call, the busy share, and the loaded files."""
         began, worked, waited, calls = time.perf_counter(), time.process_time(), self.wait(), 1
         refuse_unfinished(self.step())
         per_call = time.perf_counter() - began
@@ -152,7 +153,7 @@ class SideWorker:
         return {"per_call": per_call, "busy": busy, "files": own_files(self.root)}
 
     def block(self, loops: int, count: int, lead: int) -> float:
-        """Return the median of so many measurements in s per call, each over so many calls; the lead is not timed."""
+        """Return the median of `count` timings of `loops` calls, in s per call, after `lead` untimed calls."""
         for _ in repeat(None, lead):
             self.step()
         return median([self._timed(loops) for _ in repeat(None, count)])
@@ -179,9 +180,9 @@ class SideWorker:
 
 
 def answer_lines() -> None:
-    """Answer one line for each line that comes in, until there are no more."""
+    """Read requests from standard input, one per line, and answer each with one line, until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the call prints is not an answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what the call prints, which is not an answer
     questions = os.fdopen(os.dup(0), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     worker = SideWorker()

@@ -1,4 +1,4 @@
-"""Sessions: each side in a fresh process, asked in turn for blocks of calls, in an order drawn by a coin."""
+"""Sessions in which each side runs in a fresh process; the sides time blocks of calls in turn, in random order."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ WORKER = Path(__file__).with_name("side_process.py")
 
 
 class SideError(ValueError):
-    """A side that raised, died or was refused."""
+    """An error for a side that raised, exited or was refused."""
 
 
 @dataclass
 class Measured:
-    """What all sessions gave: for each side one value in s a round, and for each round the number of its session."""
+    """The measurements of all sessions: for each side one value in s per round; for each round its session's number."""
 
     values: dict[str, list[float]]
     sessions: list[int] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Measured:
 
     @property
     def count(self) -> int:
-        """Number of sessions with a round at least."""
+        """The number of sessions with at least one round."""
         return len(set(self.sessions))
 
     def add(self, session: int, row: Mapping[str, float]) -> None:
@@ -55,14 +55,14 @@ class Measured:
         self.sessions.append(session)
 
     def medians(self, of: Callable[[dict[str, float]], float]) -> list[float]:
-        """Return for each session the median over its rounds of a function of a round."""
+        """Apply a function to each round, and return the median of its values for each session."""
         found: dict[int, list[float]] = {}
         for index, session in enumerate(self.sessions):
             found.setdefault(session, []).append(of({name: values[index] for name, values in self.values.items()}))
         return [median(values) for values in found.values()]
 
     def results(self, targets: Mapping[str, Target]) -> dict[str, BenchmarkResult]:
-        """Return the results of all sides, of common rounds."""
+        """Return the results of all sides, measured in common rounds."""
         shared = {
             "sessions": self.sessions,
             "pairing": uuid.uuid4().hex,
@@ -83,7 +83,7 @@ class Measured:
 
 
 class SideProcess:
-    """The fresh process of one side."""
+    """A fresh process that runs the calls of one side."""
 
     def __init__(self, name: str, target: Target) -> None:
         self.name = name if name == target.label else f"{name} ({target.label})"
@@ -93,12 +93,12 @@ class SideProcess:
         )
 
     def send(self, question: str, *arguments: Any) -> None:
-        """Ask without waiting for the answer."""
+        """Send a request without waiting for the answer."""
         with self._named_errors():
             self.child.send([question, arguments])
 
     def receive(self) -> Any:
-        """Wait for the answer."""
+        """Wait for an answer and return it. Raise SideError if the side failed, TimeoutError if it was killed."""
         with self._named_errors():
             answer = json.loads(self.child.receive())
         if "error" in answer:
@@ -106,7 +106,7 @@ class SideProcess:
         return answer["answer"]
 
     def ask(self, question: str, *arguments: Any) -> Any:
-        """Ask and wait for the answer."""
+        """Send a request and return the answer."""
         self.send(question, *arguments)
         return self.receive()
 
@@ -121,7 +121,7 @@ class SideProcess:
 
 
 def share_plan(per_call: Mapping[str, float]) -> dict[str, tuple[int, int, int]]:
-    """Return loops, measurements and untimed calls of a block, the same for all sides that are about equally fast."""
+    """Return each side's loops, measurements and untimed calls per block; about equally fast sides share one plan."""
     slowest = max(per_call.values())
 
     def plan(seconds: float) -> tuple[int, int, int]:
@@ -143,10 +143,10 @@ def process_session(
     longest: float,
     show: Callable[[str], None],
 ) -> None:
-    """Measure in fresh processes, all alive at once, and add each complete round to `measured`.
+    """Measure all sides in fresh processes that exist at the same time. Add each complete round to `measured`.
 
-    The rounds last for `seconds`, or as long as the start took; with it they take no longer than `longest`, and end
-    before the deadline. There is one at least.
+    The rounds last for `seconds`, or as long as the start took if that was longer. Start and rounds together take at
+    most `longest` and end before the deadline, but there is at least one round.
     """
     began = time.monotonic()
     order = rng.sample(list(targets), len(targets))
@@ -181,7 +181,7 @@ def process_session(
 
 
 def check_home(home: str | None, side: SideProcess) -> None:
-    """Refuse a function of a commit that comes from somewhere else, such as an installed package."""
+    """Raise SideError if the function of a commit comes from elsewhere, such as an installed package."""
     if side.target.commit and home and not Path(home).resolve().is_relative_to(side.target.root):
         raise SideError(
             f"{side.name} comes from {home}, which does not belong to the commit; "
@@ -192,15 +192,15 @@ def check_home(home: str | None, side: SideProcess) -> None:
 def command_session(
     number: int, targets: Mapping[str, Target], measured: Measured, rng: random.Random, *, kill_at: float
 ) -> None:
-    """Run each command once, in an order drawn by a coin."""
+    """Run each command once, in random order, and add the times to `measured` as a round."""
     row = {name: run_command(name, targets[name], kill_at) for name in rng.sample(list(targets), len(targets))}
     measured.add(number, row)
 
 
 def run_command(name: str, target: Target, kill_at: float) -> float:
-    """Return the seconds from the start of a command to its exit, without what it waited for a processor.
+    """Return the seconds from the start of a command to its exit, without its wait for a processor.
 
-    Raises SideError unless it exits with 0.
+    Raise SideError unless it exits with 0, and TimeoutError if it still runs at `kill_at`.
     """
     label = f"{name} ({target.label})"
     with ChildProcess(
@@ -217,16 +217,16 @@ def run_command(name: str, target: Target, kill_at: float) -> float:
 
 
 def ended(process: subprocess.Popen[Any], start: float) -> float:
-    """Wait for a process and return when it ended, less what it, and then this thread, waited for a processor.
+    """Wait for a process. Return its end time minus the time that it and this thread waited for a processor.
 
-    What both waited for at once is taken off twice, but never so much that it took less than it ran.
+    A wait of both at once is subtracted twice, but the result is never less than `start` plus the time that it ran.
     """
     if not hasattr(os, "waitid"):
         process.wait()
         return time.perf_counter()
     mine = ProcessorWait()
     before = mine()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, it can still be asked
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped, so that its statistics remain readable
     now, its = time.perf_counter(), ProcessorWait(str(process.pid))
     moment = max(start + its.ran(), now - its() - (mine() - before))
     its.close()

@@ -1,4 +1,4 @@
-"""`tinybench study`: what compression, an engine and a level of optimisation bring for one classifier."""
+"""The `tinybench study` command: measure the gains of compression, engine and optimisation level for a classifier."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 
 def requirements_of(file: Path | None) -> Requirements | None:
-    """Read a file of limits; the text itself will do."""
+    """Return the requirements in a YAML file, or in the argument itself if there is no such file."""
     from tinybench.pareto import Requirements
 
-    return Requirements.from_yaml(file if file.exists() else str(file)) if file else None  # or the text itself
+    return Requirements.from_yaml(file if file.exists() else str(file)) if file else None  # the text itself may be YAML
 
 
 @click.command(cls=Command)
 @click.argument("model", required=False)
-@click.option("--data", type=FILE, metavar="FILE", help=".npz with X and y that the fit has not seen")
+@click.option("--data", type=FILE, metavar="FILE", help="Test data not used for the fit, .npz with X and y.")
 @click.option("--out", type=FILE, default="hardware_study", metavar="FOLDER")
-@click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="rows per call")
-@click.option("--rounds", default=30, help="rounds for each batch size")
-@click.option("--threads", default=1, help="threads of every engine")
-@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="such as NumPy 'INT8*'; all")
+@click.option("--batches", multiple=True, type=int, default=(1, 32, 256), metavar="ROWS...", help="Rows per call.")
+@click.option("--rounds", default=30, help="Rounds for each batch size.")
+@click.option("--threads", default=1, help="Threads of every engine.")
+@click.option("--variants", multiple=True, default=("*",), metavar="NAME...", help="Such as NumPy 'INT8*'; * for all.")
 @REQUIREMENTS
 def study(
     model: str | None, data: Path | None, out: Path, batches: Sequence[int], limits: Path | None, **how: Any
 ) -> int:
-    """Does INT8 pay for this classifier, on this machine.
+    """Check whether INT8 pays for a classifier on this machine.
 
-    One fitted scikit-learn classifier (by default a network on handwritten digits) as it is, in NumPy, in ONNX FP32 (at
-    each level of graph optimisation), FP16 and INT8 (dynamic, static, per channel), every gain with its interval.
-    Writes report.html, a page to hand to a colleague, and all numbers as hardware_tradeoffs.csv, …_rounds.csv and
-    …_summary.json. What was measured before Ctrl-C or an error is kept.
+    The study takes one fitted scikit-learn classifier (by default a network on handwritten digits). It measures the
+    classifier as it is, in NumPy, in ONNX FP32 (at each level of graph optimisation), FP16 and INT8 (dynamic, static,
+    per channel), every gain with its interval. It writes report.html, a page to hand to a colleague, and all numbers as
+    hardware_tradeoffs.csv, …_rounds.csv and …_summary.json. The measurements before Ctrl-C or an error are kept.
     """
     from tinybench.shell.study_page import write_page
     from tinybench.support.basics.arrays import load_labelled
@@ -55,7 +55,7 @@ def study(
             raise ValueError("--data belongs to a model of yours; name it: tinybench study MODEL --data FILE")
         print("fitting a network on the digits of scikit-learn", file=sys.stderr)
         X_train, y_train, rows, labels = digits()
-        with warnings.catch_warnings(action="ignore"):  # it is good enough before it converges
+        with warnings.catch_warnings(action="ignore"):  # the network is good enough before it converges
             classifier = network().fit(X_train, y_train)
     else:
         if data is None:
@@ -73,7 +73,7 @@ def study(
                 write_page(broken_off, out)
         elif (
             isinstance(error, OSError) and error.errno and error.filename is None
-        ):  # some libraries do not say where they write
+        ):  # some libraries do not name the file
             raise OSError(f"cannot write below {out} ({error.strerror or error}); choose another --out") from error
         raise
     print(found)

@@ -16,7 +16,7 @@ __all__ = ["write_page"]
 
 
 def write_page(study: TradeoffStudy, folder: Path) -> Path:
-    """Write ``report.html``, which needs no other file, and return its path."""
+    """Write the study as ``report.html``, which needs no other file, and return its path."""
     pictures = {f"batch {batch}": _picture(study, batch) for batch in study.latencies if _is_whole(study, batch)}
     _, *others = sorted(pictures, key=lambda name: -int(name.split()[1])) or [""]
     tables = study.tables()
@@ -53,7 +53,7 @@ _RULE = (
 
 
 def _is_whole(study: TradeoffStudy, batch: int) -> bool:
-    """Whether a batch size was measured to its end, so that there is something to draw."""
+    """Return whether a batch size was measured completely, so that its frontier can be drawn."""
     return any(decision["batch_size"] == batch for decision in study.decisions)
 
 

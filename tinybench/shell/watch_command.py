@@ -1,4 +1,4 @@
-"""`tinybench watch`: do servers keep their objective, look by look."""
+"""The `tinybench watch` command: poll servers and check whether they keep their objective."""
 
 from __future__ import annotations
 
@@ -22,21 +22,35 @@ if TYPE_CHECKING:
     from tinybench.tools.watching.queries import Objective, Window
 
 MET, MISSED, UNKNOWN = 0, 1, 2
-UNKNOWN_YET = "Prometheus"  # which has not told yet what it watches
+UNKNOWN_YET = "Prometheus"  # the name shown until Prometheus has reported its servers
 CODES = {"met": MET, "missed": MISSED, "cannot tell": UNKNOWN}
 WATCHING = [
-    click.option("--objective", "promised", type=share, default="99.9%", help="share of requests answered in time"),
-    click.option("--bound", type=duration, default="50ms", metavar="TIME", help="what in time means"),
-    click.option("--every", type=some_time, default="5s", metavar="TIME", help="from look to look"),
-    click.option("--for", "lasting", type=some_time, metavar="TIME", help="how long to watch; else until Ctrl-C"),
-    click.option("--window", "long", type=some_time, default="1h", help="of the burn rate; the short one is a twelfth"),
-    click.option("--factor", type=click.FloatRange(min=0, min_open=True), default=14.4, help="burn rate that alarms"),
-    click.option("--prometheus", "asked", metavar="URL", help="ask a Prometheus that runs already"),
-    click.option("--start-prometheus", is_flag=True, help="start a Prometheus for the servers, and ask that"),
-    click.option("--json", "as_json", is_flag=True, help="a line of JSON for each look, and for the end"),
-    click.option("--figure", type=FILE, metavar="FILE", help="draw what was seen, .svg or .png"),
-    click.option("--rules", type=FILE, metavar="FILE", help="write alert rules for Prometheus, .yml"),
-    click.option("--dashboard", type=FILE, metavar="FILE", help="write a dashboard for Grafana, .json"),
+    click.option(
+        "--objective", "promised", type=share, default="99.9%", help="Share of requests to be answered in time."
+    ),
+    click.option(
+        "--bound", type=duration, default="50ms", metavar="TIME", help="Time within which an answer is in time."
+    ),
+    click.option("--every", type=some_time, default="5s", metavar="TIME", help="Time between polls."),
+    click.option(
+        "--for", "lasting", type=some_time, metavar="TIME", help="How long to watch; by default until Ctrl-C."
+    ),
+    click.option(
+        "--window",
+        "long",
+        type=some_time,
+        default="1h",
+        help="Long window of the burn rate; the short one is a twelfth.",
+    ),
+    click.option(
+        "--factor", type=click.FloatRange(min=0, min_open=True), default=14.4, help="Burn rate that raises an alarm."
+    ),
+    click.option("--prometheus", "asked", metavar="URL", help="Query a Prometheus that already runs."),
+    click.option("--start-prometheus", is_flag=True, help="Start a Prometheus for the servers, and query it."),
+    click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each poll, and for the verdict."),
+    click.option("--figure", type=FILE, metavar="FILE", help="Draw the metrics over time, .svg or .png."),
+    click.option("--rules", type=FILE, metavar="FILE", help="Write alert rules for Prometheus, .yml."),
+    click.option("--dashboard", type=FILE, metavar="FILE", help="Write a dashboard for Grafana, .json."),
 ]
 
 
@@ -48,15 +62,16 @@ def watch(
 ) -> int:
     """Check whether servers keep their objective.
 
-    URL is what `tinybench serve` prints; canary=URL names its version. Each look prints a line for each server:
-    requests since the previous look, p50 and p99 with the ends of their histogram bucket, the part of the error budget
-    since the first look that is left, burn rates over the long and the short window, and evidence of drift.
+    URL is the address that `tinybench serve` prints; canary=URL names the server's version. Each poll prints a line for
+    each server: the requests since the previous poll, p50 and p99 with the ends of their histogram bucket, the
+    remaining part of the error budget since the first poll, the burn rates over the long and the short window, and
+    evidence of drift.
 
-    Exit code 0: the objective is met; 1: it is missed, or its budget burns; 2: what was seen cannot tell.
+    Exit code 0: the objective is met; 1: it is missed, or its budget burns too fast; 2: the data cannot tell.
     """
     try:
         from tinybench.production import burning  # noqa: F401
-    except ImportError as missing:  # in a student's package that has not come so far
+    except ImportError as missing:  # in a student's package without module 16
         raise ValueError(f"tinybench watch uses what module 16 builds, and {missing}") from None
     from tinybench.tools.watching.queries import Objective, Window
 
@@ -88,7 +103,7 @@ def _check(
     start_prometheus: bool,
     **files: Path | None,
 ) -> None:
-    """Refuse what cannot be watched before anything is."""
+    """Raise an error for options that cannot work, before the first poll."""
     if asked and (urls or start_prometheus):
         raise click.UsageError("--prometheus knows its servers: give no URL and no --start-prometheus beside it")
     if start_prometheus and not urls:
@@ -103,7 +118,7 @@ def _check(
 
 
 def _write(objective: Objective, rules: Path | None, dashboard: Path | None) -> bool:
-    """Write what Prometheus and Grafana read; return whether there was something to write."""
+    """Write the rules for Prometheus and the dashboard for Grafana, if named. Return whether any file was named."""
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.dashboard import dashboard_json
 
@@ -130,7 +145,7 @@ def _looker(
     start_prometheus: bool,
     **_: Any,
 ) -> Looker:
-    """Return the function that looks once at everything: by an own reader, or by a Prometheus."""
+    """Return a function that polls all servers once, directly or through a Prometheus."""
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.budget_burn import Look, Watched
     from tinybench.tools.watching.metrics_reader import Readings
@@ -171,7 +186,7 @@ def _looker(
 
 
 def _all_looks(look: Looker, every: float, lasting: float | None, show: Callable[[Look], None]) -> list[Look]:
-    """Look every so often, until the time is over or somebody stops it; return all looks."""
+    """Poll every `every` seconds until the time is over or Ctrl-C, and return the results of all polls."""
     from tinybench.shell.session_loop import stopping_on_term
 
     looks: list[Look] = []
@@ -208,7 +223,7 @@ def _show_json(look: Look, objective: Objective) -> None:
 
 
 def told(look: Look, objective: Objective) -> str:
-    """Return what a look showed, in one line."""
+    """Return the result of one poll of a server as one line."""
     if look.problem:
         return f"cannot tell: {look.problem}"
     parts = [f"{look.rate:.3g}/s, {look.failed:.0f} failed", _quantile("p50", look.p50), _quantile("p99", look.p99)]
@@ -221,7 +236,7 @@ def told(look: Look, objective: Objective) -> str:
 
 
 def _budget(look: Look, objective: Objective) -> str:
-    """Return the part of the error budget since the first look that is left, or how many times it was spent."""
+    """Return the part of the error budget since the first poll that is left, or how many times it was spent."""
     left = look.left(objective)
     if left >= 0:
         return f"{100 * left:.0f} % of the error budget for these {look.at:.0f} s is left"
@@ -241,7 +256,7 @@ def _quantile(name: str, found: Bucket | None) -> str:
 
 
 def _tell(looks: Sequence[Look], objective: Objective, window: Window, figure: Path | None, as_json: bool) -> int:
-    """Print what the whole watch says of each server, draw it, and return the exit code."""
+    """Print the verdict on each server, draw the polls if asked to, and return the exit code."""
     from tinybench.tools.watching.panel_figures import panel_picture, panels_from_looks
     from tinybench.tools.watching.queries import promql_time
 
