@@ -89,7 +89,7 @@ signal.pause()
 
 
 def test_a_wrapped_child_ends_when_this_process_is_killed() -> None:
-    program = f"""
+    program = """
 import sys, time
 from tinybench.support.basics.child_process import ChildProcess
 child = ChildProcess([sys.executable, "-c", "import os; print(os.getpid(), flush=True); import time; time.sleep(600)"],

@@ -105,7 +105,7 @@ def test_load(capsys: pytest.CaptureFixture[str]) -> None:
     run.metadata |= {
         "url": "http://x",
         "rate": 100.0,
-        "process": "poisson",
+        "scenario": "poisson",
         "outcomes": {"200": 1995, "503": 5},
     } | system
     print_summary(run, load_figures(run, 0.015), "table")

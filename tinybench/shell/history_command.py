@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
-from tinybench.shell.options import FILE, Group, refuse_given, with_options
+from tinybench.shell.options import FILE, FORMAT, Group, refuse_given, with_options
 from tinybench.support.basics.numbers import number_of, plural
+from tinybench.support.basics.table import FORMATS
 
 FINE, WORSE, UNDECIDED = 0, 1, 2
 
@@ -41,7 +42,7 @@ ADDING = [
 SHOWING = [
     *WHICH,
     click.option("--last", default=0, metavar="N", help="Only the last N commits in the table; 0: all."),
-    click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
+    FORMAT,
     click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
     click.option("--figure", type=FILE, metavar="FILE", help="Draw the series, .svg or .png."),
     click.option("--page", type=FILE, metavar="FILE", help="Write everything on one page, .html."),
@@ -103,16 +104,17 @@ def show(
 
     if as_json:
         refuse_given({"form"}, "without --json")
-    if as_json or form == "json":
+        form = "json"
+    if form == "json":
         refuse_given({"last"}, "for a table; JSON holds every commit")
     found = [(series, changes_of(series)) for series in read_series(store, benchmark, machine)]
     if figure and len(found) > 1:
         raise ValueError(f"--figure draws one series and there are {len(found)}; choose with --benchmark and --machine")
-    if as_json or form == "json":
+    if form == "json":
         print(json.dumps([as_data(*each) for each in found]))
-    for series, changes in [] if as_json or form == "json" else found:
+    for series, changes in [] if form == "json" else found:
         table = commits_table(series, changes, last)
-        print({"markdown": table.markdown, "csv": table.csv, "table": table.__str__}[form](), end="\n\n")
+        print(FORMATS[form](table), end="\n\n")
         again = [f"measure again, {each}" for each in changed_since(series.points[-1], system_info())]
         notes = [what_changed(series, changes), *cautions(series)]
         notes += [*map(str, conditions_over_time(series.points)), *again]

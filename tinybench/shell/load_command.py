@@ -25,7 +25,8 @@ from tinybench.tools.serving.client import Address, Users, address_of, sample_bo
 from tinybench.tools.serving.open_files import allow_files
 
 try:
-    from tinybench.load import LoadResult, arrivals, closed_loop
+    from tinybench.load import LoadResult, closed_loop
+    from tinybench.tools.serving.scenarios import times_due
     from tinybench.tools.serving.sender import Sender, TooLateError
 except ImportError as missing:  # in a student's package without module 14
     raise ValueError(f"tinybench load uses what module 14 builds, and {missing}") from None
@@ -41,7 +42,7 @@ def run_load(
     rate: float,
     seconds: float,
     *,
-    process: str,
+    scenario: str,
     users: int | None,
     think: float,
     data: Path | None,
@@ -54,6 +55,7 @@ def run_load(
 ) -> bool:
     """Run a load test, print and save the result. Return whether it is complete, saved, and free of generator delay."""
     _check(rate, seconds, users, timeout, connections, save)
+    due = times_due(scenario, rate, seconds, seed)
     address = address_of(url)
     rows = None if data is None else load_data(data, 1)[1]
     bodies = sample_bodies(address, rows, seed, timeout)
@@ -62,11 +64,11 @@ def run_load(
     with stopping_on_term():
         if users is None:
             check_rate(rate, address, bodies, timeout)
-            run = _open(address, bodies, arrivals(rate, seconds, process, seed), connections, timeout)
+            run = _open(address, bodies, due, connections, timeout)
         else:
             run = _closed(address, bodies, users, think, seconds, timeout)
     result, outcomes, problem = run
-    asked = {"rate": rate, "process": process, "seed": seed} if users is None else {}
+    asked = {"rate": rate, "scenario": scenario, "seed": seed} if users is None else {}
     result.metadata |= {"url": address.url, **asked, "outcomes": dict(outcomes), "system": system_info(), **notes}
     if not result.ok.any():
         raise ValueError(

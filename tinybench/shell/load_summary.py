@@ -11,7 +11,7 @@ import numpy as np
 
 from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import finite, number_of, with_digits
-from tinybench.support.basics.table import Table
+from tinybench.support.basics.table import FORMATS, Table
 from tinybench.support.rounds.machine_state import machine_warnings
 from tinybench.support.traffic.requests import objections
 
@@ -76,7 +76,7 @@ def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
     if about["loop"] == "closed":
         loop, asked = f"{number_of(about['users'], 'user')} in a closed loop, {1e3 * about['think']:g} ms between", None
     else:
-        loop, asked = f"open loop, {about['process']}", f"{about['rate']:g}/s"
+        loop, asked = f"open loop, {about['scenario']}", f"{about['rate']:g}/s"
     factor, unit = scale_unit(next((tail["value"] for tail in found["latency"].values() if tail["value"]), 1e-3), "s")
     cells = [
         ("requests", f"{sent}", ""),
@@ -99,7 +99,7 @@ def print_summary(result: LoadResult, found: dict[str, Any], form: str) -> None:
     where = f"{about['system']['cpu']}, {number_of(about['system']['cores'], 'core')}"
     rows = [{"what": what, "value": value, "note": note} for what, value, note in cells if value]
     table = Table(rows, f"{about['url']}: {loop}, {result.seconds:.3g} s; {where}")
-    print({"markdown": table.markdown, "csv": table.csv}.get(form, table.__str__)())
+    print(FORMATS[form](table))
     for name, tail in found["latency"].items():
         if tail["why"]:
             print(f"tinybench: {name}: {tail['why']}", file=sys.stderr)

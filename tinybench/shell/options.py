@@ -10,6 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from tinybench.support.basics.table import FORMATS
+
 EXAMPLES = """\b
 examples:
   tinybench compare fp32.onnx int8.onnx --data digits.npz --batch 256
@@ -134,6 +136,9 @@ BATCH = click.option("--batch", default=1, help="Rows per call.")
 THREADS = click.option("--threads", default=1, help="Threads of an ONNX model.")
 LIMITS = "YAML with limits such as latency_p95_ms: 5 and accuracy_min: 0.9; the report then says who meets them"
 REQUIREMENTS = click.option("--requirements", "limits", type=FILE, metavar="FILE", help=f"{LIMITS}.")
+FORMAT = click.option(
+    "--format", "form", type=click.Choice([*FORMATS, "json"]), default="table", help="Format of the output."
+)
 MODES = "as_served: one call a round; hot: blocks of 5 ms with warm caches"
 MEASURING = [
     DATA,
@@ -145,7 +150,7 @@ MEASURING = [
     ),
     click.option("--seed", type=int, help="Seed of the order of the rounds."),
     click.option("--save", type=FILE, metavar="FILE", help="Write every measurement as JSON."),
-    click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
+    FORMAT,
 ]
 
 GATING = [
@@ -161,7 +166,13 @@ GATING = [
     click.option("--seconds", default=60.0, help="Longest time to measure."),
     click.option("--seed", type=int, help="Seed of the order of the rounds."),
     click.option("--save", type=FILE, metavar="FILE", help="Write every measurement as JSON."),
-    click.option("--format", "form", type=click.Choice(["table", "markdown", "json"]), default="table"),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["table", "markdown", "json"]),
+        default="table",
+        help="Format of the output.",
+    ),
 ]
 
 ROWS = "rows to send in turn, .npy or .npz with X; without it random ones, as the server's /health asks for"
@@ -169,7 +180,7 @@ LOADING = [
     click.option("--rate", default=100.0, help="Requests per second, sent whether or not earlier ones were answered."),
     click.option("--seconds", default=20.0, help="How many seconds to send."),
     click.option(
-        "--process", type=click.Choice(["poisson", "constant"]), default="poisson", help="Gaps between requests."
+        "--scenario", default="poisson", help="When requests are due: poisson, constant, or one of another package."
     ),
     click.option("--closed", "users", type=int, metavar="USERS", help="Instead of a rate: users who wait for answers."),
     click.option(
@@ -185,7 +196,7 @@ LOADING = [
     click.option("--timeout", type=duration, default="10s", metavar="TIME", help="Longest wait for an answer."),
     click.option("--connections", default=1024, help="Most connections to keep open."),
     click.option("--save", type=FILE, metavar="FILE", help="Write one row per request as CSV."),
-    click.option("--format", "form", type=click.Choice(["table", "markdown", "csv", "json"]), default="table"),
+    FORMAT,
 ]
 
 
@@ -229,7 +240,7 @@ def check_loading(closed: bool, data: Path | None) -> None:
     if not closed:
         refuse_given({"think"}, "with --closed")
         return
-    refuse_given({"rate", "process", "connections"}, "without --closed")
+    refuse_given({"rate", "scenario", "connections"}, "without --closed")
     if data is not None:
         refuse_given(
             {"seed"}, "without --data or without --closed: users send these rows in turn, and nothing is random"

@@ -13,7 +13,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell.files import keep
 from tinybench.shell.quick_comparison import comparison_table
 from tinybench.support.basics.numbers import number_of, plural
-from tinybench.support.basics.table import Table
+from tinybench.support.basics.table import FORMATS, Table
 
 if TYPE_CHECKING:
     from tinybench.pareto import Requirements
@@ -50,18 +50,13 @@ def finish(
 
 def print_results(results: dict[str, BenchmarkResult], table: Table, form: str) -> None:
     """Print results as JSON, Markdown or CSV, or else as a table whose caption names the system."""
-    match form:
-        case "json":
-            print(json.dumps({name: result.to_dict() for name, result in results.items()}))
-        case "markdown":
-            print(table.markdown())
-        case "csv":
-            print(table.csv())
-        case _:
-            system = next(iter(results.values())).metadata["system"]
-            load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
-            table.caption += f"; {system['cpu']}, {number_of(system['cores'], 'core')}{load}"
-            print(table)
+    if form == "json":
+        print(json.dumps({name: result.to_dict() for name, result in results.items()}))
+        return
+    system = next(iter(results.values())).metadata["system"]
+    load = f", load {system['load_average'][0]:.1f}" if system["load_average"] else ""
+    table.caption += f"; {system['cpu']}, {number_of(system['cores'], 'core')}{load}"
+    print(FORMATS[form](table))
 
 
 def print_decisions(results: Mapping[str, Mapping[str, BenchmarkResult]], requirements: Requirements) -> None:

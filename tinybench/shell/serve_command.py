@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from tinybench.shell.options import FILE, THREADS, Command, duration, size, some_time, stalls, with_options
+from tinybench.shell.options import (
+    FILE,
+    THREADS,
+    Command,
+    duration,
+    refuse_given,
+    size,
+    some_time,
+    stalls,
+    with_options,
+)
 
 POSITIVE = click.IntRange(min=1)
 FAULTS = "go wrong by order: slow:20ms, wrong:10%, crash:5% of the rows, drift:2000 (all wrong after so many answers)"
@@ -43,6 +53,7 @@ SERVING = [
     click.option(
         "--reference", type=FILE, metavar="FILE", help="Rows the model was tested on; /metrics then reports drift."
     ),
+    click.option("--detector", default="conformal", help="Detector of drift: conformal, or one of another package."),
     click.option("--trace", type=FILE, metavar="FILE", help="Write the server's own times of each request as CSV."),
 ]
 
@@ -60,6 +71,8 @@ def serve_model(model: str, threads: int, **how: Any) -> int:
         raise ValueError(f"{model!r} is no .onnx file; serve takes nothing else")
     if not Path(model).is_file():
         raise FileNotFoundError(f"{model}: no such file")
+    if how["reference"] is None:
+        refuse_given({"detector"}, "with --reference")
     if threads < 1:
         raise ValueError(f"--threads is {threads}; a model needs at least one")
     try:

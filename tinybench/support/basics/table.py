@@ -7,7 +7,7 @@ import html
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Table", "csv_text", "facts"]
@@ -94,6 +94,9 @@ class Table:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         markdown = f"{self.caption}\n\n{self.markdown()}"
         return {"text/plain": str(self), "text/html": self.html(), "text/markdown": markdown}
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {"table": str, "markdown": Table.markdown, "csv": Table.csv}
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinybench.tools.drifting.capital import BLOCK, Capital
-from tinybench.tools.drifting.reference import OTHER, Feature, Reference, labels_of
+from tinybench.tools.drifting.reference import Feature, Reference, labels_of
 
 
 def bets(p: np.ndarray) -> np.ndarray:
@@ -98,33 +98,32 @@ class DriftWatch:
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it lies between 0 and 1")
         self.reference, rng = reference, np.random.default_rng(seed)
-        self.labels = {label: place for place, label in enumerate(reference.labels)}
         self.features: Sequence[Feature] = reference.inputs
         self.streams = {"inputs": Stream([feature.counts for feature in self.features], level, rng)}
-        if self.labels:
+        if reference.labels:
             self.streams["predictions"] = Stream([np.array(list(reference.labels.values()))], level, rng)
-
-    def bins(self, rows: Any) -> np.ndarray:
-        """Return the bins of rows, n × features."""
-        table = self.reference.table(rows)
-        return np.stack([f.bins(column) for f, column in zip(self.features, table.T, strict=True)], axis=1)
-
-    def places(self, labels: Sequence[str]) -> np.ndarray:
-        """Return the places of labels among the reference's, n × 1."""
-        other = self.labels.get(OTHER, 0)
-        return np.array([self.labels.get(label, other) for label in labels], dtype=int).reshape(-1, 1)
 
     def add(self, rows: Any, outputs: Any = None) -> bool:
         """Take in rows, and what the model answered to them; return whether any alarm is on."""
-        self.streams["inputs"].add(self.bins(rows))
+        self.streams["inputs"].add(self.reference.bins(rows))
         if outputs is not None and "predictions" in self.streams:
-            self.streams["predictions"].add(self.places(labels_of(outputs)))
+            self.streams["predictions"].add(self.reference.places(labels_of(outputs)))
         return self.alarm
 
     @property
     def alarm(self) -> bool:
         """Whether any alarm is on."""
         return any(stream.alarm for stream in self.streams.values())
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """The e-value of each stream."""
+        return {name: stream.evidence for name, stream in self.streams.items()}
+
+    @property
+    def alarms(self) -> dict[str, bool]:
+        """Whether the alarm of each stream is on."""
+        return {name: stream.alarm for name, stream in self.streams.items()}
 
     def worst(self, most: int = 3) -> list[tuple[str, float]]:
         """Return the features with the most evidence, and how much."""

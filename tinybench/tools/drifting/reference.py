@@ -152,6 +152,17 @@ class Reference:
             raise ValueError(f"rows of {number_of(table.shape[1], 'number')}; the reference has {len(self.inputs)}")
         return table
 
+    def bins(self, rows: Any) -> np.ndarray:
+        """Return the bin of each feature of each row, of shape (n, features)."""
+        columns = zip(self.inputs, self.table(rows).T, strict=True)
+        return np.stack([feature.bins(column) for feature, column in columns], axis=1)
+
+    def places(self, labels: Sequence[str]) -> np.ndarray:
+        """Return the index of each label among the reference's labels, of shape (n, 1)."""
+        known = {label: place for place, label in enumerate(self.labels)}
+        other = known.get(OTHER, 0)
+        return np.array([known.get(label, other) for label in labels], dtype=int).reshape(-1, 1)
+
     @classmethod
     def load(cls, path: str | Path) -> Reference:
         """Read one that was saved as .json, or make it from an .npz with X and perhaps outputs."""

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from tinybench.support.basics.numbers import number_of
-from tinybench.tools.drifting import DriftWatch, Reference
+from tinybench.tools.drifting import Reference
+from tinybench.tools.drifting.detectors import DETECTORS, make_detector
 from tinybench.tools.drifting.reference import labels_of
 from tinybench.tools.serving.model_worker import Facts, end_with
 from tinybench.tools.serving.worker_pool import Job, Pool
 
+DETECTOR = next(iter(DETECTORS))
 LEVEL = 0.01  # false-alarm rate of inputs and of predictions, over the whole run of the server
 WINDOW = 1000  # number of latest rows that PSI compares with the reference
 BACKLOG = 10_000  # rows that may wait; beyond that, the oldest are not compared, and only their answers are counted
@@ -44,9 +46,10 @@ class Found:
 class Looker:
     """The drift analysis in the separate process, with its state between two calls."""
 
-    def __init__(self, reference: Reference) -> None:
-        self.watch, self.found = DriftWatch(reference, LEVEL), Found()
-        self.recent = {what: deque[np.ndarray](maxlen=WINDOW) for what in self.watch.streams}
+    def __init__(self, reference: Reference, detector: str = DETECTOR) -> None:
+        self.reference, self.detector, self.found = reference, make_detector(detector, reference, LEVEL), Found()
+        watched = ["inputs", "predictions"] if reference.labels else ["inputs"]
+        self.recent = {what: deque[np.ndarray](maxlen=WINDOW) for what in watched}
 
     def look(self, rows: np.ndarray | None, bodies: list[bytes]) -> Found:
         """Analyse rows and their answers. Answers beyond those to the rows are only counted by label."""
@@ -58,11 +61,11 @@ class Looker:
         if rows is None:
             return found
         found.rows += len(rows)
-        bins = {"inputs": self.watch.bins(rows), "predictions": self.watch.places(labels[: len(rows)])}
-        for what, stream in self.watch.streams.items():
-            found.alarm[what] = stream.add(bins[what])
-            found.evidence[what] = stream.evidence
-            self.recent[what].extend(bins[what])
+        self.detector.add(rows, labels[: len(rows)])
+        found.alarm, found.evidence = dict(self.detector.alarms), dict(self.detector.evidence)
+        bins = {"inputs": self.reference.bins(rows), "predictions": self.reference.places(labels[: len(rows)])}
+        for what, recent in self.recent.items():
+            recent.extend(bins[what])
             found.psi[what] = self._psi(what)
         return found
 
@@ -70,7 +73,7 @@ class Looker:
         """Return the largest PSI among the columns of the latest inputs or predictions."""
         from tinybench.production import psi  # imported here, as only a server with a reference needs module 16
 
-        recent, reference = np.array(self.recent[what]), self.watch.reference
+        recent, reference = np.array(self.recent[what]), self.reference
         if what == "predictions":
             counts = list(reference.labels.values())
             return psi(counts, np.bincount(recent[:, 0], minlength=len(counts)).tolist())
@@ -92,14 +95,14 @@ def _labels(outputs: list[Any]) -> list[str]:
 _looker: Looker
 
 
-def _begin(reference: Reference, parent: int) -> None:
+def _begin(reference: Reference, detector: str, parent: int) -> None:
     global _looker
     for name in ("SIGINT", "SIGTERM"):  # both may reach all processes of a terminal; the server ends this one
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # requests have priority
     threading.Thread(target=end_with, args=[parent], daemon=True).start()
-    _looker = Looker(reference)
+    _looker = Looker(reference, detector)
 
 
 def _look(rows: np.ndarray | None, bodies: list[bytes]) -> Found:
@@ -113,13 +116,13 @@ class Drift:
     lock of this process, so this happens only once a second and when /metrics is read.
     """
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: Reference, detector: str = DETECTOR) -> None:
         self.features, self.found, self.skipped = len(reference.inputs), Found(), 0
         self.noted: deque[tuple[np.ndarray, bytes]] = deque()
         self.waiting = 0
         self.looking: Future[Found] | None = None
         spawn = multiprocessing.get_context("spawn")  # a fork would lose the threads of this process
-        start = (reference, os.getpid())
+        start = (reference, detector, os.getpid())
         self.process: ProcessPoolExecutor | None = ProcessPoolExecutor(1, spawn, initializer=_begin, initargs=start)
 
     def note(self, rows: np.ndarray, body: bytes) -> None:

@@ -18,7 +18,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from tinybench.tools.drifting import Reference
-from tinybench.tools.serving.drift_monitor import Drift, reference_for
+from tinybench.tools.drifting.detectors import make_detector
+from tinybench.tools.serving.drift_monitor import DETECTOR, LEVEL, Drift, reference_for
 from tinybench.tools.serving.http_front import Front, Submit, plain_queue
 from tinybench.tools.serving.model_worker import error_body
 from tinybench.tools.serving.open_files import allow_files
@@ -50,6 +51,7 @@ class Settings:
     fault: str = ""
     trace: Path | None = None
     reference: Path | None = None
+    detector: str = DETECTOR
 
 
 class OneWrite:
@@ -251,7 +253,7 @@ async def serve(settings: Settings) -> int:
                 raise ValueError(f"{name}: {facts.alone}; serve it with --max-batch 1")
             async with submitting(pool, settings) as submit:
                 front = Front(Reader(facts), pool, submit, trace, name, settings.timeout, settings.max_body)
-                with watching(front, reference) as drift:
+                with watching(front, reference, settings.detector) as drift:
                     try:
                         await Server(front, _ready(name, listener, settings), drift).serve([listener])
                     finally:
@@ -262,12 +264,13 @@ async def serve(settings: Settings) -> int:
 
 
 @contextmanager
-def watching(front: Front, reference: Reference | None) -> Iterator[Drift | None]:
+def watching(front: Front, reference: Reference | None, detector: str) -> Iterator[Drift | None]:
     """Monitor drift while the block runs, and yield the monitor. Without a reference, yield None."""
     if reference is None:
         yield None
         return
-    with closing(Drift(reference)) as drift:
+    make_detector(detector, reference, LEVEL)  # a wrong name is refused here, not in the other process
+    with closing(Drift(reference, detector)) as drift:
         front.note = drift.note
         front.metrics.more.append(drift.collect)
         yield drift

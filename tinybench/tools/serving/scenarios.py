@@ -1,0 +1,44 @@
+"""Scenarios of `tinybench load`: when requests are due.
+
+A scenario is a function of the mean rate in requests per second, the duration in seconds and a seed. It returns the
+times at which requests are due, in seconds from the start, sorted. Other packages add scenarios through the group
+``tinybench.scenarios`` of entry points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinybench.load import arrivals
+from tinybench.support.basics.plugins import find_entry
+from tinybench.support.traffic.requests import check_arrivals
+
+__all__ = ["SCENARIOS", "times_due"]
+
+Scenario = Callable[[float, float, int], np.ndarray]
+
+
+def poisson(rate: float, seconds: float, seed: int) -> np.ndarray:
+    """Return the arrivals of independent users."""
+    return arrivals(rate, seconds, "poisson", seed)
+
+
+def constant(rate: float, seconds: float, seed: int) -> np.ndarray:
+    """Return arrivals at equal distances."""
+    return arrivals(rate, seconds, "constant", seed)
+
+
+SCENARIOS: dict[str, Scenario] = {scenario.__name__: scenario for scenario in (poisson, constant)}
+
+
+def times_due(scenario: str, rate: float, seconds: float, seed: int) -> np.ndarray:
+    """Return when the requests of a scenario are due; ValueError if it is unknown, or its times are not sorted."""
+    try:
+        due = check_arrivals(find_entry("tinybench.scenarios", SCENARIOS, scenario)(rate, seconds, seed))
+    except ValueError as error:
+        raise ValueError(f"--scenario {scenario}: {error}") from None
+    if not len(due):
+        raise ValueError(f"--scenario {scenario} sends no request in {seconds:g} s")
+    return due
