@@ -1,4 +1,4 @@
-"""Two servers as child processes, which end with the block or with this process."""
+"""Two servers as child processes that end with the block or with this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["serving"]
 
 @contextmanager
 def serving(commands: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Run `tinybench serve` with each of these arguments, on free ports; give their URLs when all take requests."""
+    """Run `tinybench serve` on a free port with each list of arguments. Yield the URLs when all servers are ready."""
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     environment = {**os.environ, "PYTHONPATH": path}
     with ExitStack() as stack:

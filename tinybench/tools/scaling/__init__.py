@@ -1,1 +1,1 @@
-"""More workers: measured, and the laws fitted to them."""
+"""Measurements with more and more workers, and the laws of scaling fitted to them."""
