@@ -12,7 +12,7 @@ from tinybench.tools.drifting.reference import OTHER, Feature, Reference, labels
 
 
 def bets(p: np.ndarray) -> np.ndarray:
-    """Return the factors of all bets at given p-values. Each bet is a function with mean 1 between 0 and 1.
+    """Return the factors of all bets at given p-values. Each bet is a function with mean 1 over the range from 0 to 1.
 
     Slopes win if values become larger or smaller. Powers win if values leave the range of the reference upward or
     downward. Parabolas win if values spread or shrink.
@@ -36,7 +36,7 @@ class Ranks:
         self.total = int(self.counts[0].sum())
 
     def p_values(self, bins: np.ndarray) -> np.ndarray:
-        """Return the p-value of each of n × features bins among all earlier values and itself, as `conformal_p` does.
+        """Return the p-values of n × features bins, each among itself and all earlier values, as `conformal_p` does.
 
         Ties are values in the same bin; their order is random. If the values have the same distribution as the
         reference, the p-values of a feature are uniform and independent.
@@ -55,7 +55,7 @@ class Ranks:
 
 
 class Stream:
-    """Columns of bins tested against their counts. The evidence is the mean of the columns' capitals."""
+    """A drift test of columns of bins against reference counts. The evidence is the mean of the columns' capitals."""
 
     def __init__(self, counts: Sequence[np.ndarray], level: float, rng: np.random.Generator) -> None:
         self.ranks, self.capital, self.level = Ranks(counts, rng), Capital(len(counts), BETS), level

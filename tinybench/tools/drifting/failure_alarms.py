@@ -141,7 +141,7 @@ class LabelsSeen(NamedTuple):
 
 
 class Labels:
-    """The accuracy by labels that may arrive late, in any order, twice, or never.
+    """The accuracy of a model, measured by labels that may arrive late, in any order, twice, or never.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ class Labels:
     clock
         A function that returns seconds and never goes back, such as `time.monotonic`.
     most
-        The largest number of predictions to keep without a label. Beyond it the oldest are dropped and stay overdue.
+        The largest number of predictions to keep without a label. Beyond it, the oldest predictions are dropped and
+        always count as overdue.
     """
 
     def __init__(

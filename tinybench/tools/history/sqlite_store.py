@@ -38,7 +38,7 @@ COLUMNS = ", ".join(line.split()[0] for line in SCHEMA.splitlines() if line.star
 
 
 class History:
-    """Results by commit, machine and benchmark, in one file.
+    """A store of results by commit, machine and benchmark, in one file.
 
     Parameters
     ----------

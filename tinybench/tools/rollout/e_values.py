@@ -36,7 +36,7 @@ from typing import Any
 __all__ = ["FALSE_ALARMS", "METRICS", "Evidence", "harm_e_value"]
 
 METRICS = ("slow", "failures", "crashes", "labels", "differs")
-FALSE_ALARMS = 0.04  # rate of a whole rollout, over all metrics
+FALSE_ALARMS = 0.04  # false-alarm rate of a whole rollout, over all metrics
 STAGES = 4
 
 

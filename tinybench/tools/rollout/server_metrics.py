@@ -106,7 +106,7 @@ class Watcher:
             self.failed = str(error)
 
     def look(self, answers: Mapping[str, int]) -> bool:
-        """Return whether each version has a new reading. `answers` are the numbers of answers that users got so far."""
+        """Return whether each version has a new reading. `answers` holds the number of answers so far, by version."""
         told, before = self.told, self._looks[-1][0] if self._looks else {}
         self._looks.append((told, dict(answers)))
         self.problem = self.failed or self._stale(told, before) or self._stuck(told)

@@ -18,7 +18,7 @@ __all__ = ["serving"]
 
 @contextmanager
 def serving(commands: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Run `tinybench serve` on a free port with each list of arguments. Yield the URLs when all servers are ready."""
+    """Run `tinybench serve` once for each list of arguments, on free ports. Yield the URLs when all are ready."""
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     environment = {**os.environ, "PYTHONPATH": path}
     with ExitStack() as stack:

@@ -118,7 +118,7 @@ def least_seconds(work: Sequence[Counted], roofs: Roofs) -> float:
 
 @dataclass(frozen=True)
 class Gain:
-    """How many times faster the second of two models is at a batch size: predicted by the roofs, and measured.
+    """The gain of the second of two models over the first at a batch size: predicted by the roofs, and measured.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ import psutil
 
 from tinybench.tools.roofline.best_rates import Clock, Probe, call_time
 
-_FEW = 0.1  # largest share of a measurement that calls themselves may take
+_FEW = 0.1  # largest share of a measurement that the overhead of calls may take
 HOW = {
     "read": "the largest of many numbers by NumPy, whose instructions may be slower than the first cache",
     "copy": "read and written by NumPy; most processors also read what they overwrite, which is not counted",

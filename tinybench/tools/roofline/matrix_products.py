@@ -49,7 +49,8 @@ def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
 
 
 def type_that_ran(dtype: str, threads: int) -> str:
-    """Return the type in which ONNX Runtime computes a product, read from a trace. Raise ValueError if it has none."""
+    """Return the type in which ONNX Runtime computes a product, from a trace. Raise ValueError if it cannot compute one.
+    """
     from tinybench.onnx import new_session, session_options
 
     with tempfile.TemporaryDirectory() as folder:

@@ -93,7 +93,7 @@ def _short(kind: str) -> str:
 
 
 def events_by_node(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the computing events of each operator, without those of the first `skip_runs` runs."""
+    """Return the kernel-time events of each operator, without those of the first `skip_runs` runs."""
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else 0
     found: dict[str, list[Mapping[str, Any]]] = {}

@@ -61,7 +61,7 @@ class Roofs:
         return best
 
     def peak(self, dtype: str) -> float:
-        """Return the most operations/s in a type, such as ``"float32"`` or ``"uint8 × int8"``, also called ``"int8"``.
+        """Return the maximum operations/s of a type, such as ``"float32"`` or ``"uint8 × int8"`` (also ``"int8"``).
 
         Raise ValueError for a type in which no product ran.
         """

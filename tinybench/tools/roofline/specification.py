@@ -34,7 +34,7 @@ _INTEGER = (
 
 @dataclass(frozen=True)
 class Specification:
-    """The most operations/s according to the specification, and the assumptions behind the number."""
+    """The maximum operations/s according to the specification, and the assumptions behind this number."""
 
     rate: float
     assumed: str

@@ -1,1 +1,1 @@
-"""Measurements with more and more workers, and the laws of scaling fitted to them."""
+"""Measurements of how the throughput scales with the number of workers, and the laws fitted to them."""

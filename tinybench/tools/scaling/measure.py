@@ -97,7 +97,7 @@ class Scaling:
 
 
 def default_workers(cores: int) -> list[int]:
-    """Return numbers of workers from 1 to twice the cores, or to 4: 1, 2, 3, 4, 6, 8, 12, 16, …, and the cores."""
+    """Return numbers of workers up to twice the cores, but at least to 4: 1, 2, 3, 4, 6, 8, 12, … and the cores."""
     steps, size = {1, 2, 3, 4, cores, 2 * cores}, 4
     while size < 2 * cores:
         steps |= {size, size + size // 2}
