@@ -49,8 +49,7 @@ def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
 
 
 def type_that_ran(dtype: str, threads: int) -> str:
-    """Return the type in which ONNX Runtime computes a product, from a trace. Raise ValueError if it cannot compute one.
-    """
+    """Return the type in which ONNX Runtime computes a product, from a trace. Raise ValueError if it computes none."""
     from tinybench.onnx import new_session, session_options
 
     with tempfile.TemporaryDirectory() as folder:
