@@ -115,11 +115,9 @@ def show(
     for series, changes in [] if form == "json" else found:
         table = commits_table(series, changes, last)
         print(FORMATS[form](table), end="\n\n")
-        again = [f"measure again, {each}" for each in changed_since(series.points[-1], system_info())]
-        notes = [what_changed(series, changes), *cautions(series)]
-        notes += [*map(str, conditions_over_time(series.points)), *again]
-        for note in notes:
-            print(note, file=sys.stderr if form == "csv" else sys.stdout)
+        notes = [what_changed(series, changes), *cautions(series), *map(str, conditions_over_time(series.points))]
+        notes += [f"measure again, {each}" for each in changed_since(series.points[-1], system_info())]
+        print(*notes, sep="\n", file=sys.stderr if form == "csv" else sys.stdout)
     if figure:
         draw(*found[0]).savefig(figure, dpi=130)
     if page:

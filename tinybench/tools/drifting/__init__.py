@@ -1,7 +1,8 @@
-"""Does what comes now look like what the model was tested on? A reference, and alarms that are valid at any time.
+"""Drift detection: a reference distribution of the test data, and alarms that are valid at any time.
 
-`Reference` keeps how often values fell into bins. `DriftWatch` looks at every row and may be asked at any time. So may
-`Parity` (two versions on the same requests) and `Labels` (which come late).
+`Reference` holds the counts of values by bin. `DriftWatch` compares every row with the reference. `Parity` compares two
+versions on the same requests. `Labels` measures the accuracy by labels that arrive late. All three alarms can be read
+after any number of values, and their false-alarm rates still hold.
 """
 
 from tinybench.tools.drifting.capital import Capital

@@ -1,4 +1,4 @@
-"""Every row against the reference, valid at any time: conformal p values, and bets on them."""
+"""Drift detection on every row against the reference, valid at any time, by bets on conformal p-values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tinybench.tools.drifting.reference import Feature, Reference, labels_of
 
 
 def bets(p: np.ndarray) -> np.ndarray:
-    """Return the factors of all bets at p values: functions of mean 1 over the numbers from 0 to 1.
+    """Return the factors of all bets at given p-values. Each bet is a function with mean 1 over the range from 0 to 1.
 
-    Slopes win where values become larger or smaller; the powers where they leave the reference upward or downward;
-    the parabolas where they spread or shrink.
+    Slopes win if values become larger or smaller. Powers win if values leave the range of the reference upward or
+    downward. Parabolas win if values spread or shrink.
     """
     p = np.clip(p, 1e-9, 1 - 1e-9)
     slopes = [1 + slope * (p - 0.5) for slope in (-1.8, -0.9, 0.9, 1.8)]
@@ -28,7 +28,7 @@ BETS = bets(np.zeros(1)).shape[1]
 
 
 class Ranks:
-    """How many values of each feature lie in each bin, the reference's and all that came since."""
+    """The number of values in each bin of each feature: those of the reference and all later ones."""
 
     def __init__(self, features: Sequence[np.ndarray], rng: np.random.Generator) -> None:
         self.width, self.rng = max(len(counts) for counts in features), rng
@@ -36,10 +36,10 @@ class Ranks:
         self.total = int(self.counts[0].sum())
 
     def p_values(self, bins: np.ndarray) -> np.ndarray:
-        """Return the p value of each of n × features bins among all before it and itself, as `conformal_p` does.
+        """Return the p-values of n × features bins, each among itself and all earlier values, as `conformal_p` does.
 
-        Ties, which are values in the same bin, are drawn. Where the values come from where the reference's do, the
-        p values of a feature are uniform and independent.
+        Ties are values in the same bin; their order is random. If the values have the same distribution as the
+        reference, the p-values of a feature are uniform and independent.
         """
         n, features = bins.shape
         columns = np.arange(features)
@@ -55,15 +55,15 @@ class Ranks:
 
 
 class Stream:
-    """Columns of bins against their counts; the evidence of all together is the mean of the columns' capitals."""
+    """A drift test of columns of bins against reference counts. The evidence is the mean of the columns' capitals."""
 
     def __init__(self, counts: Sequence[np.ndarray], level: float, rng: np.random.Generator) -> None:
         self.ranks, self.capital, self.level = Ranks(counts, rng), Capital(len(counts), BETS), level
-        self.first: int | None = None  # the value at which the alarm went on
+        self.first: int | None = None  # number of the value that raised the alarm, counted from 1
 
     @property
     def evidence(self) -> float:
-        """An e value of "nothing has changed"."""
+        """The e-value against "nothing has changed"."""
         return float(self.capital.evidence.mean())
 
     @property
@@ -72,7 +72,7 @@ class Stream:
         return self.first is not None
 
     def add(self, bins: np.ndarray) -> bool:
-        """Take in n × columns bins; return whether the alarm is on."""
+        """Add n × columns bins. Return True if the alarm is on."""
         for begin in range(0, len(bins), BLOCK):
             before = self.capital.n
             path = self.capital.add(bets(self.ranks.p_values(bins[begin : begin + BLOCK]))).mean(axis=1)
@@ -83,15 +83,15 @@ class Stream:
 
 
 class DriftWatch:
-    """Watches inputs and, where the reference has them, predictions; may be asked at any time.
+    """A drift detector for inputs and, if the reference has them, predictions. It can be read at any time.
 
-    Where rows come from where the reference's do, in any order, the alarm about inputs is ever on with a probability of
-    at most `level`, and so is that about predictions.
+    If rows come from the same distribution as the reference, in any order, the alarm for inputs is ever raised with a
+    probability of at most `level`. The same holds for the alarm for predictions.
 
     Attributes
     ----------
     streams
-        By ``"inputs"`` and ``"predictions"``, a `Stream` with ``evidence``, ``alarm`` and ``first``.
+        A `Stream` for ``"inputs"`` and one for ``"predictions"``, each with ``evidence``, ``alarm`` and ``first``.
     """
 
     def __init__(self, reference: Reference, level: float = 0.05, seed: int = 0) -> None:
@@ -104,7 +104,7 @@ class DriftWatch:
             self.streams["predictions"] = Stream([np.array(list(reference.labels.values()))], level, rng)
 
     def add(self, rows: Any, outputs: Any = None) -> bool:
-        """Take in rows, and what the model answered to them; return whether any alarm is on."""
+        """Add rows and, if given, the model's outputs for them. Return True if any alarm is on."""
         self.streams["inputs"].add(self.reference.bins(rows))
         if outputs is not None and "predictions" in self.streams:
             self.streams["predictions"].add(self.reference.places(labels_of(outputs)))
@@ -126,6 +126,6 @@ class DriftWatch:
         return {name: stream.alarm for name, stream in self.streams.items()}
 
     def worst(self, most: int = 3) -> list[tuple[str, float]]:
-        """Return the features with the most evidence, and how much."""
+        """Return the `most` features with the strongest evidence of drift, and the e-value of each."""
         evidence = self.streams["inputs"].capital.evidence
         return [(self.features[i].name, float(evidence[i])) for i in np.argsort(evidence)[::-1][:most]]

@@ -1,4 +1,4 @@
-"""Alarms about a share of failures, valid however often one looks: parity in shadow, and labels that come late."""
+"""Alarms for failure rates, valid at any time: disagreement between two versions, and accuracy by late labels."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 
 from tinybench.tools.drifting.capital import Capital
 
-ODDS = np.array([1.2, 1.5, 2.0, 4.0, 10.0, 40.0, 200.0])  # how many times more than allowed the bets expect
+ODDS = np.array([1.2, 1.5, 2.0, 4.0, 10.0, 40.0, 200.0])  # each bet's odds of a failure over the allowed odds
 
 
 class RateAlarm:
-    """Evidence that failures are more frequent than allowed, whenever that began.
+    """Evidence that failures are more frequent than allowed, whenever the increase began.
 
-    Each value multiplies the stake of a bet by how much likelier it is at the bet's share than at the allowed one. If
-    each value is a failure with a probability of at most `allowed`, given all before it, `alarm` is ever on with a
-    probability of at most `level`.
+    Each value multiplies the stake of a bet by a likelihood ratio: the value's probability at the bet's failure rate,
+    divided by that at the allowed rate. If each value is a failure with a probability of at most `allowed`, given all
+    earlier values, `alarm` is ever raised with a probability of at most `level`.
 
     Parameters
     ----------
     allowed
-        Largest share of failures that is all right, between 0 and 1 without the ends.
+        The largest acceptable share of failures, between 0 and 1, both excluded.
 
     Attributes
     ----------
     total, bad
-        How many values there were, and how many of them failures.
+        The number of values, and the number of failures among them.
     alarm
         Whether the evidence has ever reached 1 / level.
     """
@@ -44,13 +44,13 @@ class RateAlarm:
 
     @property
     def evidence(self) -> float:
-        """The capital, an e value: 1 at first, small where failures are rare."""
+        """The capital, which is an e-value: 1 at first, small if failures are rare."""
         return float(self._capital.evidence[0])
 
     def add(self, failed: bool | Iterable[bool]) -> bool:
-        """Add the outcome of one value or of several, True for a failure. Return whether the alarm is on.
+        """Add one outcome or several, True for a failure. Return True if the alarm is on.
 
-        ValueError for what is neither True nor False.
+        Raise ValueError for an outcome that is neither True nor False.
         """
         seen = np.atleast_1d(np.asarray(failed if isinstance(failed, bool | np.ndarray) else list(failed)))
         if not np.isin(seen, (0, 1)).all():
@@ -63,14 +63,14 @@ class RateAlarm:
 
 
 class Parity(RateAlarm):
-    """Do two versions answer the same requests alike? Evidence that they disagree more often than allowed.
+    """Evidence that two versions disagree on the same requests more often than allowed.
 
     Parameters
     ----------
     allowed
-        Share of rows in which they may disagree.
+        The acceptable share of rows on which the versions disagree.
     tolerance
-        Labels are alike if they are equal, numbers if no two differ by more than this.
+        Labels agree if they are equal. Numbers agree if they differ by at most this.
     """
 
     def __init__(self, allowed: float = 0.01, level: float = 0.05, tolerance: float = 1e-3) -> None:
@@ -78,17 +78,17 @@ class Parity(RateAlarm):
         self.tolerance = tolerance
 
     def compare(self, old: Any, new: Any) -> bool:
-        """Take in what both answered to the same rows, one output a row; return whether the alarm is on.
+        """Compare the outputs of both versions for the same rows, one output a row. Return True if the alarm is on.
 
-        Where shapes or kinds differ, each row disagrees; so does NaN with everything.
+        If shapes or kinds differ, every row counts as a disagreement. NaN disagrees with everything.
         """
         return self.add(disagreements(old, new, self.tolerance))
 
 
 def disagreements(old: Any, new: Any, tolerance: float = 1e-3) -> np.ndarray:
-    """Return in which rows two versions disagree: by the label with the most score, else by the numbers.
+    """Return for each row whether two versions disagree on its label or its number.
 
-    Rows of several numbers are scores: they agree if their largest stand at the same place.
+    A row of several numbers holds scores. Two such rows agree if their largest scores have the same index.
     """
     a, b = (_array(outputs) for outputs in (old, new))
     if a is None or b is None or a.shape != b.shape or (a.dtype.kind in "US") != (b.dtype.kind in "US"):
@@ -103,7 +103,7 @@ def disagreements(old: Any, new: Any, tolerance: float = 1e-3) -> np.ndarray:
 
 
 def _array(outputs: Any) -> np.ndarray | None:
-    """Return outputs as an array of numbers or of text; None for what is neither, such as rows of several lengths."""
+    """Return outputs as an array of numbers or text, or None for other outputs, such as rows of different lengths."""
     try:
         array = np.asarray(outputs)
     except ValueError:
@@ -112,20 +112,21 @@ def _array(outputs: Any) -> np.ndarray | None:
 
 
 class LabelsSeen(NamedTuple):
-    """What labels say by now.
+    """Running counts of correct and wrong predictions.
 
     Attributes
     ----------
     labelled, right
-        How many predictions have their label, and how many of them are right.
+        The number of predictions whose label has arrived, and of correct ones among them.
     waiting, overdue
-        How many wait for theirs, and how many of these for longer than `patience`.
+        The number of predictions without a label, and of those among them that have waited longer than `patience`.
     lowest, highest
-        Share of right ones among all, if every missing label were one against the model, or for it.
+        Bounds of the accuracy: the share of correct predictions if every missing label shows an error, or if none does.
     evidence, alarm
-        Of the labels that came alone: a missing label is neither right nor wrong.
+        The e-value and the alarm, from the labels that have arrived. A missing label counts neither as right nor as
+        wrong.
     verdict
-        ``"wrong too often"``; ``"labels are missing"`` where some are overdue; ``"no labels yet"``; ``"no alarm"``.
+        ``"wrong too often"``, ``"labels are missing"`` (some are overdue), ``"no labels yet"`` or ``"no alarm"``.
     """
 
     labelled: int
@@ -140,18 +141,19 @@ class LabelsSeen(NamedTuple):
 
 
 class Labels:
-    """Accuracy by labels that come late, in any order, twice, or never.
+    """The accuracy of a model, measured by labels that may arrive late, in any order, twice, or never.
 
     Parameters
     ----------
     least
-        Accuracy that is all right.
+        The lowest acceptable accuracy.
     patience
         Seconds after which a label is overdue.
     clock
-        Seconds, never going back: `time.monotonic`.
+        A function that returns seconds and never goes back, such as `time.monotonic`.
     most
-        Predictions that are kept waiting; the oldest give way, and count as overdue for good.
+        The largest number of predictions to keep without a label. Beyond it, the oldest predictions are dropped and
+        always count as overdue.
     """
 
     def __init__(
@@ -162,7 +164,7 @@ class Labels:
         self.given_up = self.unknown = 0
 
     def predicted(self, key: Hashable, label: Any) -> None:
-        """Note what the model answered to a request."""
+        """Record the model's answer to a request."""
         if key in self._waiting:
             raise ValueError(f"request {key!r} was answered before; each needs a key of its own")
         self._waiting[key] = label, self.clock()
@@ -171,9 +173,10 @@ class Labels:
             self.given_up += 1
 
     def came(self, key: Hashable, label: Any) -> bool:
-        """Note a true label, and return whether the alarm is on.
+        """Record a true label. Return True if the alarm is on.
 
-        One that nobody waits for (it came before, or too late, or is of no request of ours) is counted in `unknown`.
+        A label without a waiting prediction is only counted in `unknown`. Such a label came before, came too late, or
+        belongs to a request that was never recorded.
         """
         if key not in self._waiting:
             self.unknown += 1
@@ -182,11 +185,11 @@ class Labels:
         return self.wrong.add(bool(answered != label))
 
     def seen(self) -> LabelsSeen:
-        """Return what is known by now."""
+        """Return the current counts, the bounds of the accuracy and the verdict."""
         now, labelled = self.clock(), self.wrong.total
         right, waiting = labelled - self.wrong.bad, len(self._waiting) + self.given_up
         overdue = self.given_up
-        for _, since in self._waiting.values():  # in the order of time
+        for _, since in self._waiting.values():  # oldest first
             if now - since <= self.patience:
                 break
             overdue += 1

@@ -1,4 +1,7 @@
-"""What the model was tested on, as counts in bins: small, without anybody's data in it, and enough for every test."""
+"""The reference for drift tests: the data on which a model was tested, as counts by bin.
+
+The counts are small, contain no individual rows, and are enough for every test.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +17,30 @@ import numpy as np
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
 
-FINEST = 100  # bins of a feature, about
-COARSE = 10  # groups of bins, for PSI and χ²
+FINEST = 100  # most intervals between the edges of a feature
+COARSE = 10  # approximate number of groups of bins, for PSI and χ²
 FEWEST_ROWS = 20
-OTHER = "other"  # labels that did not occur among the rows that choose the bins
+OTHER = "other"  # stands for labels that did not occur among the rows that choose the bins
 
 
 @dataclass(frozen=True)
 class Feature:
-    """How the values of one feature are counted.
+    """The bins of one feature, and the number of reference values in each bin.
 
-    Bins are between the edges, and at them: a value that equals an edge has a bin of its own. So a feature that never
-    moves has one edge, and whatever differs from it is seen. The last bin is for NaN.
+    There are bins between the edges and bins at the edges: a value that equals an edge has its own bin. So a constant
+    feature has one edge, and any other value falls into another bin. The last bin is for NaN.
 
     Attributes
     ----------
     name
-        What people call it.
+        The name of the feature.
     edges
-        Sorted, without repetitions.
+        The edges of the bins, sorted, without repetitions.
     groups
-        Bins are put together to so many groups, by their index, for what needs fewer: group 0 is what was never seen.
+        The group of each bin, for tests that need fewer bins. Group 0 holds the bins that were empty when they were
+        chosen.
     counts
-        How many values of the reference fell into each bin; they took no part in choosing the edges.
+        The number of reference values in each bin. These values were not used to choose the edges.
     """
 
     name: str
@@ -48,7 +52,7 @@ class Feature:
 
     @property
     def constant(self) -> bool:
-        """Whether all values of the reference are one."""
+        """Whether all values of the reference fall into one bin."""
         return int(np.count_nonzero(self.counts)) == 1
 
     def bins(self, values: np.ndarray) -> np.ndarray:
@@ -57,26 +61,26 @@ class Feature:
         return np.where(np.isnan(values), 2 * len(self.edges) + 1, found)
 
     def histogram(self, values: np.ndarray) -> np.ndarray:
-        """Return how many values fall into each bin."""
+        """Return the number of values in each bin."""
         return np.bincount(self.bins(values), minlength=len(self.counts))
 
     def grouped(self, counts: np.ndarray) -> np.ndarray:
-        """Return the counts of groups of bins."""
+        """Return the sum of the counts in each group of bins."""
         return np.bincount(self.groups, weights=counts, minlength=int(self.groups.max()) + 1).astype(int)
 
 
 def _feature(name: str, choose: np.ndarray, count: np.ndarray) -> Feature:
-    """Return a feature whose bins are chosen by some values and filled by others, as if known beforehand."""
+    """Return a feature with bins chosen from `choose` and counts from `count`, as if the bins were known beforehand."""
     known = np.unique(choose[~np.isnan(choose)])
     finest = min(FINEST, max(1, len(choose) // 5))
-    if len(known) > finest:  # else they repeat, and each value has a bin
+    if len(known) > finest:  # otherwise values repeat, and each distinct value gets a bin
         shares = np.linspace(0, 1, finest + 1)
         known = np.unique(np.quantile(choose[~np.isnan(choose)], shares, method="inverted_cdf"))
     empty = Feature(name, known, np.zeros(2 * len(known) + 2, dtype=int), np.zeros(2 * len(known) + 2, dtype=int))
     seen = empty.histogram(choose)
     groups, group, filled, share = np.zeros(len(seen), dtype=int), 1, 0, len(choose) / COARSE
     for i in np.flatnonzero(seen):
-        if filled and (filled + seen[i] / 2 > share or i == len(seen) - 1):  # NaN stays alone
+        if filled and (filled + seen[i] / 2 > share or i == len(seen) - 1):  # NaN gets its own group
             group, filled = group + 1, 0
         groups[i], filled = group, filled + seen[i]
     return Feature(name, known, groups, empty.histogram(count))
@@ -84,14 +88,14 @@ def _feature(name: str, choose: np.ndarray, count: np.ndarray) -> Feature:
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference: features of the inputs, and what the model answered.
+    """A reference for drift tests: the input features and, if known, the labels that the model predicted.
 
     Attributes
     ----------
     inputs
-        A `Feature` for each number of a row.
+        One `Feature` for each number of a row.
     labels
-        How often the model answered each label, and ``"other"`` ones; empty where this is not known.
+        The number of times the model predicted each label, and all other labels as ``"other"``. Empty if unknown.
     """
 
     inputs: tuple[Feature, ...]
@@ -101,16 +105,17 @@ class Reference:
 
     @classmethod
     def of(cls, rows: Any, outputs: Any = None, names: Sequence[str] | None = None, seed: int = 0) -> Reference:
-        """Make one from rows that the model has not been fitted to.
+        """Create a reference from rows to which the model was not fitted.
 
         Parameters
         ----------
         rows
-            n × numbers, n ≥ 20. A fifth, at most 2,000, drawn by `seed`, chooses the bins; the others are counted.
+            n × features, n ≥ 20. A random fifth, at most 2,000 rows, chooses the bins; the others are counted. `seed`
+            determines the random choice.
         outputs
-            What the model answered: n labels, or n × classes scores.
+            The model's outputs: n labels, or n × classes scores.
         names
-            Of the features.
+            The names of the features.
         """
         table = as_table(rows)
         if len(table) < FEWEST_ROWS:
@@ -137,16 +142,16 @@ class Reference:
 
     @property
     def rows(self) -> int:
-        """How many rows were counted."""
+        """The number of rows that were counted."""
         return int(self.inputs[0].counts.sum())
 
     @property
     def constants(self) -> list[str]:
-        """Return the features that never moved: of them only a first movement can be noticed."""
+        """The names of constant features. Of these, only the first change can be detected."""
         return [feature.name for feature in self.inputs if feature.constant]
 
     def table(self, rows: Any) -> np.ndarray:
-        """Return rows as n × features, or say why they are others than these."""
+        """Return rows as n × features. Raise ValueError if the number of features is not the reference's."""
         table = as_table(rows)
         if table.shape[1] != len(self.inputs):
             raise ValueError(f"rows of {number_of(table.shape[1], 'number')}; the reference has {len(self.inputs)}")
@@ -165,7 +170,7 @@ class Reference:
 
     @classmethod
     def load(cls, path: str | Path) -> Reference:
-        """Read one that was saved as .json, or make it from an .npz with X and perhaps outputs."""
+        """Read a reference from a .json file, or create one from an .npz file with ``X`` and optionally ``outputs``."""
         from tinybench.support.basics.arrays import load_arrays
 
         path = Path(path)
@@ -188,7 +193,7 @@ class Reference:
             raise ValueError(f"{path} is no reference: {error}; make one with Reference.of(rows).save(file)") from None
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON; infinite edges are strings, for JSON has no word for them."""
+        """Write the reference as JSON. Infinite edges become strings, because JSON has no infinite numbers."""
         inputs = [
             {
                 "name": feature.name,
@@ -207,7 +212,7 @@ def _integers(each: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_table(rows: Any) -> np.ndarray:
-    """Return rows as n × features of floats."""
+    """Return rows as an array of floats, n × features."""
     array = np.asarray(rows)
     if array.dtype.kind not in "fiub" or array.ndim == 0:
         raise ValueError(f"rows are numbers, one row after the other, not {array.dtype} of shape {array.shape}")
@@ -215,9 +220,9 @@ def as_table(rows: Any) -> np.ndarray:
 
 
 def labels_of(outputs: Any) -> list[str]:
-    """Return the label of each output as text: itself, or the index of the largest score.
+    """Return the label of each output as text: the output itself, or the index of its largest score.
 
-    A single number that is no integer is no label, and neither is NaN: they are ``"other"``.
+    A single number that is not an integer is not a label, and neither is NaN. Both become ``"other"``.
     """
     array = np.asarray(outputs)
     if array.ndim > 1 and array[0].size > 1:

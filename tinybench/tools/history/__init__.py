@@ -1,1 +1,1 @@
-"""Results by commit: what is kept of them, where they are kept, and what they show."""
+"""The history of benchmark results by commit: its entries, their storage, and the changes that they show."""

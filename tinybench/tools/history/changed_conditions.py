@@ -1,4 +1,4 @@
-"""When to measure again: what a result was measured under, and what of it has changed since."""
+"""Changed conditions of measurement, which are reasons to measure again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KINDS = {
     "library": r"version|python|blas(?! threads)|librar|\(environment\)$",
     "hardware": r"processor|instruction|\bcores|governor|turbo|clock|threads|memory",
 }
-# what the code itself brings, and what may differ between two runs of the same
+# conditions that change with the code itself, or that may differ between two runs of the same code
 _NO_REASON = re.compile(r"commit|loops|machine check|order|files?|tinybench-ml version")
 
 
 class Changed(NamedTuple):
-    """A condition that differs from the measurement before, from this commit on."""
+    """A condition that differs from the previous measurement, and the first commit with the new value."""
 
     commit: str
     kind: str
@@ -35,12 +35,12 @@ class Changed(NamedTuple):
 
 
 def kind_of(condition: str) -> str:
-    """Return ``"data"``, ``"traffic"``, ``"library"``, ``"hardware"`` or ``"other"``."""
+    """Return the kind of a condition: ``"data"``, ``"traffic"``, ``"library"``, ``"hardware"`` or ``"other"``."""
     return next((kind for kind, words in KINDS.items() if re.search(words, condition, re.IGNORECASE)), "other")
 
 
 def conditions_of(entry: Measurement) -> dict[str, str]:
-    """Return what a result says of the conditions that it was measured under."""
+    """Return the recorded conditions of a measurement that are reasons to measure again if they change."""
     from tinybench.support.comparisons.stored_results import stored_conditions
 
     stated = stored_conditions(entry.result["metadata"])
@@ -48,12 +48,12 @@ def conditions_of(entry: Measurement) -> dict[str, str]:
 
 
 def changes_from(commit: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
-    """Return the conditions that both state, and that differ."""
+    """Return the conditions that both records state with different values."""
     return [Changed(commit, kind_of(name), name, *values) for name, values in differing(before, after).items()]
 
 
 def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
-    """Return what differs now from the last measurement of a commit; nothing if this is another machine."""
+    """Return the conditions that differ between a commit's last measurement and now; none on another machine."""
     entry = point.entries[-1]
     if entry.machine != machine_name(system):
         return []
@@ -62,7 +62,7 @@ def changed_since(point: Point, system: Mapping[str, Any]) -> list[Changed]:
 
 
 def conditions_over_time(points: Sequence[Point]) -> list[Changed]:
-    """Return every condition of a series that differs from one commit to the next."""
+    """Return every change of a condition from one commit of a series to the next."""
     entries = [entry for point in points for entry in point.entries]
     known: dict[str, str] = {}
     found = []

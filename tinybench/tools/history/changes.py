@@ -1,4 +1,4 @@
-"""What changed in a history: where, by how much, and whether for the worse."""
+"""Changes in a history: the commit, the size, and whether the change is for the worse."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tinybench.tools.history.steps import find_steps
 
 
 class Change(NamedTuple):
-    """A change of level.
+    """A change of level in a history.
 
     Attributes
     ----------
     place, commit
-        The first commit of the new level, most likely.
+        The index and the name of the most likely first commit of the new level.
     earliest, latest
-        The interval of its place: the first commit of the new level is one of these.
+        The first and the last index in the interval for `place`: the new level begins at one of these commits.
     factor, low, high
-        New level divided by old, with its 95 % interval.
+        The new level divided by the old one, and the ends of its 95 % interval.
     worse
-        Whether the change is one for the worse: more time, or less accuracy.
+        Whether the change is for the worse: more time, or less accuracy.
     """
 
     place: int
@@ -43,13 +43,13 @@ class Change(NamedTuple):
         return f"{size} ({interval}) from {self.commit[:10]} on{within}, {'worse' if self.worse else 'better'}."
 
     def in_percent(self) -> tuple[str, str]:
-        """Return the size and its interval, with the digits that they deserve."""
+        """Return the size and its interval in percent, with as many digits as the interval supports."""
         low, value, high = (100 * (end - 1) for end in (self.low, self.factor, self.high))
         size = f"{'+' if value > 0 else ''}{short_number(value, (low, high))} %"
         return size, span((low, high), "%") if math.isfinite(high) else "no interval: too few values"
 
     def to_dict(self, series: Series) -> dict[str, Any]:
-        """Return it as plain data for ``json.dumps``; the ends are None where there is no interval."""
+        """Return the change as plain data for ``json.dumps``. If there is no interval, its ends are None."""
         within = {"earliest": series.commits[self.earliest], "latest": series.commits[self.latest]}
         fields: dict[str, Any] = finite(self._asdict())
         return fields | within | {"benchmark": series.benchmark, "machine": series.machine}

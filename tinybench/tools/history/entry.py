@@ -1,4 +1,4 @@
-"""One entry of a history: what was measured of a commit, beside the baseline that was measured in the same rounds."""
+"""One entry of a history: the measurement of a commit, and that of a baseline in the same rounds."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Measurement:
     Attributes
     ----------
     benchmark, machine
-        What was measured, and where: entries of the same two make a series.
+        The names of the benchmark and of the machine. Entries with the same two names form a series.
     commit, committed
-        The commit, and its time: entries are in the order of these times.
+        The commit and its time. Entries are sorted by this time.
     measured
-        When it was measured.
+        The time of the measurement.
     baseline
-        The commit, or another name, of what was measured in the same rounds; empty if nothing was.
+        The commit, or another name, of the baseline that was measured in the same rounds. Empty without a baseline.
     value, low, high
-        The ratio to the baseline with its 95 % interval (0 to infinity where there were too few rounds); without a
-        baseline the median, in `unit`.
+        The ratio to the baseline with its 95 % interval (0 to infinity if there were too few rounds). Without a
+        baseline, the median in `unit`.
     unit
-        Empty for a ratio.
+        The unit of the median; empty for a ratio.
     result, baseline_result
-        All that was measured, for ``BenchmarkResult.from_dict``.
+        The complete results, for ``BenchmarkResult.from_dict``.
     """
 
     benchmark: str
@@ -57,20 +57,20 @@ class Measurement:
 
     @property
     def id(self) -> str:
-        """A digest of what was measured: the same measurement is one entry, however often it is added."""
+        """A digest of the measurement. A measurement that is added twice has the same digest and is stored once."""
         texts = [*(getattr(self, name) for name in NAMES), as_text(self.result), as_text(self.baseline_result)]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data for ``json.dumps``; ends that make no interval are None."""
+        """Return the entry as plain data for ``json.dumps``. Ends that do not form an interval become None."""
         unknown = {} if is_interval(self.low, self.high) else {"low": None, "high": None}
         return asdict(self) | unknown
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
-        """Return the entry that `to_dict` described; a ValueError says what is missing or wrong.
+        """Return the entry that `to_dict` described. Raise ValueError if something is missing or wrong.
 
-        Value and interval are computed anew: they cannot differ from what was measured.
+        The value and its interval are computed again, so they always match the measurement.
         """
         if not isinstance(data, Mapping):
             raise ValueError(f"an entry is a dictionary, not {type(data).__name__}")
@@ -98,17 +98,18 @@ def entry_of(
     Parameters
     ----------
     result, baseline_result
-        What was measured of the commit, and of the baseline in the same rounds.
+        The result of the commit, and that of the baseline in the same rounds.
     commit, benchmark, machine, baseline
-        By default what the metadata say: ``commit``; ``target`` or ``model`` and the metric; the processor and its
+        By default taken from the metadata: ``commit``; ``target`` or ``model`` and the metric; the processor and its
         cores; ``commit`` or ``model`` of the baseline.
     committed, measured
-        ISO times; by default when it was measured, which metadata say as ``system.time``, or else now.
+        ISO times. By default, `measured` is ``system.time`` in the metadata, or else now, and `committed` is
+        `measured`.
 
     Raises
     ------
     ValueError
-        If there is no commit, a time is none, or the two were measured in different rounds.
+        If no commit is given, a time is not valid, or the two results come from different rounds.
     """
     told = result.metadata
     if not (commit := commit or str(told.get("commit") or "")):
@@ -139,12 +140,15 @@ def _given(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def as_text(result: Mapping[str, Any] | None) -> str:
-    """Return what a result was given as JSON, always the same; empty for none."""
+    """Return a stored result as JSON, the same text for the same result. Return an empty string for None."""
     return "" if result is None else json.dumps(result, sort_keys=True, ensure_ascii=False)
 
 
 def _ratio(result: BenchmarkResult, baseline: BenchmarkResult | None) -> tuple[float, float, float]:
-    """Return the ratio of the same rounds and its interval; by session where there are several, as they differ."""
+    """Return the ratio to the baseline and its interval, or the median and its interval if there is no baseline.
+
+    If there are several sessions, each counts as one ratio, because sessions differ.
+    """
     from tinybench.comparison import median_ratio
     from tinybench.support.comparisons.two_samples import median_interval, same_rounds
 
@@ -166,19 +170,19 @@ def _ratio(result: BenchmarkResult, baseline: BenchmarkResult | None) -> tuple[f
 
 
 def benchmark_name(result: BenchmarkResult) -> str:
-    """Return what a result measured, such as ``"latency of app:predict"``; a commit's name is no part of it."""
+    """Return the name of a benchmark, such as ``"latency of app:predict"``, without the name of the commit."""
     named = str(result.metadata.get("target") or result.metadata.get("model") or "")
     what = named.rpartition(" at ")[0] or named if result.metadata.get("commit") else named
     return f"{result.metric_name} of {what}" if what else result.metric_name
 
 
 def machine_name(system: Mapping[str, Any]) -> str:
-    """Return the processor and its cores, as far as a record of conditions knows them."""
+    """Return the processor and its number of cores, or ``"unknown machine"`` if the processor was not recorded."""
     return f"{system['cpu']}, {system.get('cores', '?')} cores" if system.get("cpu") else "unknown machine"
 
 
 def as_utc(text: str) -> str:
-    """Return an ISO time in UTC, to the second, so that text sorts as time does."""
+    """Return an ISO time in UTC, to the second, so that such texts sort by time."""
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):

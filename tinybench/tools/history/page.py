@@ -1,4 +1,4 @@
-"""What a history shows, as tables and as a page to hand on."""
+"""A history as tables and as a page for a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.tools.history.changes import Change
 from tinybench.tools.history.pictures import picture, scaled
 from tinybench.tools.history.series import Series
 
-LEAST = 10  # commits from which on a change can be told
+LEAST = 10  # fewest commits in which a change can be detected
 ADVICE = (
     "Where a condition changed, measure again: the baseline and the commit before it, under the new condition. What "
     "they then differ by is the condition's, the rest is the code's."
@@ -21,12 +21,12 @@ ADVICE = (
 
 
 def title_of(series: Series) -> str:
-    """Return what was measured and where."""
+    """Return the benchmark and the machine of a series as a title."""
     return f"{series.benchmark} on {series.machine}"
 
 
 def what_changed(series: Series, changes: Sequence[Change]) -> str:
-    """Return the one sentence to act on: the last change, or that there is none."""
+    """Return one sentence about the last change of a series, or about the reason why there is none."""
     n = len(series.points)
     commits = f"{n} commit{'s' * (n > 1)}"
     if changes:
@@ -44,7 +44,7 @@ def no_change(series: Series) -> str:
 
 
 def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> Table:
-    """Return one row a commit, the newest first; of all, or of the last ones."""
+    """Return a table with one row per commit, newest first: of all commits, or of the `last` ones."""
     rows, unit = scaled(series)
     changed = {change.place: change for change in changes}
     table = []
@@ -69,7 +69,7 @@ def commits_table(series: Series, changes: Sequence[Change], last: int = 0) -> T
 
 
 def changes_table(series: Series, changes: Sequence[Change]) -> Table:
-    """Return one row a change."""
+    """Return a table with one row per change."""
     rows = []
     for change in changes:
         size, interval = change.in_percent()
@@ -101,7 +101,7 @@ def conditions_table(changed: Sequence[Changed]) -> list[dict[str, str]]:
 
 
 def cautions(series: Series) -> list[str]:
-    """Return what to keep in mind about a series."""
+    """Return warnings about a series: there is no baseline, or measurements were left out."""
     told = []
     if not series.baseline:
         told.append(
@@ -118,7 +118,7 @@ def cautions(series: Series) -> list[str]:
 
 
 def page_of(found: Sequence[tuple[Series, list[Change]]]) -> Page:
-    """Return all series, with their changes, as one page."""
+    """Return one page with all series and their changes."""
     pictures, sections, sentences, warnings = {}, [], [], []
     for number, (series, changes) in enumerate(found):
         told = [change.told(series) for change in changes] or [no_change(series).capitalize()]

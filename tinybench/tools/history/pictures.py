@@ -1,4 +1,4 @@
-"""A history as a figure: every commit with its interval, the levels between changes, and where they changed."""
+"""A figure of a history: every commit with its interval, the levels between changes, and the changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tinybench.tools.history.series import Series
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-POINTS, LEVEL, MARK = "#0072B2", "#000000", "#D55E00"  # told apart without colours, too: dots, lines, dashes
+POINTS, LEVEL, MARK = "#0072B2", "#000000", "#D55E00"  # dots, lines, dashes: also distinguishable without colours
 
 
 def scaled(series: Series) -> tuple[list[tuple[float, float, float]], str]:
-    """Return value and interval of every point as they are shown, and in what: percent of the baseline, or ms."""
+    """Return the value and interval of every point as shown, and their unit: percent from the baseline, or a time."""
     rows = [(point.value, point.low, point.high) for point in series.points]
     if series.baseline:
         return [tuple(100 * (end - 1) for end in row) for row in rows], "%"  # type: ignore[misc]
@@ -30,13 +30,13 @@ def scaled(series: Series) -> tuple[list[tuple[float, float, float]], str]:
 
 
 def levels(values: Sequence[float], changes: Sequence[Change]) -> list[tuple[int, int, float]]:
-    """Return the first and the last index of each stretch between changes, and the median within it."""
+    """Return the first index, the last index and the median of each stretch between changes."""
     ends = [0, *(change.place for change in changes), len(values)]
     return [(a, b - 1, float(np.median(values[a:b]))) for a, b in pairwise(ends) if b > a]
 
 
 def draw(series: Series, changes: Sequence[Change]) -> Figure:
-    """Draw a series; intervals that have no end, or are far wider than the series, are cut off."""
+    """Draw a series. Intervals that are infinite or far wider than the series are cut off."""
     from matplotlib.figure import Figure
 
     rows, unit = scaled(series)
@@ -67,7 +67,7 @@ def draw(series: Series, changes: Sequence[Change]) -> Figure:
             fontsize=13,
         )
     bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, top + (0.4 if changes else 0.05) * (top - bottom))  # the names of changes go above the dots
+    axes.set_ylim(bottom, top + (0.4 if changes else 0.05) * (top - bottom))  # the labels of changes go above the dots
     ticks = np.unique(np.linspace(0, len(x) - 1, 4).astype(int))
     axes.set_xticks(ticks, [series.commits[tick][:7] for tick in ticks])
     axes.tick_params(labelsize=13)
@@ -79,7 +79,7 @@ def draw(series: Series, changes: Sequence[Change]) -> Figure:
 
 
 def picture(series: Series, changes: Sequence[Change], told: Sequence[str]) -> Picture:
-    """Return the figure with what it shows in words."""
+    """Return the figure with a description in words."""
     rows, unit = scaled(series)
     values = [row[0] for row in rows]
     spread = f"from {min(values):.3g} to {max(values):.3g} {unit}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""A history as a series: one point by commit, all in the unit of one baseline."""
+"""A history as a series: one point per commit, all relative to the same baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinybench.tools.history.entry import Measurement
 
 
 class Point(NamedTuple):
-    """What a commit took, as a multiple of the baseline; with its 95 % interval."""
+    """The value of a commit as a multiple of the baseline, with its 95 % interval."""
 
     commit: str
     committed: str
@@ -21,16 +21,16 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One benchmark on one machine, by commit.
+    """The history of one benchmark on one machine, by commit.
 
     Attributes
     ----------
     baseline
-        What all values are multiples of; empty if they are medians in `unit`.
+        The baseline of which all values are multiples. Empty if the values are medians in `unit`.
     points
-        In the order of the commits.
+        One point per commit, in the order of the commits.
     left_out
-        How many entries have another baseline, whose own ratio to this one was never measured.
+        The number of entries that were left out because their baseline was never measured against this one.
     """
 
     benchmark: str
@@ -47,17 +47,17 @@ class Series(NamedTuple):
 
     @property
     def commits(self) -> list[str]:
-        """The commits."""
+        """The name of every commit."""
         return [point.commit for point in self.points]
 
 
 def series_of(entries: Sequence[Measurement]) -> Series:
-    """Return entries of one benchmark on one machine, in order, as a series.
+    """Return the sorted entries of one benchmark on one machine as a series.
 
-    A commit that was measured several times has the geometric mean. Where the baseline was changed for a later commit
-    that is in the history itself, ratios go on from the ratio of that commit.
+    A commit with several measurements gets their geometric mean. If a later commit of the history becomes the new
+    baseline, ratios to it are multiplied by its own ratio to the old baseline.
     """
-    scales: dict[str, dict[str, Point]] = {}  # by what the values are multiples of, the commits in it
+    scales: dict[str, dict[str, Point]] = {}  # by baseline: the points in multiples of it, by commit
     for entry in entries:
         root, scale = _scale(entry.baseline, scales)
         points = scales.setdefault(root, {})
@@ -74,7 +74,7 @@ def series_of(entries: Sequence[Measurement]) -> Series:
 
 
 def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Point | None]:
-    """Return which series a baseline belongs to, and its own point there; None if it is the unit itself."""
+    """Return the baseline of the series that contains `baseline`, and its point there, or None if both are the same."""
     if baseline in scales or not baseline:
         return baseline, None
     return next(
@@ -83,7 +83,7 @@ def _scale(baseline: str, scales: dict[str, dict[str, Point]]) -> tuple[str, Poi
 
 
 def _joined(entry: Measurement, scale: Point | None, before: Point | None, entries: tuple[Measurement, ...]) -> Point:
-    """Return the point of a commit with one more measurement; errors of measurements are independent."""
+    """Return the point of a commit with one more measurement. The errors of measurements are independent."""
     log, errors = _log(entry.value), [_errors(entry.value, entry.low, entry.high)]
     if scale is not None:
         log += _log(scale.value)
@@ -103,5 +103,5 @@ def _log(value: float) -> float:
 
 
 def _errors(value: float, low: float, high: float) -> tuple[float, float]:
-    """Return by how much an interval reaches below and above, in logarithms."""
+    """Return the distances from a value to the lower and the upper end of its interval, in logarithms."""
     return _log(value) - _log(low), _log(high) - _log(value)

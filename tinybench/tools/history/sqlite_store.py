@@ -1,4 +1,4 @@
-"""Where a history is kept: one SQLite file, which any number of processes may write at once."""
+"""The storage of a history: one SQLite file, to which any number of processes may write at the same time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tinybench.result import BenchmarkResult
 from tinybench.tools.history.entry import Measurement, as_text, entry_of
 from tinybench.tools.history.series import Series, series_of
 
-APPLICATION, VERSION = 0x54424848, 1  # in the head of the file: whose it is, and of which schema
-PATIENCE = 30.0  # s to wait for others who write
+APPLICATION, VERSION = 0x54424848, 1  # in the header of the file: the application, and the version of the schema
+PATIENCE = 30.0  # s to wait for other processes that write
 SCHEMA = """
 CREATE TABLE entries (
     id TEXT PRIMARY KEY,
@@ -38,21 +38,21 @@ COLUMNS = ", ".join(line.split()[0] for line in SCHEMA.splitlines() if line.star
 
 
 class History:
-    """Results by commit, machine and benchmark, in one file.
+    """A store of results by commit, machine and benchmark, in one file.
 
     Parameters
     ----------
     path
-        The file; it is made if it is not there.
+        The file. It is created if it does not exist.
     create
-        False: a FileNotFoundError if it is not there.
+        If False, a missing file raises FileNotFoundError.
 
     Raises
     ------
     ValueError
-        If the file is no history, is damaged, or was written by a later version.
+        If the file is not a history, is damaged, or was written by a later version.
     OSError
-        If it cannot be read or written, such as for want of room; then nothing of what was to be added is in it.
+        If the file cannot be read or written, for example because the disk is full. In this case nothing is added.
 
     Examples
     --------
@@ -77,13 +77,13 @@ class History:
                 raise
 
     def add(self, result: BenchmarkResult, baseline_result: BenchmarkResult | None = None, **named: str) -> Measurement:
-        """Keep a result, with the baseline of the same rounds; `named` is what `entry_of` takes. Return the entry."""
+        """Store a result, with the baseline of the same rounds. Return the entry. `named` is passed to `entry_of`."""
         entry = entry_of(result, baseline_result, **named)
         self.add_all([entry])
         return entry
 
     def add_all(self, entries: Iterable[Measurement]) -> int:
-        """Keep entries, all of them or none, and return how many are new."""
+        """Store entries, either all or none of them. Return the number of new entries."""
         rows = [_row(entry) for entry in entries]
         with self._told(), self._writing():
             before = self.connection.total_changes
@@ -92,21 +92,21 @@ class History:
             return self.connection.total_changes - before
 
     def entries(self, benchmark: str = "", machine: str = "") -> list[Measurement]:
-        """Return all entries in the order of their commits, or those of a benchmark or a machine."""
+        """Return the entries in the order of their commits: all, or those of one benchmark or machine."""
         query = f"SELECT {COLUMNS} FROM entries WHERE (benchmark = ?1 OR ?1 = '') AND (machine = ?2 OR ?2 = '')"
         with self._told():
             rows = self.connection.execute(f"{query} ORDER BY committed, measured, id", (benchmark, machine)).fetchall()
         return [self._entry(row) for row in rows]
 
     def names(self) -> list[tuple[str, str]]:
-        """Return benchmark and machine of every series."""
+        """Return the benchmark and the machine of every series."""
         with self._told():
             return self.connection.execute(
                 "SELECT benchmark, machine FROM entries GROUP BY 1, 2 ORDER BY 1, 2"
             ).fetchall()
 
     def series(self, benchmark: str = "", machine: str = "") -> Series:
-        """Return the ratios by commit; names may be left out where there is only one."""
+        """Return the series of a benchmark on a machine. A name may be left out if only one series matches."""
         keys = [key for key in self.names() if benchmark in ("", key[0]) and machine in ("", key[1])]
         if len(keys) != 1:
             there = "; ".join(f"{name!r} on {where!r}" for name, where in keys or self.names())
@@ -126,8 +126,8 @@ class History:
         self.close()
 
     def _prepare(self) -> None:
-        """Make the tables where there are none, and refuse what is no history of this version."""
-        self.connection.execute("BEGIN")  # the three are of one moment: another process may be making the tables
+        """Create the tables if there are none. Raise ValueError if the file is not a history of a known version."""
+        self.connection.execute("BEGIN")  # one snapshot for all three: another process may be creating the tables
         application, version, tables = (
             self.connection.execute(query).fetchone()[0]
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
@@ -139,19 +139,19 @@ class History:
             raise ValueError(
                 f"{self.path} was written by a later tinybench (schema {version}, known: {VERSION}); update"
             )
-        self.connection.execute("PRAGMA synchronous = FULL")  # what was added is there after a power failure
+        self.connection.execute("PRAGMA synchronous = FULL")  # added entries survive a power failure
         if version == VERSION:
             return
         self._write_ahead()
         with self._writing():
-            if not self.connection.execute("PRAGMA user_version").fetchone()[0]:  # else another was faster
+            if not self.connection.execute("PRAGMA user_version").fetchone()[0]:  # otherwise another process was faster
                 self.connection.execute(SCHEMA)
                 self.connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 self.connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def _write_ahead(self) -> None:
         deadline = time.monotonic() + PATIENCE
-        while True:  # who turns a file to WAL needs it alone, and SQLite does not wait for that
+        while True:  # switching a file to WAL needs exclusive access, and SQLite does not wait for that
             try:
                 self.connection.execute("PRAGMA journal_mode = WAL")
                 return
@@ -162,7 +162,7 @@ class History:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Write within one transaction, which is there as a whole or not at all."""
+        """Run the block in one transaction, which takes effect completely or not at all."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -174,7 +174,7 @@ class History:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say in words what SQLite's codes mean, and what to do."""
+        """Replace SQLite's errors by exceptions that name the cause and the remedy."""
         try:
             yield
         except sqlite3.DatabaseError as error:

@@ -1,17 +1,22 @@
-"""Steps in a history of measurements: found commit by commit, at a stated rate of false alarms.
+"""Steps in a history of measurements, detected commit by commit at a stated rate of false alarms.
 
-A step is where the values begin to lie on another level. `StepDetector` looks after every value; `find_steps` lets one
-look at a whole history as if it had grown commit by commit, and then places each step by all the values on either side.
+A step is the point from which the values lie on another level. `StepDetector` tests for a step after every value.
+`find_steps` runs the detector over a whole history as if it grew commit by commit. It then places each step by all the
+values on either side.
 
-An alarm needs two things. First, evidence: the logarithm of how much better the last values are explained by another
-level than by the old one, where a value that many kinds of scatter would explain counts little, and none says more for
-a far level than about a third of what is asked. Second, as scatter may have tails that this does not foresee: few
-random orders of all values since the last step may have as much evidence. By how much and how few was set by
-simulation, as no formula gives it: of all histories without a step, in several kinds of independent scatter, at most
-`level` have an alarm; scatter unlike those may give more (``python -m tests.benchmarks history --only alarms``, results
-in ``tests/benchmarks/results/history.md``). So do values of which each takes after the one before (autocorrelation):
-what the ranks clearly tell of that is taken away, which keeps such alarms few where it is moderate, not at the stated
-rate. Against a machine that drifts, hand over ratios to a baseline measured in the same rounds.
+An alarm needs two things. The first is evidence: the logarithm of how much better another level explains the last
+values than the old level does. A value that many kinds of scatter would explain counts little. No value contributes
+more than about a third of the threshold to the evidence for a far level.
+
+The second is a permutation test, because scatter may have heavier tails than assumed: few random orders of all values
+since the last step may have as much evidence. Both thresholds were set by simulation, because no formula gives them. Of
+all histories without a step, in several kinds of independent scatter, at most `level` have an alarm. Scatter unlike
+those may give more (``python -m tests.benchmarks history --only alarms``, results in
+``tests/benchmarks/results/history.md``).
+
+Autocorrelation, where each value depends on the one before, also gives more alarms. The part of it that the ranks
+clearly show is removed. If the autocorrelation is moderate, this keeps such alarms few, but not at the stated rate. If
+the machine drifts, pass ratios to a baseline measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -25,35 +30,35 @@ import numpy as np
 from scipy.stats import rankdata
 
 _SHIFTS = [sign * shift for shift in (1.2, 1.8, 2.5, 3.2, 4.0, 5.0, 6.5, 9.0, 12.0, 20.0, 40.0) for sign in (1, -1)]
-_FAR = 60.0  # what lies further off, in standard deviations, counts as lying there
-_LAST = 30  # a step is looked for among so many last values
-_FEWEST = 10  # from so many values on: fewer do not tell the scatter
-_NEWEST = 5  # so many last values do not tell the old level: they may be on the new one
-_MOST = np.where(np.abs(_SHIFTS) > 6, 3.5, np.inf)  # said by one value at most: three far outliers are no step
-_ASKED = 0.3  # evidence asked for, above the logarithm of horizon / level: 10.6 for 1 % in 300 (by simulation)
-_UNSURE = 900.0  # and by this over n² more, as few values tell the scatter badly: 9 for 10, 0.25 for 60 (by simulation)
-_ORDERS = 8  # and at most so many times level / horizon of the orders may have as much: 1 in 3750 (by simulation),
-_LONG = 40  # but fewer by the square of n / 40 in a longer history, where new values mix less often into the last ones,
-_LEAST = 0.8  # down to so many times level / horizon: 1 in 37,500
-_CHANCE = 1.0  # so many standard errors of an autocorrelation are no proof of one
-_ENOUGH = 4  # so many such orders, among four times as many as would have one, are too many
-_WINDOW = 500  # older values of a level are left aside, so that a look takes as long in a long history
+_FAR = 60.0  # largest deviation, in standard deviations; larger ones are clipped to it
+_LAST = 30  # number of last values among which a step is searched for
+_FEWEST = 10  # fewest values for a test: fewer do not show the scatter
+_NEWEST = 5  # number of last values left out of the old level: they may lie on the new one
+_MOST = np.where(np.abs(_SHIFTS) > 6, 3.5, np.inf)  # most evidence of one value: three far outliers are not a step
+_ASKED = 0.3  # required evidence beyond log(horizon / level): 10.6 in total for 1 % in 300 (by simulation)
+_UNSURE = 900.0  # divided by n²: required in addition, as few values show the scatter badly; 9 for n = 10, 0.25 for 60
+_ORDERS = 8  # times level / horizon: the share of orders that may have as much evidence, 1 in 3750 (by simulation)
+_LONG = 40  # for more values the share falls with (40 / n)², as new values mix less often into the last ones
+_LEAST = 0.8  # times level / horizon: the smallest such share, 1 in 37,500
+_CHANCE = 1.0  # standard errors subtracted from an autocorrelation, as chance may explain them
+_ENOUGH = 4  # this many orders with as much evidence, among _ENOUGH / (allowed share) orders, are too many
+_WINDOW = 500  # older values of a level are ignored, so that a test takes no longer in a long history
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a history.
+    """A step in a history.
 
     Attributes
     ----------
     index
         Index of the first value on the new level.
     low, high
-        Between these indices, both included, it lies with a probability of 95 %.
+        The first and the last index of the 95 % interval for `index`, both included.
     change
-        By how much the level changed, as a share of the old one: 0.02 for 2 % more.
+        The relative change of the level: 0.02 for 2 % more.
     change_ci
-        Its 95 % interval.
+        The 95 % interval of `change`.
     found
         Index of the value after which the alarm came.
     """
@@ -67,22 +72,23 @@ class Step:
 
 
 class StepDetector:
-    """Says after each new value whether there is a new step.
+    """A detector that tests for a new step after each value.
 
     Parameters
     ----------
     level
-        About this share of histories without a step, or less, has any alarm among the first `horizon` values, if values
-        do not depend on those before (simulated for 0.01 in 300). A longer history has `level` alarms per `horizon`.
+        The share of histories without a step that have any alarm among the first `horizon` values is about `level` or
+        less. This holds if values do not depend on earlier ones (simulated for 0.01 in 300). A longer history has
+        `level` alarms per `horizon` values.
     horizon
         See `level`.
     seed
-        Of the random orders. The same values give the same steps.
+        The seed of the random orders. The same values give the same steps.
 
     Attributes
     ----------
     steps
-        What was found, each as it was known at its alarm.
+        The steps found so far, each as placed at its alarm.
     """
 
     def __init__(self, level: float = 0.01, horizon: int = 300, seed: int = 0) -> None:
@@ -93,7 +99,7 @@ class StepDetector:
         self._begins, self._values = 0, np.empty(0)
 
     def add(self, value: float) -> Step | None:
-        """Take in the value of the next commit; return the step that it reveals, if any."""
+        """Add the value of the next commit. Return the step that it reveals, or None."""
         if not (math.isfinite(value) and value > 0):
             raise ValueError(
                 f"Value {len(self._values)} is {value!r}: a ratio is a finite number above 0. "
@@ -104,7 +110,7 @@ class StepDetector:
         segment = np.log(self._values[begins:])
         level, seed = self.level / self.horizon, [self.seed, n]
         k = _step_in(segment, level, seed)
-        # the second look, without autocorrelation, only takes alarms away
+        # the second test, with the autocorrelation removed, can only cancel alarms
         if k is None or _step_in(_whitened(segment, k), level, seed) is None:
             return None
         step = _placed(segment, k, begins, found=n - 1)
@@ -114,7 +120,7 @@ class StepDetector:
 
 
 def find_steps(ratios: Iterable[float], level: float = 0.01, horizon: int = 300, seed: int = 0) -> list[Step]:
-    """Return the steps of a history, found as by `StepDetector` and placed by all values up to the steps beside it."""
+    """Return the steps of a history, detected by `StepDetector` and placed by all values up to the adjacent steps."""
     detector = StepDetector(level, horizon, seed)
     for ratio in ratios:
         detector.add(ratio)
@@ -128,19 +134,19 @@ def find_steps(ratios: Iterable[float], level: float = 0.01, horizon: int = 300,
 
 
 def _density(z: np.ndarray, at: np.ndarray | float = 0.0) -> np.ndarray:
-    """Return the density of values around a level: 0.9 normal, 0.1 Student's t, 2 df, 5 times as wide."""
+    """Return the density of values on the level `at`: 0.9 normal, 0.1 Student's t (2 df, 5 times as wide) around 0."""
     wide = np.maximum(1.0, 0.2 * np.abs(at))
     near = np.exp(-0.5 * ((z - at) / wide) ** 2) / (wide * math.sqrt(2 * math.pi))
     return np.asarray(0.9 * near + 0.02 * (2 + z * z / 25) ** -1.5)
 
 
 def _scale(deviations: np.ndarray, centre: float) -> float:
-    """Return a standard deviation that outliers do not move, above 0 also where all values are equal."""
+    """Return a standard deviation that is robust to outliers and above 0 even if all values are equal."""
     return max(1.4826 * float(np.median(np.abs(deviations))), 1e-9 * abs(centre), 1e-12)
 
 
 def _usual(values: np.ndarray) -> tuple[float, float]:
-    """Return level and standard deviation that make the values most likely by `_density`: outliers count little."""
+    """Return the level and standard deviation that make the values most likely by `_density`. Outliers count little."""
     centre = float(np.median(values))
     scale, least = _scale(values - centre, centre), _scale(np.zeros(1), centre)
     for _ in range(4):
@@ -153,15 +159,15 @@ def _usual(values: np.ndarray) -> tuple[float, float]:
 
 
 def _scores(z: np.ndarray) -> np.ndarray:
-    """Return the logarithms of how much better each shift explains each value than none."""
+    """Return the log-likelihood ratio of each shift against no shift, for each value."""
     return np.asarray(np.minimum(np.log(_density(z[:, None], np.array(_SHIFTS)) / _density(z[:, None])), _MOST))
 
 
 def _step_in(values: np.ndarray, level: float, seed: list[int]) -> int | None:
-    """Return where the values step, if there is evidence enough and not often as much in random orders.
+    """Return the index of a step. Return None if the evidence is too weak or too many random orders have as much.
 
-    The evidence of an order is the largest sum of scores over its last values, by how many and by which shift. A value
-    far from both levels says nothing, so an outlier neither makes nor hides a step.
+    The evidence of an order is the largest sum of scores over its last values, for any number of them and any shift. A
+    value far from both levels contributes nothing, so an outlier neither makes nor hides a step.
     """
     n = len(values)
     if n < _FEWEST:
@@ -185,7 +191,7 @@ def _step_in(values: np.ndarray, level: float, seed: list[int]) -> int | None:
 
 
 def _most_evidence(scores: np.ndarray, orders: np.ndarray) -> np.ndarray:
-    """Return the evidence of some orders, each a row of indices. Sum by sum, in the cache."""
+    """Return the evidence of each order, which is a row of indices. Sums are updated in place, within the cache."""
     sums = np.zeros((len(orders), scores.shape[1]), dtype=np.float32)
     most = sums.copy()
     for column in orders.T:
@@ -195,17 +201,17 @@ def _most_evidence(scores: np.ndarray, orders: np.ndarray) -> np.ndarray:
 
 
 def _whitened(values: np.ndarray, k: int) -> np.ndarray:
-    """Return the values without what each takes over from the one before, as far as the first k are sure of that."""
+    """Return the values without their autocorrelation, as far as the first k values clearly show it."""
     ranks = rankdata(values[:k])
     if not np.ptp(ranks[:-1]) or not np.ptp(ranks[1:]):
         return values
-    # less its standard error: chance alone would often take away a part of a step
+    # minus its standard error: otherwise chance alone would often remove a part of a step
     rho = max(0.0, float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1]) - _CHANCE / math.sqrt(k))
     return values - rho * np.concatenate([[0.0], values[:-1] - np.median(values[:k])])
 
 
 def _drawn(rng: np.random.Generator, rows: int, n: int, k: int) -> np.ndarray:
-    """Return rows of k different numbers below n, in random order."""
+    """Return `rows` random samples, each of k different numbers below n in random order."""
     pool = np.tile(np.arange(n, dtype=np.int16), rows)
     begins, picks = np.arange(rows) * n, rng.integers(np.arange(k), n, size=(rows, k))
     for j in range(k):
@@ -215,7 +221,7 @@ def _drawn(rng: np.random.Generator, rows: int, n: int, k: int) -> np.ndarray:
 
 
 def _placed(values: np.ndarray, k: int, begins: int, found: int) -> Step:
-    """Return the step near index k of values (logarithms) that begin at index `begins` of the history."""
+    """Return the step near index k of `values` (logarithms), which begin at index `begins` of the history."""
     at = np.arange(1, len(values))
     for _ in range(3):
         before, after = float(np.median(values[:k])), float(np.median(values[k:]))
@@ -241,9 +247,9 @@ def _placed(values: np.ndarray, k: int, begins: int, found: int) -> Step:
 
 
 def _shift(before: np.ndarray, after: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """Return by how much one group lies above the other, and its 95 % interval by ranks (Hodges and Lehmann).
+    """Return the difference between two groups and its 95 % interval by ranks (Hodges and Lehmann).
 
-    With too few values for one, such as 1 and 20, it is −∞ to ∞.
+    If there are too few values for an interval, such as 1 and 20, it is −∞ to ∞.
     """
     pairs = np.sort(np.subtract.outer(after, before).ravel())
     m, n = len(before), len(after)

@@ -1,1 +1,1 @@
-"""A gradual rollout between two real servers: traffic, evidence valid at every look, a journal, and the way back."""
+"""A gradual rollout between two real servers: traffic, evidence valid at every checkpoint, a journal, and rollback."""

@@ -1,4 +1,4 @@
-"""A rollout from its first request to its end; what decides is `tinybench.production.advance`."""
+"""A rollout from its first request to its end. `tinybench.production.advance` makes the decisions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tinybench.tools.watching.prometheus import ScrapeTarget, start_prometheus
 
 __all__ = ["roll_out", "run_rollout"]
 
-SCRAPE = 0.2  # s between two readings
-TOO_LATE = 0.5  # s; later than that the generator measures itself
+SCRAPE = 0.2  # s between two scrapes
+TOO_LATE = 0.5  # s; if requests are sent later than this, the result reflects the generator
 OnLook = Callable[[Checkpoint], Any]
 
 
@@ -45,26 +45,26 @@ def roll_out(
     on_look: OnLook = lambda look: None,
     options: Sequence[str] = (),
 ) -> Report:
-    """Roll a new model out beside an old one, on servers of its own: 5, 20, 50, 100 % of the users, or back.
+    """Roll out a new model next to an old one, each on its own server, to 5, 20, 50, 100 % of the users, or back.
 
     Parameters
     ----------
     old, new
         Files of the models (.onnx), which may be the same.
     rows, labels
-        What users ask, and if known, the right answers. With labels a new version is harmful where it is wrong more
-        often than the old one, and may differ. Without them a rollout stops where more than `Plan.allowed` of the
-        answers differ, as nobody can tell which are right.
+        The rows that users send and, if known, the right answers. With labels, a new version is harmful if it is wrong
+        more often than the old one, and its answers may differ. Without labels, a rollout stops if more than
+        `Plan.allowed` of the answers differ, because nobody can tell which are right.
     plan
-        How; see `Plan`.
+        The settings of the rollout; see `Plan`.
     journal
-        A file to keep every look in.
+        A file in which every checkpoint is recorded.
     resume
-        Go on with the unfinished rollout that the journal holds; without it that is taken back.
+        Resume the unfinished rollout in the journal. If False, an unfinished rollout is rolled back.
     on_look
-        Is called with each look.
+        A function that is called with each checkpoint.
     options
-        More options for `tinybench serve`, of both.
+        More options for `tinybench serve`, for both versions.
     """
     plan = plan or Plan()
     commands = [[str(old), *options], [str(new), *options, *(["--fault", plan.fault] if plan.fault else [])]]
@@ -85,10 +85,10 @@ def run_rollout(
     journal: EventLog | None = None,
     on_look: OnLook = lambda look: None,
 ) -> Report:
-    """Roll out between two servers that run, as `roll_out`; what the journal holds unfinished is gone on with."""
+    """Roll out between two running servers, as `roll_out` does. An unfinished rollout in the journal is resumed."""
     plan, journal = plan or Plan(), journal or EventLog(None)
     addresses = address_of(old_url), address_of(new_url)
-    bodies = sample_bodies(addresses[OLD], rows, plan.seed, 10.0)  # what the new one does with them is to be seen
+    bodies = sample_bodies(addresses[OLD], rows, plan.seed, 10.0)  # tried on the old server only
     numbers = _answers_numbers(addresses[0], bodies[0])
     other = "labels" if labels is None else "differs"
     run = _Run(addresses, bodies, labels, plan, journal, Evidence([name for name in METRICS if name != other]), numbers)
@@ -107,7 +107,7 @@ def run_rollout(
 
 
 class _Run:
-    """A rollout under way."""
+    """A rollout in progress."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Run:
                 self.tally.counted.setdefault(metric, set()).add(int(user))
 
     def route(self, number: int) -> tuple[bool, bool]:
-        """Return whether a request goes to the new version, and whether to the other one, too."""
+        """Return whether a request goes to the new version, and whether it also goes to the other one."""
         stage, tally = self.state.stage, self.tally
         is_new = in_canary(f"user-{tally.users[number]}", self.state.share, self.salt)
         mirrored = bool(self.coins[number] < self.plan.mirrored_at(stage))
@@ -153,7 +153,7 @@ class _Run:
         return is_new, mirrored
 
     def go(self, watcher: Watcher, on_look: OnLook) -> None:
-        """Send and look until it has come to its end."""
+        """Send requests and take checkpoints until the rollout ends."""
         self.router.start()
         looks = 0
         while self.state.status == "running":
@@ -169,7 +169,7 @@ class _Run:
         report.differing, report.met = len(tally.differing), len(tally.harmed | tally.differing)
 
     def look(self, watcher: Watcher) -> Checkpoint:
-        """Count, look, decide, and write down what was seen."""
+        """Take a checkpoint: count events, read the metrics, decide, and write the result to the journal."""
         tally, stage, share = self.tally, self.state.stage, self.state.share
         tally.take()
         tally.take_restarts(stage, watcher.restarts(STABLE), watcher.restarts(CANARY))
@@ -192,7 +192,7 @@ class _Run:
         return look
 
     def _problem(self) -> str:
-        """Return why what was seen here is not to be trusted; nothing if it is."""
+        """Return why the data of this checkpoint cannot be trusted, or an empty string if it can."""
         if self.router.late > TOO_LATE:
             return f"requests are sent {self.router.late:.1f} s late: this machine cannot send so many"
         if self.router.now - self.stage_began > self.plan.longest:
@@ -202,7 +202,7 @@ class _Run:
 
 
 def _left(journal: EventLog, resume: bool) -> Report | None:
-    """Take back what an interrupted rollout left, if it is not to be gone on with."""
+    """Roll back an unfinished rollout in the journal, unless it is to be resumed. Return its report, or None."""
     if resume and not journal.unfinished:
         raise ValueError(f"--resume: {journal.path or 'without a --journal there'} holds no unfinished rollout")
     if not journal.unfinished or resume:
@@ -214,14 +214,14 @@ def _left(journal: EventLog, resume: bool) -> Report | None:
 
 
 def _answers_numbers(address: Address, body: bytes) -> bool:
-    """Return whether an answer is a number, and not scores of classes."""
+    """Return whether the server answers with a number instead of scores of classes."""
     outputs = json.loads(ask(address, "/predict", body).body)["outputs"][0]
     return not (isinstance(outputs, list) and len(outputs) > 1)
 
 
 @contextmanager
 def _watched(old_url: str, new_url: str, plan: Plan, run: _Run) -> Iterator[tuple[Watcher, str]]:
-    """Have the servers read by a Prometheus or by the own reader, and say which."""
+    """Start to read the servers' metrics, through Prometheus or directly. Yield the watcher and the reader's name."""
     targets = [ScrapeTarget(old_url, STABLE), ScrapeTarget(new_url, CANARY)]
     here = shutil.which("prometheus") is not None if plan.prometheus is None else plan.prometheus
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The journal of a rollout: a line of JSON for each look, so that an interrupted one is gone on with, or taken back."""
+"""The journal of a rollout, one JSON line per checkpoint, by which an interrupted rollout is resumed or rolled back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["EventLog"]
 
 
 class EventLog:
-    """A file of JSON lines; without a path nothing is kept.
+    """A file of JSON lines. Without a path, no file is written.
 
-    A line is written and brought to the disk at once. What a machine that died left of its last line is passed over.
+    Each line is written to disk at once. An incomplete last line, left by a crash, is skipped.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -26,21 +26,21 @@ class EventLog:
 
     @property
     def state(self) -> RolloutState | None:
-        """Where the last rollout in it stands; None if there is none."""
+        """The last state of the last rollout in the journal, or None if the journal is empty."""
         return RolloutState(**self.rows[-1]["state"]) if self.rows else None
 
     @property
     def unfinished(self) -> bool:
-        """Whether the last rollout in it neither came to its end nor was taken back."""
+        """Whether the last rollout in the journal was neither finished nor rolled back."""
         return self.state is not None and self.state.status == "running"
 
     def last_rollout(self) -> list[dict[str, Any]]:
-        """Return the lines of the last rollout, its head first."""
+        """Return the lines of the last rollout, beginning with its header."""
         begin = max((number for number, row in enumerate(self.rows) if "salt" in row), default=0)
         return self.rows[begin:]
 
     def write(self, state: RolloutState, **more: Any) -> None:
-        """Add a line."""
+        """Append a line with the time, the state and other data."""
         row = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "state": asdict(state), **more}
         self.rows.append(row)
         if self.path is None:
@@ -70,7 +70,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
                 raise ValueError(
                     f"{path}, line {number}, is no line of a rollout's journal; choose another file"
                 ) from None
-            continue  # torn: the machine died while it was written
+            continue  # incomplete: the machine crashed while the line was written
         rows.append(row)
     if lines and not rows:
         raise ValueError(f"{path} is no journal of a rollout; choose another file")

@@ -1,4 +1,4 @@
-"""What a rollout says of itself at /metrics."""
+"""The metrics that a rollout serves about itself at /metrics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Collector:
 
 @contextmanager
 def own_metrics(tally: Tally, share: Callable[[], float]) -> Iterator[str]:
-    """Serve the rollout's own metrics on a free port of this machine for the time of the block."""
+    """Serve the rollout's own metrics on a free port of this machine during the block, and yield the URL."""
     from prometheus_client import CollectorRegistry, start_http_server
 
     registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""What a rollout was told, and what came of it."""
+"""The settings of a rollout, its checkpoints, and the report of its outcome."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ __all__ = ["Checkpoint", "Plan", "Report"]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to roll out.
+    """The settings of a rollout.
 
     Attributes
     ----------
     rate, population
-        Requests a second, each by one of so many users.
+        The number of requests a second, and the number of users who send them.
     bound
-        Seconds within which users are to be answered. A fifth of it more than the old version takes is harm.
+        Seconds within which users must get an answer. If the new version takes longer than the old one by a fifth of
+        this, that is harm.
     mirrored
-        Share of requests that go to both versions. At 100 % all do: the new version is never busier than the old.
+        Share of requests that go to both versions. At 100 % of the users, all requests do, so the new version is never
+        busier than the old one.
     allowed
-        Share of answers that may differ from the old version's. If more differ, a rollout without labels stops; 1
-        never stops it. With labels they decide instead.
+        Share of answers that may differ from the old version's. Without labels, a rollout stops if more differ; 1 never
+        stops it. With labels, the labels decide instead.
     fewest_users, fewest_pairs, fewest_blocks
         The data that each stage needs before the next one starts: users, mirrored pairs (with labels, if there are
         any), and tenths of a second quiet enough to detect a difference of two fifths of the bound. Later stages need
         1.5 times as many pairs, because slow drift shows late.
     every, patience
-        Seconds between two looks; so many in a row without new readings and it goes back.
+        Seconds between two checkpoints, and the number of checkpoints in a row without new readings that leads to a
+        rollback.
     longest
-        Seconds after which a stage that has not seen enough counts as blind.
+        Seconds after which a stage without enough data is treated as if the metrics could not be read.
     label_delay
         Seconds from an answer to its label.
     fault
-        What is injected into the new version, as `tinybench serve --fault` takes it.
+        The fault to inject into the new version, in the form of `tinybench serve --fault`.
     prometheus
-        Whether a Prometheus reads the servers; None: if it is installed.
+        Whether to read the servers through Prometheus. None means: if it is installed.
     """
 
     rate: float = 200.0
@@ -72,41 +75,42 @@ class Plan:
             raise ValueError(f"allowed is {self.allowed:g}; give a share above 0, up to 1")
 
     def mirrored_at(self, stage: int) -> float:
-        """Return the share of requests that go to both."""
+        """Return the share of requests that go to both versions in a stage."""
         return self.mirrored if STAGES[stage] <= 0.5 else 1.0
 
     def pairs_at(self, stage: int) -> float:
-        """Return how many mirrored pairs a stage must see."""
+        """Return the number of mirrored pairs that a stage needs."""
         return self.fewest_pairs * (1.5 if stage else 1)
 
     def answers_at(self, stage: int) -> float:
-        """Return which part of all answers the new version gives, mirrored ones among them."""
+        """Return the new version's share of all answers in a stage, including answers to mirrored requests."""
         share, mirrored = STAGES[stage], self.mirrored_at(stage)
         return (share + mirrored * (1 - share)) / (1 + mirrored)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a look showed, and where the rollout stood then.
+    """One checkpoint of a rollout: the data until then, and the state of the rollout after it.
 
     Attributes
     ----------
     at
         Seconds since the first request.
     share
-        The share of users who had the new version when it was taken.
+        The share of users who had the new version until this checkpoint.
     state
-        Where the rollout stands after it.
+        The state of the rollout after this checkpoint.
     fresh, problem
         Whether there were new readings, and if not, why.
     evidence
-        E values of the metrics that can stop the rollout, by metric.
+        The e-value of each metric that can stop the rollout.
     events
-        By metric, of this stage's events how many were the new version's, and of both.
+        By metric, the number of this stage's events: those of the new version, and those of both versions.
     users, pairs
-        Of this stage: users of the new version, mirrored pairs.
+        The number of users of the new version, and of mirrored pairs, in this stage.
     latencies
-        Median latency of mirrored requests in the last second, old and new, in seconds; NaN without any.
+        Median latency of the last 100 mirrored pairs in seconds: of the old version and of the new one. NaN without
+        any.
     """
 
     at: float
@@ -123,7 +127,7 @@ class Checkpoint:
     __repr__ = short_repr
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the checkpoint as plain data for JSON. A latency of NaN becomes None."""
         found = asdict(self)
         found["latencies"] = [None if seconds != seconds else seconds for seconds in self.latencies]
         return found
@@ -134,32 +138,33 @@ _NUMBERS = ("users", "exposed", "harmed", "differing", "met", "labelled", "label
 
 @dataclass
 class Report:
-    """What became of a rollout.
+    """The outcome of a rollout.
 
     Attributes
     ----------
     state
-        Its end: promoted or rolled back, at which stage, and why.
+        The final state: promoted or rolled back, at which stage, and why.
     looks
-        All looks, in order.
+        All checkpoints, in order.
     users, exposed
-        Users who sent a request, and those of them who got the new version.
+        The number of users who sent a request, and of those among them who got the new version.
     harmed
-        Users who got no answer from the new version, or one later than the old version's by more than the margin, or,
-        by its label, a worse one than the old version gives to the same row.
+        The number of users for whom the new version gave no answer, an answer later than the old version's by more than
+        the margin, or, according to the label, a worse answer than the old version's to the same row.
     differing, met
-        Users who got another answer than the old version gives to the same row, and those who are either harmed or
-        got a differing answer. If the new version is the old one with a fault, these met the fault.
+        The number of users who got an answer that differs from the old version's to the same row, and the number of
+        users who are harmed or got a differing answer. If the new version is the old one with a fault, these users met
+        the fault.
     labelled
         Whether labels were given.
     labels_missing
-        Answers whose label had not come when it ended.
+        The number of answers whose label had not arrived at the end.
     seconds
-        From the first request to the decision.
+        Seconds from the first request to the decision.
     watched_by
-        ``"Prometheus"`` or ``"own reader"``.
+        The reader of the metrics: ``"Prometheus"`` or ``"own reader"``.
     stop_at
-        The e value at which a metric stops it.
+        The e-value at which a metric stops the rollout.
     """
 
     state: RolloutState
@@ -180,17 +185,17 @@ class Report:
 
     @property
     def promoted(self) -> bool:
-        """Whether all users get the new version now."""
+        """Whether all users now get the new version."""
         return self.state.status == "promoted"
 
     @property
     def share_harmed(self) -> float:
-        """The share of all users who are harmed."""
+        """The share of all users who were harmed."""
         return self.harmed / self.users if self.users else 0.0
 
     @property
     def sentence(self) -> str:
-        """The end in one line."""
+        """The outcome in one line."""
         if not self.looks:
             return "an unfinished rollout stood in the journal: it is taken back; run again for a new one"
         share = f"{100 * STAGES[self.state.stage]:g} % of the users"
@@ -204,7 +209,7 @@ class Report:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the report as plain data for JSON."""
         known = {name: getattr(self, name) for name in _NUMBERS}
         more = {"share_harmed": self.share_harmed, "watched_by": self.watched_by, "stop_at": self.stop_at}
         state, looks = asdict(self.state), [look.to_dict() for look in self.looks]

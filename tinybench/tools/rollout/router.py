@@ -1,6 +1,6 @@
-"""The router: users' requests to the version that is theirs, a mirrored share of them to the other one, too.
+"""A router that sends each user's requests to one version, and a mirrored share of them to the other version as well.
 
-One thread sends and reads, as `tinybench.tools.serving.sender` does, with a sender for each version.
+One thread sends and reads, as in `tinybench.tools.serving.sender`, with one sender for each version.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["NEW", "OLD", "Router", "label_of"]
 
 OLD, NEW = 0, 1
 NONE = -1  # no answer
-ODD = -2  # an answer that is no row of numbers
+ODD = -2  # an answer that is not a row of numbers
 
 
 def label_of(body: bytes) -> float:
-    """Return what an answer to one row says: the place of its largest number, or the number itself."""
+    """Return the label in an answer to one row: the index of its largest number, or the number itself."""
     try:
         value = json.loads(body)["outputs"][0]
         while isinstance(value, list) and len(value) == 1:
@@ -38,7 +38,7 @@ def label_of(body: bytes) -> float:
 
 
 class Version(Sender):
-    """The sender to one version; it keeps what each answer said."""
+    """A sender to one version, which records the label in each answer."""
 
     def __init__(
         self, address: Address, rows: np.ndarray, bodies: Sequence[bytes], due: np.ndarray, **how: Any
@@ -61,34 +61,35 @@ class Version(Sender):
         super()._finish(request, answer, age)
 
     def read(self, until: float) -> None:
-        """Take what has come."""
+        """Read the answers that have arrived."""
         self._read(until)
 
     @property
     def file(self) -> int:
-        """What becomes readable when there is something to read."""
+        """The file descriptor that becomes readable when there is something to read."""
         return self._file
 
     def give_up(self) -> None:
-        """Wait for no answer any more."""
+        """Fail all requests that still wait for an answer."""
         self._expire(math.inf, TIMEOUT)
 
 
 class Router:
-    """Sends requests when they are due, to one version or both, while time passes in `run_until`.
+    """A router that sends requests when they are due, to one version or to both, during `run_until`.
 
     Parameters
     ----------
     addresses
-        The old version's and the new one's.
+        The addresses of the old and the new version.
     bodies
-        What can be asked.
+        The bodies of all possible requests.
     due
-        When each request is due, in seconds from the start.
+        The time at which each request is due, in seconds from the start.
     rows
-        Which body each request has.
+        The index of each request's body.
     route
-        Returns for a request whether it goes to the new version, and whether to the other one, too.
+        A function of a request's number. It returns whether the request goes to the new version, and whether it also
+        goes to the other one.
     timeout
         Seconds after which a request without an answer has failed.
     """
@@ -107,7 +108,7 @@ class Router:
         self.sides = tuple(Version(address, rows, bodies, due, **how) for address in addresses)
         self.due, self.route, self.clock = due, route, clock
         self.next, self.began = 0, math.nan
-        self.turn = np.random.default_rng(len(due)).integers(0, 2, len(due))  # who of a pair is sent first
+        self.turn = np.random.default_rng(len(due)).integers(0, 2, len(due))  # which request of a pair is sent first
 
     @property
     def now(self) -> float:
@@ -116,17 +117,17 @@ class Router:
 
     @property
     def late(self) -> float:
-        """How much too late the last request was sent."""
+        """The delay of the last request behind its due time, in seconds."""
         return max(side.late for side in self.sides)
 
     def start(self) -> None:
-        """Let the time begin."""
+        """Start the clock."""
         self.began = self.clock()
         for side in self.sides:
             side.began = self.began
 
     def run_until(self, end: float) -> None:
-        """Send what is due until then, and read answers meanwhile."""
+        """Send all requests that are due before `end`, and read answers between them."""
         while self.next < len(self.due) and self.due[self.next] < end:
             self._read_until(float(self.due[self.next]))
             number, self.next = self.next, self.next + 1
@@ -137,7 +138,7 @@ class Router:
         self._read_until(end)
 
     def drain(self, seconds: float) -> None:
-        """Wait so long for the answers on their way, then give them up."""
+        """Wait up to `seconds` for outstanding answers, then fail the remaining requests."""
         end = self.now + seconds
         while self.now < end and any(side._pending for side in self.sides):
             self._read_until(min(end, self.now + 0.02))

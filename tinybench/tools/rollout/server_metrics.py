@@ -1,4 +1,4 @@
-"""What the servers say of themselves, by a real Prometheus or the own reader, read beside the traffic."""
+"""Metrics reported by the servers, read through Prometheus or directly while traffic runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STABLE, CANARY = "stable", "canary"
 
 
 class Told(NamedTuple):
-    """What one version's metrics showed: when they were read, by whose clock ever; requests; workers that died."""
+    """One reading of a version's metrics: its timestamp (in the reader's clock), total requests and worker restarts."""
 
     stamp: float
     requests: float
@@ -28,7 +28,7 @@ Ask = Callable[[], Mapping[str, Told]]
 
 
 def by_prometheus(prometheus: Prometheus) -> Ask:
-    """Return how to ask a Prometheus; a server that it cannot read has no reading."""
+    """Return a function that reads the servers' metrics through Prometheus. Servers without a reading are left out."""
     queries = (
         "max by (version) (timestamp(tinybench_worker_restarts_total))",
         "sum by (version) (tinybench_requests_total)",
@@ -46,7 +46,7 @@ def by_prometheus(prometheus: Prometheus) -> Ask:
 
 
 def by_reading(readings: Mapping[str, Readings]) -> Ask:
-    """Return how to read the servers without a Prometheus."""
+    """Return a function that reads the servers' metrics directly, without Prometheus."""
 
     def ask() -> Mapping[str, Told]:
         return {version: _latest(each) for version, each in readings.items() if each.look()}
@@ -61,19 +61,19 @@ def _latest(readings: Readings) -> Told:
 
 
 class Watcher:
-    """Asks every so often in a thread of its own; a look takes what is there.
+    """A thread that polls the metrics at intervals. `look` evaluates the latest reading.
 
     Parameters
     ----------
     ask
-        Returns what each version told; raises where nobody answers.
+        A function that returns one reading per version. It raises an exception if there is no answer.
     every
-        Seconds between two times.
+        Seconds between two polls.
 
     Attributes
     ----------
     problem
-        Why the last look saw nothing new; empty if it did.
+        Why the last `look` found no new reading; empty if it did.
     """
 
     def __init__(self, ask: Ask, every: float = 0.25) -> None:
@@ -99,14 +99,14 @@ class Watcher:
             self._stop.wait(max(0.0, self.every - (time.monotonic() - begun)))
 
     def ask_once(self) -> None:
-        """Ask, and keep what was told or why nothing was."""
+        """Poll once. Keep the readings, or the reason why there are none."""
         try:
             self.told, self.failed = dict(self.ask()), ""
         except (AwayError, OSError, ValueError, KeyError) as error:
             self.failed = str(error)
 
     def look(self, answers: Mapping[str, int]) -> bool:
-        """Return whether there is a new reading of each version; `answers` are those that its users got until now."""
+        """Return whether each version has a new reading. `answers` holds the number of answers so far, by version."""
         told, before = self.told, self._looks[-1][0] if self._looks else {}
         self._looks.append((told, dict(answers)))
         self.problem = self.failed or self._stale(told, before) or self._stuck(told)
@@ -121,7 +121,7 @@ class Watcher:
         return ""
 
     def _stuck(self, told: Mapping[str, Told]) -> str:
-        """Return which counter stands still although answers were counted here; a reading may be some looks old."""
+        """Return which counter stands still although users got answers. The reading may be several checkpoints old."""
         if len(self._looks) < (self._looks.maxlen or 0):
             return ""
         (first, answered), (_, by_now) = self._looks[0], self._looks[len(self._looks) // 2]
@@ -132,5 +132,5 @@ class Watcher:
         return ""
 
     def restarts(self, version: str) -> int:
-        """Return how many workers of a version died."""
+        """Return the number of workers of a version that died."""
         return int(self.told[version].restarts) if version in self.told else 0

@@ -1,4 +1,4 @@
-"""Requests turned into evidence: by user where users were divided, by pair and tenth of a second where both answer."""
+"""Evidence counted from requests: by user for single requests, by pair and by tenth of a second for mirrored ones."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tinybench.tools.rollout.router import NEW, OLD, Router
 
 __all__ = ["Tally"]
 
-BLOCK, FEWEST_IN_BLOCK = 0.1, 5  # s and pairs that a block has at least; longer than most stalls of a busy machine
-SETTLED = 0.5  # s after which a pair is judged, also if an answer is still to come: it is at least that late
-RECENT = 100  # pairs by which it is told how much latencies vary
+BLOCK, FEWEST_IN_BLOCK = 0.1, 5  # shortest block in s and in pairs; longer than most stalls of a busy machine
+SETTLED = 0.5  # s after which a pair is evaluated, even if an answer is missing: it is at least that late
+RECENT = 100  # number of pairs from which the spread of latencies is estimated
 
 
 class Tally:
-    """What has been counted, over one process's life of a rollout.
+    """The events that one process has counted during a rollout.
 
     Parameters
     ----------
     router, plan, evidence
-        What is counted, how, and where.
+        The source of the requests, the settings, and the store of the counts.
     users, rows
-        Whose each request is, and which body it has.
+        The user of each request, and the index of its body.
     truth
         The label of each body, if known.
     numbers
-        Whether answers are numbers, which are more or less wrong, and not classes.
+        Whether answers are numbers, which can be more or less wrong, instead of classes.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Tally:
         self.block: list[int] = []
         self.recent: list[tuple[float, float]] = []
         self.counted: dict[str, set[int]] = {"failures": set()}
-        self.fresh_users: list[tuple[str, int]] = []  # counted since the last look, for the journal
-        self.known = np.full(int(rows.max()) + 1, math.nan)  # what the old version says to each row
+        self.fresh_users: list[tuple[str, int]] = []  # counted since the last checkpoint, for the journal
+        self.known = np.full(int(rows.max()) + 1, math.nan)  # the old version's answer to each row
         self.seen: set[int] = set()
         self.exposed: set[int] = set()
         self.harmed: set[int] = set()
@@ -70,19 +70,19 @@ class Tally:
 
     @property
     def usual(self) -> float:
-        """The old version's median latency, of late."""
+        """The recent median latency of the old version."""
         return float(np.median([old for old, _ in self.recent])) if self.recent else math.inf
 
     @property
     def latencies(self) -> tuple[float, float]:
-        """Median latencies of late, old and new."""
+        """Recent median latencies of the old and the new version."""
         if not self.recent:
             return math.nan, math.nan
         old, new = np.median(self.recent, axis=0)
         return float(old), float(new)
 
     def take(self) -> None:
-        """Count what has come since."""
+        """Count all events since the last call."""
         sent = range(self.taken, self.router.next)
         self.taken = self.router.next
         self.waiting += sent
@@ -95,14 +95,14 @@ class Tally:
         self.uncompared = [number for number in self.uncompared if not self._differs(number)]
 
     def take_restarts(self, stage: int, old: int, new: int) -> None:
-        """Count workers that died since."""
+        """Count workers that died since the last call. `old` and `new` are the totals of the two versions."""
         for is_new, number in ((False, old), (True, new)):
             for _ in range(number - self.restarts[is_new]):
                 self.evidence.add(stage, "crashes", is_new, self.plan.answers_at(stage))
             self.restarts[is_new] = max(number, self.restarts[is_new])
 
     def enough(self, stage: int) -> bool:
-        """Return whether a stage has seen all that it needs."""
+        """Return whether a stage has all the data that it needs."""
         plan = self.plan
         return (
             len(self.stage_users[stage]) >= plan.fewest_users
@@ -119,7 +119,7 @@ class Tally:
             self.evidence.add(stage, metric, bool(self.is_new[number]), STAGES[stage])
 
     def _user(self, number: int) -> bool:
-        """Count what a user got; return whether it has come to that."""
+        """Count the outcome of a user's request. Return False if the request has not ended."""
         is_new = int(self.is_new[number])
         side, user = self.router.sides[is_new], int(self.users[number])
         if math.isnan(side.finished[number]):
@@ -145,7 +145,7 @@ class Tally:
         return True
 
     def _differs(self, number: int) -> bool:
-        """Compare an answer of the new version with the old version's answer to the same row, if it is known."""
+        """Compare the new version's answer with the old version's to the same row. Return False if that is unknown."""
         before, after = self.known[self.rows[number]], self.router.sides[NEW].labels[number]
         if math.isnan(before):
             return False
@@ -162,11 +162,11 @@ class Tally:
         return abs(answer - truth) if self.numbers else float(not same_answer(answer, truth))
 
     def _pair(self, number: int) -> bool:
-        """Compare a mirrored pair; return whether both have come to an end, and their label, if there is one."""
+        """Compare a mirrored pair. Return False until both requests have ended and their label, if any, has arrived."""
         old, new = self.router.sides
         if old.ok[number]:
             self.known[self.rows[number]] = old.labels[number]
-        ended = np.maximum(old.finished[number], new.finished[number])  # NaN as long as one of them has not
+        ended = np.maximum(old.finished[number], new.finished[number])  # NaN until both have ended
         wait = self.plan.label_delay if self.truth is not None else 0.0
         if not ended + wait <= self.router.clock():
             return False
@@ -185,7 +185,7 @@ class Tally:
         return True
 
     def _blocks(self) -> None:
-        """Judge the blocks that are over."""
+        """Evaluate all complete blocks."""
         settled = self.router.now - SETTLED
         while self.blocks_waiting and self.router.due[self.blocks_waiting[0]] < settled:
             number = self.blocks_waiting.pop(0)
@@ -199,12 +199,12 @@ class Tally:
     def _judge(self, numbers: Sequence[int]) -> None:
         old, new = (self._latencies(side, numbers) for side in (OLD, NEW))
         self.recent = [*self.recent, *zip(old.tolist(), new.tolist(), strict=True)][-RECENT:]
-        # of the two spreads the smaller: a version that varies much does not hide itself by that, nor the machine's
-        # noise accuse either
+        # the smaller of the two spreads: a version whose latency varies much cannot hide behind that, and noise of the
+        # machine, which widens both, accuses neither
         low, high = np.percentile(self.recent, [25, 75], axis=0)
         margin = max(self.plan.bound / 5, float(np.min(high - low)))
         stage, difference = int(self.stage[numbers[0]]), float(np.median(new - old))
-        self.stage_blocks[stage] += margin <= 2 * self.plan.bound / 5  # else a slow version would not show
+        self.stage_blocks[stage] += margin <= 2 * self.plan.bound / 5  # in noisier blocks a slow version would not show
         if abs(difference) > margin:
             self.evidence.add(stage, "slow", difference > 0, 0.5)
 
@@ -214,7 +214,7 @@ class Tally:
         return np.where(np.isnan(side.finished[index]) | side.ok[index], ends - side.submitted[index], side.timeout)
 
     def _label(self, number: int) -> bool:
-        """Compare an answer with its label, when that has come."""
+        """Compare an answer with its label. Return False until the label has arrived."""
         assert self.truth is not None
         side = self.router.sides[int(self.is_new[number])]
         if self.router.clock() < side.finished[number] + self.plan.label_delay:
@@ -227,5 +227,5 @@ class Tally:
 
 
 def same_answer(a: float, b: float) -> bool:
-    """Return whether two answers say the same: labels are equal, numbers within a thousandth."""
+    """Return whether two answers agree: labels if they are equal, numbers if they are within a thousandth."""
     return math.isclose(a, b, rel_tol=1e-3, abs_tol=1e-6)

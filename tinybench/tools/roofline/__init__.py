@@ -1,1 +1,1 @@
-"""What a machine can do at most, and what the operators of a graph make of it."""
+"""The roofline of a machine: its maximum rates, and the operators of a graph compared with them."""

@@ -1,4 +1,4 @@
-"""What the roofs say of a whole model: its operators, its way through batch sizes, and what INT8 gains by them."""
+"""The roofline of a whole model: its operators, its rates by batch size, and the gain from INT8."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCHES = tuple(2**power for power in range(11))
 
 
 class BatchPoint(NamedTuple):
-    """A model at one batch size: operations and bytes of a call, and 10⁹ operations/s in each round."""
+    """A model at one batch size: operations and bytes of a call, and the rate of each round in 10⁹ operations/s."""
 
     batch: int
     flop: float
@@ -34,17 +34,17 @@ class BatchPoint(NamedTuple):
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """Operations per byte."""
         return self.flop / self.bytes
 
     @property
     def seconds(self) -> list[float]:
-        """Of a call, in each round."""
+        """Seconds of a call in each round."""
         return [self.flop / rate / 1e9 for rate in self.rate.values]
 
 
 def model_input(model: OnnxModel, batch: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return random numbers for all inputs; axes of no fixed size take `batch`, integers are 0."""
+    """Return random numbers for all inputs. An axis without a fixed size gets the size `batch`; integers are 0."""
     rng, feeds = np.random.default_rng(seed), {}
     for node in model.session.get_inputs():
         if node.type not in ONNX_DTYPES or node.type == "tensor(string)":
@@ -56,7 +56,7 @@ def model_input(model: OnnxModel, batch: int, seed: int = 0) -> dict[str, np.nda
 
 
 def roofs_for(model: OnnxModel, X: Any, seconds: float = 4.0) -> Roofs:
-    """Measure the roofs that the operators of a model stand under: with its threads, of the types in which they ran."""
+    """Measure the roofs for a model's operators, with the model's threads and the types in which the operators ran."""
     ran = {each.dtype for each in count_work(model, X)} & set(TYPES)
     return measure_roofs(["float32", *sorted(ran - {"float32"})], seconds, model.threads, kinds=["read"])
 
@@ -68,18 +68,18 @@ def batch_walk(
     seconds: float = 3.0,
     rounds: int = ROUNDS,
 ) -> dict[str, list[BatchPoint]]:
-    """Measure the operations/s of whole calls by batch size, of all models and sizes in shuffled rounds.
+    """Measure the operations/s of whole calls by batch size, for all models and batch sizes in shuffled rounds.
 
     Parameters
     ----------
     models
-        Loaded models of one input, by name; compared under the same conditions.
+        Loaded models with the same input, by name. All are measured under the same conditions.
     X
-        Rows, which are repeated where a batch takes more.
+        Rows, which are repeated for batches that need more.
     batches
-        Numbers of rows.
+        The batch sizes.
     seconds, rounds
-        For all of it, and measurements of each.
+        The seconds for all measurements together, and the number of measurements of each model and batch size.
     """
     rows = np.resize(np.asarray(X), (max(batches), *np.shape(X)[1:]))
     probes, work = [], []
@@ -108,7 +108,7 @@ def _known(each: Sequence[Counted]) -> list[Counted]:
 
 
 def least_seconds(work: Sequence[Counted], roofs: Roofs) -> float:
-    """Return the s that the roofs allow all counted operators together, one after another."""
+    """Return the shortest time in s that the roofs allow for all counted operators, one after another."""
     total = 0.0
     for each in _known(work):
         peak = roofs.peak(each.dtype if " × " in each.dtype or each.dtype in roofs.peaks else "float32")
@@ -118,17 +118,17 @@ def least_seconds(work: Sequence[Counted], roofs: Roofs) -> float:
 
 @dataclass(frozen=True)
 class Gain:
-    """How many times faster the second of two models is at a batch size: by the roofs, and measured.
+    """The gain of the second of two models over the first at a batch size: predicted by the roofs, and measured.
 
     Attributes
     ----------
     batch, predicted
-        Rows, and the ratio of the times that the roofs allow.
+        The batch size, and the ratio of the shortest times that the roofs allow.
     measured, interval
-        Median of the ratios in each round, and its interval.
+        The median of the ratios in each round, and its interval.
     shares
-        Which share of what its roofs allow each model reaches: the measured gain is the predicted one, times the second
-        by the first.
+        The share of its roofs' limit that each model reaches. The measured gain is the predicted gain times the second
+        share, divided by the first.
     """
 
     batch: int
@@ -141,7 +141,7 @@ class Gain:
 def int8_gains(
     walks: Mapping[str, Sequence[BatchPoint]], models: Mapping[str, OnnxModel], X: Any, roofs: Roofs
 ) -> list[Gain]:
-    """Return what the roofs promise of the second model against the first, and what was measured, by batch size."""
+    """Return the gain of the second model over the first by batch size: predicted by the roofs, and measured."""
     (first, a), (second, b) = models.items()
     found = []
     for slow, fast in zip(walks[first], walks[second], strict=True):
@@ -154,7 +154,7 @@ def int8_gains(
 
 
 def gains_table(gains: Sequence[Gain], caption: str = "Times faster than FP32") -> Table:
-    """Return predicted beside measured gains, and how near each model comes to its roofs."""
+    """Return a table of predicted and measured gains, and of the share of its roofs' limit that each model reaches."""
     rows = [
         {
             "batch": str(gain.batch),

@@ -1,4 +1,4 @@
-"""How much per second something does: measured in shuffled rounds, the best of each."""
+"""Rates per second, measured in shuffled rounds; in each round the best of several measurements counts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tinybench.support.basics.short_reprs import short_repr
 
 Clock = Callable[[], float]
 ROUNDS = 8
-BEST_OF = 2  # at least
+BEST_OF = 2  # fewest measurements of which the best counts
 
 
 @dataclass
 class Probe:
-    """Something to call again and again: it does `amount` operations, or moves so many bytes, in each call."""
+    """A function to call repeatedly, and the number of operations or bytes of each call."""
 
     call: Callable[[], Any]
     amount: float
@@ -27,7 +27,7 @@ class Probe:
     __repr__ = short_repr
 
     def rate(self, clock: Clock, seconds: float = 0.0) -> float:
-        """Return the amount per second, in 10⁹: the best of some measurements in a row, as many as `seconds` allow."""
+        """Return the rate in 10⁹ per second: the best of several measurements in a row, as many as `seconds` allow."""
         times: list[float] = []
         while len(times) < BEST_OF or sum(times) < seconds:
             begin = clock()
@@ -38,7 +38,7 @@ class Probe:
 
 
 def call_time(call: Callable[[], Any], clock: Clock, least: float = 1e-3) -> float:
-    """Return the seconds of a call, of as many in a row as take `least`, after one that does not count."""
+    """Return the mean seconds of a call, over enough calls to take `least` seconds, after one warm-up call."""
     call()
     loops = 1
     while True:
@@ -53,10 +53,11 @@ def call_time(call: Callable[[], Any], clock: Clock, least: float = 1e-3) -> flo
 def measure_rates(
     probes: Sequence[Probe], seconds: float, rounds: int = ROUNDS, clock: Clock = time.perf_counter, seed: int = 0
 ) -> list[list[float]]:
-    """Return the rates of each probe in every round, in 10⁹ per second; the probes come in an order drawn each time.
+    """Return the rates of each probe in every round, in 10⁹ per second. Each round has its own random order of probes.
 
-    About `seconds` are spread evenly. In a round each probe is measured several times, for a millisecond or a call, and
-    the best counts: what other programs take away is no matter of the machine's.
+    About `seconds` are divided evenly among all probes and rounds. In a round, each probe is measured several times,
+    each time for a millisecond or for one call. The best measurement counts, because slowdowns by other programs are
+    not a property of the machine.
     """
     for probe in probes:
         probe.loops = max(1, round(1e-3 / call_time(probe.call, clock)))

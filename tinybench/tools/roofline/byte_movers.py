@@ -1,4 +1,4 @@
-"""What moves bytes within a working set: reads, copies, and a triad, by NumPy and BLAS."""
+"""Functions that move bytes within a working set: reads, copies, and a triad, by NumPy and BLAS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psutil
 
 from tinybench.tools.roofline.best_rates import Clock, Probe, call_time
 
-_FEW = 0.1  # of a measurement may be spent on calling, no more
+_FEW = 0.1  # largest share of a measurement that the overhead of calls may take
 HOW = {
     "read": "the largest of many numbers by NumPy, whose instructions may be slower than the first cache",
     "copy": "read and written by NumPy; most processors also read what they overwrite, which is not counted",
@@ -21,9 +21,9 @@ HOW = {
 
 
 def mover(kind: str, numbers: np.ndarray) -> tuple[Callable[[], Any], float]:
-    """Return what moves bytes within an array of float32, and how many in each call."""
+    """Return a function that moves bytes within an array of float32, and the number of bytes per call."""
     if kind == "read":
-        again = max(1, min(4096, 2**24 // numbers.nbytes))  # passes in a call, or calling would take longer than a pass
+        again = max(1, min(4096, 2**24 // numbers.nbytes))  # passes per call, as starting a call may take longer
         highest = np.empty(again, np.float32)
         view = np.broadcast_to(numbers, (again, len(numbers)))
         return partial(np.maximum.reduce, view, axis=1, out=highest), float(numbers.nbytes * again)
@@ -36,7 +36,7 @@ def mover(kind: str, numbers: np.ndarray) -> tuple[Callable[[], Any], float]:
 
 
 def _together(calls: Sequence[Callable[[], Any]], pool: ThreadPoolExecutor) -> Callable[[], Any]:
-    """Return a function that calls all at once, each in a thread; a single one in the thread that asks."""
+    """Return a function that runs all calls at once, one per thread. A single call runs in the caller's thread."""
     if len(calls) == 1:
         return calls[0]
     return lambda: [waiting.result() for waiting in [pool.submit(call) for call in calls]]
@@ -45,9 +45,9 @@ def _together(calls: Sequence[Callable[[], Any]], pool: ThreadPoolExecutor) -> C
 def find_movers(
     kinds: Iterable[str], working_sets: Sequence[int], pool: ThreadPoolExecutor, threads: int, clock: Clock
 ) -> list[Probe]:
-    """Return a probe for each kind and working set of a thread; those that would mostly measure calls are left out."""
+    """Return a probe for each kind and working set of a thread. Probes that would mostly measure calls are left out."""
     found = []
-    # written, so that every page is there; a triad leaves zeros as they are
+    # written, so that every page is allocated; a triad does not change zeros
     memory = [np.full(max(working_sets) // 4, 0.0, np.float32) for _ in range(threads)]
     for kind in kinds:
         empty = call_time(_together([mover(kind, memory[0][:16])[0]] * threads, pool), clock)
@@ -61,12 +61,12 @@ def find_movers(
 
 
 def working_sets(caches: Mapping[str, int], largest: int) -> list[int]:
-    """Return what to measure: 16 KiB, doubled up to `largest`, and half of each cache, in bytes."""
+    """Return the working sets to measure in bytes: 16 KiB, doubled up to `largest`, and half of each cache."""
     steps = {2**power for power in range(14, largest.bit_length())} | {size // 2 for size in caches.values()}
     return sorted(size // 64 * 64 for size in steps | {largest} if size <= largest)
 
 
 def largest_set(caches: Mapping[str, int], seconds: float, threads: int) -> int:
-    """Return the largest working set: four times the last cache, if memory and time are enough for it."""
+    """Return the largest working set in bytes: four times the last cache, if memory and time allow."""
     wanted = max([2**28, *(4 * size for size in caches.values())])
     return int(min(wanted, psutil.virtual_memory().available / 8 / threads, max(2**26, seconds * 2**24) / threads))

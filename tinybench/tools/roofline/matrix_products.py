@@ -1,4 +1,4 @@
-"""Products of square matrices in each type, by NumPy and by ONNX Runtime: what there is, and in what it really runs."""
+"""Products of square matrices in each type, by NumPy and by ONNX Runtime, and the types in which they really run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = (256, 512, 1024, 2048)
 
 
 class Product(NamedTuple):
-    """A product to call, its operations, and what is known of it."""
+    """A matrix product: the function to call, its number of operations, and a description."""
 
     call: Callable[[], Any]
     operations: float
@@ -27,7 +27,7 @@ class Product(NamedTuple):
 
 
 def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
-    """Return an ONNX graph that multiplies an (n, n) matrix, or one of `rows` rows, with stored weights."""
+    """Return an ONNX graph that multiplies an (n, n) matrix, or one with `rows` rows, by stored weights."""
     from onnx import TensorProto, helper
 
     left, _, right = dtype.partition(" × ")
@@ -40,7 +40,7 @@ def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
         helper.make_tensor_value_info("y", TensorProto.INT32 if right else kinds[0], [rows or n, n]),
     ]
     width = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}.get(left, 1)
-    # every number is small and the same: neither speed nor sums depend on it
+    # all weights are 0, because neither the speed nor the sums should depend on their values
     weights = helper.make_tensor("w", kinds[1], [n, n], np.zeros(n * n * width, np.uint8).tobytes(), raw=True)
     node = helper.make_node("MatMulInteger" if right else "MatMul", ["a", "w"], ["y"])
     graph = helper.make_graph([node], "product", ends[:1], ends[1:], [weights])
@@ -49,14 +49,14 @@ def product_model(dtype: str, n: int, rows: int | None = None) -> bytes:
 
 
 def type_that_ran(dtype: str, threads: int) -> str:
-    """Return in which type ONNX Runtime computes a product, from a trace; ValueError where it has none."""
+    """Return the type in which ONNX Runtime computes a product, from a trace. Raise ValueError if it computes none."""
     from tinybench.onnx import new_session, session_options
 
     with tempfile.TemporaryDirectory() as folder:
         try:
             session = new_session(product_model(dtype, 64), session_options(threads, trace=Path(folder, "trace")))
             session.run(None, {"a": np.zeros((64, 64), dtype.partition(" × ")[0])})
-        except Exception as error:  # of the runtime, which names no common class; NumPy knows no bfloat16
+        except Exception as error:  # the runtime's errors have no common class; NumPy has no bfloat16
             raise ValueError(f"ONNX Runtime has no product of {dtype} here") from error
         events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
     ran = next(e for e in events if e.get("cat") == "Node" and e["args"].get("op_name", "").startswith("MatMul"))
@@ -77,7 +77,7 @@ def _by_runtime(dtype: str, n: int, threads: int) -> Callable[[], Any]:
 
 
 def _fastest(make: Callable[[int], Callable[[], Any]], limit: float, clock: Callable[[], float]) -> tuple[int, Any]:
-    """Return the size with the most operations/s, and its call; one that would take more than `limit` s is skipped."""
+    """Return the size with the most operations/s, and its call. Skip sizes that would take more than `limit` s."""
     best: tuple[float, int, Any] = (0.0, 0, None)
     seconds = 0.0
     for n in SIZES:
@@ -98,10 +98,10 @@ def _fastest(make: Callable[[int], Callable[[], Any]], limit: float, clock: Call
 def find_products(
     dtypes: Iterable[str], threads: int = 1, limit: float = 0.06, clock: Callable[[], float] = time.perf_counter
 ) -> tuple[list[Product], list[str]]:
-    """Return what multiplies matrices of each type here, each at the size at which it is fastest.
+    """Return the matrix products of each type that run here, each at its fastest size, and notes.
 
-    Also returns sentences on types that nothing computes here, and on those that run in another. ValueError for a type
-    that is none of `TYPES`.
+    The notes are sentences about types in which nothing runs here, and about types that run in another one. Raise
+    ValueError for a type that is not in `TYPES`.
     """
     found, notes = [], []
     for dtype in dtypes:
@@ -126,14 +126,14 @@ def find_products(
 
 
 def _blas(threads: int) -> str:
-    """Return what multiplies for NumPy, by so many threads; "" where it would take another number."""
+    """Return the name of NumPy's BLAS library if it uses `threads` threads, or "" if it would use another number."""
     unknown = "NumPy (its threads are not known)" if threads == 1 else ""
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
     except ImportError:
         return unknown
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    pools.sort(key=lambda pool: "numpy" in pool["filepath"].replace("scipy_", "").lower())  # SciPy may bring another
+    pools.sort(key=lambda pool: "numpy" in pool["filepath"].replace("scipy_", "").lower())  # SciPy may load another one
     if not pools:
         return unknown
     kernel = pools[-1].get("architecture") or pools[-1]["internal_api"]

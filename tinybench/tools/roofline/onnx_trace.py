@@ -1,4 +1,4 @@
-"""A run of an ONNX graph under a trace: the nodes that ran, types and shapes of their tensors, and their times."""
+"""A traced run of an ONNX graph: the nodes that ran, the types and shapes of their tensors, and their times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinybench.tools.roofline.operator_formulas import Node, Tensor
 
 @dataclass(frozen=True)
 class Traced:
-    """A graph as it ran, every node with its own name, and the events of its trace after the warm-up."""
+    """A graph as it ran, with a unique name for every node, and the events of its trace after the warm-up."""
 
     graph: Any
     titles: list[str]
@@ -31,7 +31,7 @@ class Traced:
 
 
 def as_feeds(session: Any, X: Any) -> dict[str, np.ndarray]:
-    """Return arrays by the names of the inputs, in their types; ValueError where they do not fit."""
+    """Return arrays by input name, in the types of the inputs. Raise ValueError if names or shapes do not match."""
     nodes = session.get_inputs()
     given = dict(X) if isinstance(X, Mapping) else {nodes[0].name: X}
     if given.keys() != {node.name for node in nodes}:
@@ -51,16 +51,16 @@ def as_feeds(session: Any, X: Any) -> dict[str, np.ndarray]:
 
 
 def run_traced(model: OnnxModel | str | Path, X: Any, runs: int = 1, warmup_runs: int = 0) -> Traced:
-    """Run a graph, as the runtime has optimised it, under a trace, and return what ran.
+    """Run a graph under a trace, as optimised by the runtime. Return the graph and the events.
 
     Parameters
     ----------
     model
-        A loaded model, whose threads and optimisation are kept, or the path of one.
+        A loaded model, whose threads and optimisation are kept, or the path of a model.
     X
         One batch: an array, or arrays by input.
     runs, warmup_runs
-        Runs that count, and runs before them.
+        The number of measured runs, and of warm-up runs before them.
     """
     model = model if isinstance(model, OnnxModel) else OnnxModel(model)
     feeds = as_feeds(model.session, X)
@@ -72,9 +72,9 @@ def run_traced(model: OnnxModel | str | Path, X: Any, runs: int = 1, warmup_runs
         graph = load_graph(optimised)
         titles = [node.name or node.op_type for node in graph.graph.node]
         for place, node in enumerate(graph.graph.node):
-            node.name = own_name(place)  # a fused node has none, or shares it with another
+            node.name = own_name(place)  # a fused node has no name, or shares it with another node
         save_graph(graph, named)
-        # what was optimised once runs as it is
+        # the graph is optimised already and runs as it is
         session = load_session(named, session_options(model.threads, "off", Path(folder, "trace")))
         for _ in range(warmup_runs + runs):
             session.run(None, feeds)
@@ -84,7 +84,7 @@ def run_traced(model: OnnxModel | str | Path, X: Any, runs: int = 1, warmup_runs
 
 
 def own_name(place: int) -> str:
-    """Return the name under which a node of a graph runs; none of those inside it, as of a loop, is called so."""
+    """Return the unique name under which a node runs. Nodes of inner graphs, such as a loop's, have other names."""
     return f"operator {place} of the graph"
 
 
@@ -93,7 +93,7 @@ def _short(kind: str) -> str:
 
 
 def events_by_node(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the events of each operator's computing, without those of the first runs."""
+    """Return the kernel-time events of each operator, without those of the first `skip_runs` runs."""
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else 0
     found: dict[str, list[Mapping[str, Any]]] = {}
@@ -114,7 +114,7 @@ def stored_tensors(graph: Any) -> dict[str, Tensor]:
 
 
 def nodes_of(traced: Traced) -> list[Node]:
-    """Return the operators with the types and shapes that their tensors had in the run."""
+    """Return the operators, with the types and shapes of their tensors in the run."""
     from onnx import helper
 
     known = stored_tensors(traced.graph.graph) | traced.inputs
@@ -131,7 +131,7 @@ def nodes_of(traced: Traced) -> list[Node]:
 
 
 def inferred_shapes(model: Any, inputs: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """Return what ONNX infers of the tensors of a graph from the shapes of its inputs, as far as it knows."""
+    """Return the shapes of tensors that ONNX infers from the shapes of the inputs, as far as it can."""
     from onnx import shape_inference
 
     copy = load_graph(model.SerializeToString())
@@ -146,7 +146,7 @@ def inferred_shapes(model: Any, inputs: Mapping[str, Tensor]) -> dict[str, tuple
         value.type.tensor_type.ClearField("shape")
     try:
         copy = shape_inference.infer_shapes(copy, data_prop=True)
-    except Exception:  # of a graph with operators that it does not know
+    except Exception:  # the graph has operators that ONNX does not know
         return {}
     found = {}
     for value in [*copy.graph.value_info, *copy.graph.output]:

@@ -1,4 +1,4 @@
-"""The bottleneck of each operator of an ONNX graph: its work and time under the roofs of this machine."""
+"""The bottleneck of each operator of an ONNX graph: its work and time compared with the roofs of this machine."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Place:
     work, seconds
         The operator's work, and its time in s: the lower quartile of its runs, because other programs only add time.
     peak, bandwidth, level
-        Operations/s and bytes/s of the roofs above it, and where its working set lies.
+        The operations/s and bytes/s of the roofs above it, and the memory level that holds its working set.
     wall
-        ``"compute"``, ``"memory"`` or ``"overhead"``.
+        What limits the operator: ``"compute"``, ``"memory"`` or ``"overhead"``.
     """
 
     work: Counted
@@ -54,12 +54,12 @@ class Place:
 
     @property
     def rate(self) -> float:
-        """Operations/s."""
+        """The operator's operations/s."""
         return self.work.flop / self.seconds
 
     @property
     def least(self) -> float:
-        """Seconds that the roofs allow."""
+        """The shortest time in s that the roofs allow."""
         return max(self.work.flop / self.peak, self.work.bytes / self.bandwidth)
 
     @property
@@ -70,7 +70,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Unplaced:
-    """An operator that has no place under the roofs, for the reason `work.why`, and its time in s."""
+    """An operator that could not be placed, for the reason `work.why`, and its time in s."""
 
     work: Counted
     seconds: float
@@ -94,12 +94,12 @@ class Placed:
 
     @property
     def seconds(self) -> float:
-        """The time of all operators."""
+        """The total time of all operators in s."""
         return sum(each.seconds for each in self.operators)
 
     @property
     def sentences(self) -> list[str]:
-        """Advice, the wall with the most time first, and cautions about the times."""
+        """Advice, beginning with the wall that takes the most time, and cautions about the times."""
         total = self.seconds or 1.0
         by_wall: dict[str, float] = {}
         for place in self.places:
@@ -130,7 +130,7 @@ class Placed:
         return told
 
     def table(self) -> Table:
-        """Return a row for each operator that does something, those without a place last, by their times."""
+        """Return a table with a row for each operator that does something. Those without a place come last."""
         rows = [_row(each, self.seconds or 1.0) for each in self.operators]
         return Table(rows, "Operators at the roofs of this machine" if self.places else "Times of the operators")
 
@@ -144,7 +144,7 @@ class Placed:
 
 
 def _row(each: Place | Unplaced, total: float) -> dict[str, str]:
-    """Return an operator as a row of the table; a dash stands for what is not known."""
+    """Return an operator as a row of the table, with a dash for each unknown value."""
     work, known = each.work, each.work.bytes > 0
     row = {
         "operator": work.op,
@@ -166,12 +166,12 @@ def _row(each: Place | Unplaced, total: float) -> dict[str, str]:
 
 
 def quick(times: Sequence[float]) -> float:
-    """Return the lower quartile."""
+    """Return the lower quartile of times."""
     return float(np.quantile(times, 0.25))
 
 
 def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
-    """Return the place of an operator. Raise LookupError if no roof is known for its type."""
+    """Return the place of an operator on the roofline. Raise LookupError if no roof is known for its type."""
     level, bandwidth = roofs.level(work.working_set), roofs.bandwidth(work.working_set)
     measured = roofs.peaks
     if " × " in work.dtype and work.dtype not in measured:
@@ -179,7 +179,7 @@ def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
     peak = roofs.peak(work.dtype if work.dtype in measured else "float32")
     if work.flop:
         found = wall(Work(work.flop, work.bytes), seconds, peak, bandwidth)
-    else:  # bytes are all it has; those moved per second stand in for operations, under the bandwidth alone
+    else:  # no operations: bytes stand in for them, and the bandwidth is the only roof
         found = wall(Work(work.bytes, work.bytes), seconds, float("inf"), bandwidth)
     return Place(work, seconds, peak, bandwidth, level, found)
 
@@ -187,7 +187,7 @@ def place(work: Counted, seconds: float, roofs: Roofs) -> Place:
 def place_operators(
     model: OnnxModel | str | Path, X: Any, roofs: Roofs, *, runs: int = 30, warmup_runs: int = 5
 ) -> Placed:
-    """Measure the place of each operator of a model under the roofs of this machine.
+    """Measure the operators of a model and place each under the roofs of this machine.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def place_operators(
     roofs
         See `tinybench.tools.roofline.roofs.measure_roofs`.
     runs, warmup_runs
-        Runs whose lower quartile counts, and runs before them.
+        The number of measured runs, whose lower quartile counts, and of warm-up runs before them.
     """
     model = model if isinstance(model, OnnxModel) else OnnxModel(model)
     traced = run_traced(model, X, runs, warmup_runs)
@@ -211,7 +211,7 @@ def place_operators(
     places, left_out, total = [], [], 0.0
     for number, work in enumerate(counted_operators(traced, load_graph(model.path))):
         times = [event["dur"] / 1e6 for event in traced.events.get(own_name(number), [])]
-        seconds = max(quick(times), 5e-7) if times else 0.0  # below 1 µs the trace says 0
+        seconds = max(quick(times), 5e-7) if times else 0.0  # the trace has 0 for times below 1 µs
         total += seconds
         try:
             if work.why:

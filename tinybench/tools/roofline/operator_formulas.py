@@ -1,7 +1,8 @@
-"""What an operator of an ONNX graph does, from the shapes of its tensors: operations, and bytes moved at least.
+"""The work of an ONNX operator, from the shapes of its tensors: operations, and the fewest bytes to move.
 
-Conventions: a multiplication and an addition are two operations. Any function of one number counts as one, be it exp,
-tanh, erf, a square root or a comparison. A tensor is moved once, and one that is only seen in another shape not at all.
+Conventions: a multiplication and an addition are two operations. Any function of one number counts as one operation,
+such as exp, tanh, erf, a square root or a comparison. A tensor is moved once. A tensor that only gets another shape is
+not moved.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ BITS = {
     **{f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 
-PLAIN = {"float": "float32", "double": "float64"}  # as NumPy names them
+PLAIN = {"float": "float32", "double": "float64"}  # NumPy's names
 
 
 class Tensor(NamedTuple):
-    """Type, as ONNX Runtime's trace names it, and shape."""
+    """A tensor's type, as ONNX Runtime's trace names it, and its shape."""
 
     dtype: str
     shape: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def bytes(self) -> float:
-        """How long it is; KeyError for a type without a fixed length, such as text."""
+        """The size in bytes. Raise KeyError for a type without a fixed length, such as text."""
         return self.size * BITS[self.dtype] / 8
 
 
 @dataclass(frozen=True)
 class Node:
-    """An operator, and the tensors it had; None for one that it left out."""
+    """An operator and its tensors. An input that was left out is None."""
 
     name: str
     op: str
@@ -57,14 +58,14 @@ class Node:
     __repr__ = short_repr
 
     def given(self, place: int) -> Tensor:
-        """Return an input; KeyError if there is none."""
+        """Return an input. Raise KeyError if it is missing."""
         tensor = self.inputs[place] if place < len(self.inputs) else None
         if tensor is None:
             raise KeyError(f"input {place}")
         return tensor
 
     def has(self, place: int) -> bool:
-        """Whether an optional input is there."""
+        """Return whether an optional input is present."""
         return place < len(self.inputs) and self.inputs[place] is not None
 
 
@@ -72,20 +73,20 @@ Formula = Callable[[Node], float]
 
 
 def _each(operations: float) -> Formula:
-    """So many operations for each number of the output."""
+    """Return a formula with this number of operations for each number of the output."""
     return lambda node: operations * node.outputs[0].size
 
 
 def _of_each_input(operations: float) -> Formula:
-    """So many operations for each number of the first input."""
+    """Return a formula with this number of operations for each number of the first input."""
     return lambda node: operations * node.given(0).size
 
 
 def _product(weights: int, *, each: float = 0.0, bias: int = -1, of_input: float = 0.0) -> Formula:
-    """A product of matrices, the second of which is input `weights`.
+    """Return a formula for a product of matrices, the second of which is input `weights`.
 
-    Each number of the output takes `each` more operations, one more with a `bias` and one with an activation, and each
-    of the first input `of_input`.
+    Each number of the output takes `each` more operations, plus one if there is a `bias` and one if there is an
+    activation. Each number of the first input takes `of_input` more.
     """
 
     def count(node: Node) -> float:
@@ -118,7 +119,7 @@ def _pool(node: Node) -> float:
 
 
 def _several(node: Node) -> float:
-    """One operation fewer than there are inputs, for each number of the output."""
+    """Return the operations that combine all inputs: one fewer than there are inputs, for each number of the output."""
     return float((sum(tensor is not None for tensor in node.inputs) - 1) * node.outputs[0].size)
 
 
@@ -128,13 +129,13 @@ def _few_bits(node: Node) -> float:
 
 
 def _linear(node: Node) -> float:
-    """A model of scikit-learn whose weights are attributes."""
+    """Return the operations of a linear model from scikit-learn, whose weights are attributes."""
     rows, weights = node.given(0).shape[0], len(node.attributes["coefficients"])
     return float(rows * (2 * weights + len(node.attributes.get("intercepts", ()))))
 
 
 def _skip(operations: float) -> Formula:
-    """A normalisation of a sum of two tensors, and a bias where there is one."""
+    """Return a formula for the normalisation of a sum of two tensors, plus a bias if there is one."""
     return lambda node: (operations + 1 + node.has(4)) * node.given(0).size
 
 
@@ -148,7 +149,7 @@ FORMULAS: dict[str, Formula] = {
     "Gemm": _product(1, bias=2),
     "FusedGemm": _product(1, bias=2),
     "MatMulInteger": _product(1),
-    # scaled back to real numbers; or multiplied, rounded and clipped for the next product in integers
+    # plus scaling back to real numbers, or multiplying, rounding and clipping for the next integer product
     "MatMulIntegerToFloat": _product(1, each=1, bias=6),
     "DynamicQuantizeMatMul": _product(1, each=1, bias=4, of_input=6),
     "QLinearMatMul": _product(3, each=3),
@@ -173,9 +174,9 @@ FORMULAS: dict[str, Formula] = {
     "Mean": lambda node: _several(node) + node.outputs[0].size,
     **_same("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ArgMax ArgMin", _of_each_input(1)),
     **_same("ReduceSumSquare ReduceL1 ReduceL2 ReduceLogSumExp", _of_each_input(2)),
-    # the largest, the difference to it, exp, their sum, the share
+    # maximum, difference to it, exp, sum, division
     **_same("Softmax LogSoftmax", _each(5)),
-    # sum; difference, square, sum; divided, scaled, shifted
+    # sum; difference, square, sum; division, scaling, shift
     **_same("LayerNormalization InstanceNormalization", _of_each_input(7)),
     **_same("SimplifiedLayerNormalization RMSNormalization", _of_each_input(4)),
     "SkipLayerNormalization": _skip(7),
@@ -184,7 +185,7 @@ FORMULAS: dict[str, Formula] = {
     "Gelu": _each(5),
     "FastGelu": lambda node: (8 + node.has(1)) * node.outputs[0].size,
     "BiasGelu": _each(6),
-    # divide, round, add, clip; before that, where the range is not known, smallest and largest
+    # divide, round, add, clip; if the range is not known, find the minimum and maximum first
     "QuantizeLinear": _each(4),
     "DequantizeLinear": _each(2),
     "DynamicQuantizeLinear": _of_each_input(6),
@@ -193,7 +194,7 @@ FORMULAS: dict[str, Formula] = {
 VIEWS = frozenset(["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Shape", "Size", "Constant"])
 PARTS = frozenset(["Gather", "GatherElements", "GatherND", "Slice", "ArrayFeatureExtractor"])
 MOVES = PARTS | {"Transpose", "Concat", "Split", "Expand", "Tile", "Pad", "Cast", "ConstantOfShape"}
-MOVES |= {"ReorderInput", "ReorderOutput"}  # into blocks of channels, and back
+MOVES |= {"ReorderInput", "ReorderOutput"}  # reorder channels into blocks, and back
 
 WHY_NOT = {
     "ZipMap": "it makes dictionaries, which have no shape",
@@ -207,7 +208,7 @@ WHY_NOT = {
 
 
 def work_of(node: Node) -> tuple[float, float]:
-    """Return operations and bytes of an operator; LookupError, with the reason, where nobody knows them."""
+    """Return the operations and bytes of an operator. Raise LookupError with the reason if they are unknown."""
     if node.op in VIEWS:
         return 0.0, 0.0
     if node.op not in FORMULAS and node.op not in MOVES:
@@ -221,14 +222,14 @@ def work_of(node: Node) -> tuple[float, float]:
 
 def _bytes_of(node: Node) -> float:
     written = sum(tensor.bytes for tensor in node.outputs)
-    if node.op in PARTS:  # of a table, only the rows that are taken
+    if node.op in PARTS:  # only the rows that are taken from a table are moved
         return 2 * written + sum(tensor.bytes for tensor in node.inputs[1:] if tensor is not None)
     weights = 4.0 * sum(len(node.attributes.get(name, ())) for name in ("coefficients", "intercepts"))
     return written + weights + sum(tensor.bytes for tensor in node.inputs if tensor is not None)
 
 
 def type_of(node: Node) -> str:
-    """Return in which type an operator computed: of products of integers both, such as ``"uint8 × int8"``."""
+    """Return the type in which an operator computed. Integer products name both types, such as ``"uint8 × int8"``."""
     places = {"QLinearMatMul": 3, "QGemm": 3, "QLinearConv": 3}
     first = node.inputs[0].dtype if node.inputs and node.inputs[0] is not None else "unknown"
     if node.op == "DynamicQuantizeMatMul":
@@ -236,5 +237,5 @@ def type_of(node: Node) -> str:
     if node.op in places or node.op in ("MatMulInteger", "MatMulIntegerToFloat", "ConvInteger"):
         return f"{first} × {node.given(places.get(node.op, 1)).dtype}"
     if node.op == "MatMulNBits" and node.attributes.get("accuracy_level") == 4:
-        return "uint8 × int8"  # the runtime puts the activations into 8 bits; this is the roof of integers
+        return "uint8 × int8"  # the runtime converts the activations to 8 bits, so the roof for integers applies
     return PLAIN.get(first, first)

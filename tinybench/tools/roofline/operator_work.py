@@ -15,21 +15,21 @@ from tinybench.tools.roofline.operator_formulas import WHY_NOT, type_of, work_of
 
 @dataclass(frozen=True)
 class Counted:
-    """What an operator does in one run.
+    """The work of an operator in one run.
 
     Attributes
     ----------
     name, op, dtype
-        Its name in the graph that ran, its kind, and in which type it computed.
+        The operator's name in the graph that ran, its kind, and the type in which it computed.
     flop, bytes
-        Operations, and bytes moved at least; 0 where they are not known.
+        The operations, and the fewest bytes to move; 0 if they are not known.
     working_set
-        Bytes that pass through the caches between two of its runs: with stored weights those of the whole graph, else
-        its own, which the operator before has just written.
+        The bytes that pass through the caches between two runs of the operator. With stored weights, these are the
+        bytes of the whole graph. Otherwise they are the operator's own, which the previous operator has just written.
     checked
-        Whether ONNX infers the same shapes for what it returns; False where it infers none.
+        Whether ONNX infers the same shapes for the outputs; False if it infers none.
     why
-        Why it was left out; "" if it was counted.
+        The reason why the operator was left out; "" if it was counted.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Counted:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte; 0 where nothing is moved."""
+        """Operations per byte; 0 if no bytes are moved."""
         return self.flop / self.bytes if self.bytes else 0.0
 
 
 def counted_operators(traced: Traced, source: Any) -> list[Counted]:
-    """Return the work of every operator of a run; `source` is the graph before it was optimised."""
+    """Return the work of every operator of a run. `source` is the graph before it was optimised."""
     nodes = nodes_of(traced)
     inferred = inferred_shapes(source, traced.inputs) | inferred_shapes(traced.graph, traced.inputs)
     stored = stored_tensors(traced.graph.graph)
@@ -76,10 +76,10 @@ def counted_operators(traced: Traced, source: Any) -> list[Counted]:
 
 
 def count_work(model: OnnxModel | str | Path, X: Any) -> list[Counted]:
-    """Return what each operator of a model does, in the graph that really ran, in its order.
+    """Return the work of each operator of a model, in the order of the graph that really ran.
 
-    Shapes are those of the run, from the runtime's trace, and are checked against those that ONNX infers. What has no
-    formula is left out, and says why.
+    The shapes come from the runtime's trace of the run and are checked against those that ONNX infers. An operator
+    without a formula is left out of the counts, with the reason in `why`.
 
     Parameters
     ----------

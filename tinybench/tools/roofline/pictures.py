@@ -1,4 +1,4 @@
-"""The picture of the roofs: what a machine does at most at each intensity, and where operators and batches stand."""
+"""A figure of the roofline: the maximum rate at each intensity, and the operators and batch sizes below it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MARKERS = {"compute": "s", "memory": "o", "overhead": "^"}
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 _DASHES = ("-", "--", ":", "-.")
-_FONT = 13  # at a width of 400 pixels still 7
+_FONT = 13  # in points; at a width of 400 pixels it is still 7
 
 
 def roof_picture(
@@ -30,18 +30,18 @@ def roof_picture(
     walks: Mapping[str, Sequence[BatchPoint]] | None = None,
     dtypes: Sequence[str] = ("float32", "uint8 × int8"),
 ) -> Drawn:
-    """Draw roofs by type and memory level on logarithmic axes, and operators and batch sizes under them.
+    """Draw roofs by type and memory level on logarithmic axes, and operators and batch sizes below them.
 
     Parameters
     ----------
     roofs
         See `tinybench.tools.roofline.roofs.measure_roofs`.
     placed
-        Operators by the name of their model; each model has a colour, each wall a marker.
+        Operators by the name of their model. Each model has a colour, and each wall a marker.
     walks
-        What `batches.batch_walk` returned: a line for each model from its smallest to its largest batch.
+        The result of `batch_sizes.batch_walk`: a line for each model from its smallest to its largest batch.
     dtypes
-        Whose roofs to draw, of those that were measured.
+        The types whose roofs to draw, if they were measured.
     """
     from matplotlib.figure import Figure
 
@@ -75,7 +75,7 @@ def roof_picture(
 
 
 def _draw_roofs(axes: Axes, roofs: Roofs, dtypes: Sequence[str], left: float, right: float) -> Any:
-    """Draw the slopes of the memory levels up to the highest roof, and a level line for each type; return the lines."""
+    """Draw slopes of the memory levels up to the highest roof, and a level line for each type. Return all lines."""
     highest = max(roofs.peak(dtype) for dtype in dtypes)
     lines = []
     for number, (level, result) in enumerate(roofs.levels.items()):
@@ -98,7 +98,10 @@ def _draw_roofs(axes: Axes, roofs: Roofs, dtypes: Sequence[str], left: float, ri
 def _draw_operators(
     axes: Axes, placed: Mapping[str, Placed], colours: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[float, float]]]:
-    """Draw a marker for each operator; return names and places of the longest of each kind, from 5 % of the time on."""
+    """Draw a marker for each operator. Return the names and places of the longest of each kind.
+
+    Operators that take less than 5 % of the time are not returned.
+    """
     names, places = [], []
     for number, (model, each) in enumerate(placed.items()):
         total = sum(place.seconds for place in each.places)
@@ -121,7 +124,7 @@ def _draw_operators(
 def _draw_walks(
     axes: Axes, walks: Mapping[str, Sequence[BatchPoint]], colours: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[float, float]]]:
-    """Draw a line with a point for each batch, and its interval; return the batches at the ends, and where they are."""
+    """Draw a line for each model, with a point and an interval per batch. Return labels and places of both ends."""
     names, places = [], []
     for number, (model, walk) in enumerate(walks.items()):
         x, y = [step.intensity for step in walk], np.array([1e9 * step.rate.median for step in walk])

@@ -1,4 +1,4 @@
-"""The roofs of this machine: operations/s of products of matrices by type, and bytes/s by working set, measured."""
+"""The measured roofs of this machine: operations/s of matrix products by type, and bytes/s by working set."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = ["Probe", "Roofs", "measure_rates", "measure_roofs"]
 
 @dataclass(frozen=True)
 class Roofs:
-    """What a machine does at most, measured.
+    """The measured maximum rates of a machine.
 
     Attributes
     ----------
     products, bandwidths
-        Results in 10⁹ operations/s of each product of matrices, and in GB/s of each kind and working set.
+        The results of each matrix product in 10⁹ operations/s, and of each kind and working set in GB/s.
     caches
-        Bytes by level, as the system says; empty where it does not.
+        The size in bytes by level, as the system reports it; empty if it reports none.
     specification
-        By type, where it is known.
+        The peak according to the specification, by type; without the types for which it is not known.
     threads, notes
-        How many did the work, and what could not be measured.
+        The number of threads that did the work, and sentences about what could not be measured.
     """
 
     products: list[BenchmarkResult]
@@ -52,7 +52,7 @@ class Roofs:
 
     @property
     def peaks(self) -> dict[str, BenchmarkResult]:
-        """The fastest product by the type it really ran in."""
+        """The fastest product for each type in which one really ran."""
         best: dict[str, BenchmarkResult] = {}
         for result in self.products:
             ran = result.metadata["ran_in"]
@@ -61,9 +61,9 @@ class Roofs:
         return best
 
     def peak(self, dtype: str) -> float:
-        """Return the most operations/s in a type, such as ``"float32"`` or ``"uint8 × int8"``, also called ``"int8"``.
+        """Return the maximum operations/s of a type, such as ``"float32"`` or ``"uint8 × int8"`` (also ``"int8"``).
 
-        ValueError for a type in which no product ran.
+        Raise ValueError for a type in which no product ran.
         """
         dtype = "uint8 × int8" if dtype == "int8" else dtype
         if dtype not in self.peaks:
@@ -72,23 +72,26 @@ class Roofs:
 
     @property
     def reads(self) -> list[BenchmarkResult]:
-        """The bandwidths of reading, by working set."""
+        """The bandwidths of reading, sorted by working set."""
         found = [result for result in self.bandwidths if result.metadata["kind"] == "read"]
         return sorted(found, key=lambda result: int(result.metadata["working_set"]))
 
     def bandwidth(self, working_set: float) -> float:
-        """Return the bytes/s at which a working set of so many bytes is read, between those measured."""
+        """Return the bytes/s at which a working set is read, interpolated between those measured."""
         sizes = [np.log(result.metadata["working_set"]) for result in self.reads]
         return 1e9 * float(np.interp(np.log(max(working_set, 1)), sizes, [result.median for result in self.reads]))
 
     def level(self, working_set: float) -> str:
-        """Return the first cache that holds a working set, or ``"memory"``; its size where no cache is known."""
+        """Return the first cache that holds a working set, or ``"memory"``. If no cache is known, return the size."""
         fitting = [level for level, size in self.caches.items() if working_set <= size]
         return fitting[0] if fitting else "memory" if self.caches else bytes_text(working_set)
 
     @property
     def levels(self) -> dict[str, BenchmarkResult]:
-        """The bandwidth of reading half of each cache, and the largest working set: memory, if that is beyond all."""
+        """The bandwidth of reading half of each cache, and of reading the largest working set.
+
+        The last one is called memory if it is at least twice the largest cache.
+        """
         by_size = {result.metadata["working_set"]: result for result in self.reads}
         wanted = {level: size // 2 // 64 * 64 for level, size in self.caches.items()}
         found = {level: by_size[size] for level, size in wanted.items() if size in by_size}
@@ -99,7 +102,7 @@ class Roofs:
         return found | {"memory" if beyond else bytes_text(last): by_size[last]}
 
     def tables(self) -> tuple[Table, Table]:
-        """Return the peaks beside their specification, and the bandwidths."""
+        """Return a table of the peaks with their specification, and a table of the bandwidths."""
         of = f"{self.threads} {'thread' if self.threads == 1 else 'threads'}"
         peaks = [
             {
@@ -126,7 +129,7 @@ class Roofs:
 
     @property
     def sentences(self) -> list[str]:
-        """What the specification assumes of types that ran, how bytes were moved, and what could not be measured."""
+        """The assumptions of the specification, how bytes were moved, and what could not be measured."""
         known = {kind: each.assumed for kind, each in self.specification.items() if kind in self.peaks}
         ways = dict.fromkeys(result.metadata["kind"] for result in self.bandwidths)
         told = [f"Specification of {kind}: {assumed}." for kind, assumed in known.items()]
@@ -150,7 +153,7 @@ class Roofs:
 
 
 def bytes_text(size: float) -> str:
-    """Return a size in powers of 1024, as caches are sold: ``"48 KiB"``."""
+    """Return a size in powers of 1024, as is usual for caches: ``"48 KiB"``."""
     for factor, name in (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"):
         if size >= factor:
             return f"{size / factor:.3g} {name}"
@@ -158,13 +161,13 @@ def bytes_text(size: float) -> str:
 
 
 def median_with_interval(result: BenchmarkResult) -> str:
-    """Return the median with its interval, or with the range of few values."""
+    """Return the median with its interval, or with the range if there are few values."""
     named = f"{100 * result.confidence:.3g} % CI" if result.count >= 6 else "range"
     return format_interval(result.median, *interval(result), "", named).strip()
 
 
 def against(result: BenchmarkResult, known: Specification | None) -> str:
-    """Return which share of the specification was reached; more than all of it shows a wrong assumption."""
+    """Return the share of the specification that was reached. More than all of it shows a wrong assumption."""
     if known is None:
         return "not known"
     share = 1e9 * result.median / known.rate
@@ -184,24 +187,24 @@ def measure_roofs(
     root: str | Path = "/",
     seed: int = 0,
 ) -> Roofs:
-    """Measure what this machine computes and moves at most.
+    """Measure the maximum rates at which this machine computes and moves bytes.
 
     Parameters
     ----------
     dtypes
-        Types of products of matrices; see `tinybench.tools.roofline.matrix_products.TYPES`.
+        Types of matrix products; see `tinybench.tools.roofline.matrix_products.TYPES`.
     seconds
-        About how long it may take, on a machine that is fast enough.
+        The approximate total time, on a machine that is fast enough.
     threads
-        How many threads compute and move, each within a working set of its own.
+        The number of threads that compute and move bytes, each within its own working set.
     kinds
-        Ways to move bytes, of ``"read"``, ``"copy"`` and ``"triad"``.
+        Ways to move bytes, out of ``"read"``, ``"copy"`` and ``"triad"``.
     largest
-        The largest working set in bytes; by default beyond the last cache, as far as memory and time allow.
+        The largest working set in bytes. By default it exceeds the last cache, as far as memory and time allow.
     rounds
-        Measurements of each; at least 6 for an interval.
+        The number of measurements of each rate; at least 6 for an interval.
     clock, root, seed
-        Of time in s; where ``/proc`` and ``/sys`` lie; of the order in each round.
+        The clock in s; the folder that contains ``/proc`` and ``/sys``; the seed of the order in each round.
     """
     caches, notes = read_caches(root), []
     largest = largest or largest_set(caches, seconds, threads)

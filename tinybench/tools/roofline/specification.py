@@ -1,4 +1,4 @@
-"""What a processor could do at most by its instruction sets and its clock, and how large its caches are."""
+"""The theoretical peak of a processor by its instruction sets and its clock, and the sizes of its caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.support.conditions.reading import read_text
 from tinybench.support.conditions.this_machine import command_output
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-# operations per cycle of one core: a multiply-add is two, and two units can each begin one in every cycle
+# operations per cycle of one core: a multiply-add counts as two, and each of two units can begin one in every cycle
 _FLOAT = (
     ("avx512f", 64, "AVX-512 with two units for multiply-add (processors with one do half)"),
     ("fma", 32, "AVX2 with two units for multiply-add"),
@@ -34,7 +34,7 @@ _INTEGER = (
 
 @dataclass(frozen=True)
 class Specification:
-    """The most operations/s by the specification, and what was assumed for it."""
+    """The maximum operations/s according to the specification, and the assumptions behind this number."""
 
     rate: float
     assumed: str
@@ -42,7 +42,7 @@ class Specification:
 
 @dataclass(frozen=True)
 class Processor:
-    """What is known of a processor: its instruction sets, its clock in Hz and how that is known."""
+    """The instruction sets of a processor, its clock in Hz, and the source of the clock."""
 
     flags: frozenset[str] = frozenset()
     clock: float | None = None
@@ -56,9 +56,9 @@ def _sysctl(name: str) -> str:
 
 
 def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str, int]:
-    """Return the bytes of the caches that hold data and that the first core reaches, by level, such as ``"L2"``.
+    """Return the sizes in bytes of the first core's caches for data, by level, such as ``"L2"``.
 
-    Empty where the system does not say. `root` is where ``/sys`` lies.
+    The result is empty if the system does not report them. `root` is the folder that contains ``/sys``.
     """
     if system == "darwin":
         named = {"L1": ("hw.perflevel0.l1dcachesize", "hw.l1dcachesize"), "L3": ("hw.l3cachesize",)}
@@ -74,7 +74,7 @@ def read_caches(root: str | Path = "/", system: str = sys.platform) -> dict[str,
 
 
 def read_processor(root: str | Path = "/") -> Processor:
-    """Return what ``/proc`` and ``/sys`` below `root` tell of the first core."""
+    """Read the properties of the first core from ``/proc`` and ``/sys`` below `root`."""
     told = read_text(Path(root, "proc/cpuinfo"))
     lines = re.findall(r"^(flags|Features)\s*:(.*)$", told, re.MULTILINE)
     flags = frozenset(lines[0][1].split()) if lines else frozenset()
@@ -93,7 +93,7 @@ def _best(sets: Collection[tuple[str, int, str]], flags: Collection[str]) -> tup
 
 
 def specifications(processor: Processor, cores: int) -> dict[str, Specification]:
-    """Return the theoretical peak by type: cores × clock × operations per cycle; nothing where a part is not known."""
+    """Return the theoretical peak by type: cores × clock × operations per cycle. Leave out types that are not known."""
     if processor.clock is None:
         return {}
     gigahertz = (

@@ -1,1 +1,1 @@
-"""More workers: measured, and the laws fitted to them."""
+"""Measurements of how the throughput scales with the number of workers, and the laws fitted to them."""

@@ -1,4 +1,4 @@
-"""Laws of scaling fitted to measured seconds, each number with an interval."""
+"""Laws of scaling fitted to measured seconds, with an interval for each number."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Fit = Callable[[dict[int, float]], "float | Sequence[float]"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval; ``str`` gives both, and "at least" where the interval has no upper end.
+    """A number with its interval. ``str`` gives both, and "at least" if the interval has no upper end.
 
-    `low` and `high` are NaN where there is no interval, as rounds that do not differ do not show their scatter.
+    `low` and `high` are NaN if there is no interval, because rounds that do not differ do not show their scatter.
     """
 
     value: float
@@ -32,7 +32,7 @@ class Estimate:
     confidence: float = 0.95
 
     def __str__(self) -> str:
-        """Return such as ``0.12 (95 % CI 0.08 to 0.15)``, ``at least 3.4 (95 % CI)`` or ``2 (no interval)``."""
+        """Return a text such as ``0.12 (95 % CI 0.08 to 0.15)``, ``at least 3.4 (95 % CI)`` or ``2 (no interval)``."""
         if math.isnan(self.low):
             return f"{self.value:.3g} (no interval: the rounds do not differ)"
         level = f"{100 * self.confidence:.3g} % CI"
@@ -42,10 +42,10 @@ class Estimate:
 
 
 def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.ndarray:
-    """Return the logarithms of the seconds, a row for each round.
+    """Return the logarithms of the seconds, one row per round.
 
-    ValueError if a law with so many `unknown` numbers cannot be fitted, there are fewer rounds than `least`, or not as
-    many for each n.
+    Raise ValueError if a law with this number of `unknown` numbers cannot be fitted, if there are fewer rounds than
+    `least`, or if the number of rounds differs between the numbers of workers.
     """
     workers = ", ".join(map(str, seconds_by_n)) or "none"
     if 1 not in seconds_by_n or sum(n > 1 for n in seconds_by_n) < unknown:
@@ -65,10 +65,11 @@ def check_rounds(seconds_by_n: Seconds, unknown: int = 1, least: int = 3) -> np.
 
 
 def trimmed(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the middle of each column of rounds, how far the rounds are from it, and how many of them count.
+    """Return the trimmed mean of each column, the rounds' deviations from it, and how many rounds are kept for it.
 
-    What a round has in common is taken off. The fifth of the rounds that is lowest in a column, and the fifth that is
-    highest, count for the middle not at all, and for the distances as the nearest that do.
+    The columns are the numbers of workers. The median of each round is subtracted first, because it affects all columns
+    alike. For the mean, the lowest and the highest fifth of the rounds in each column are dropped. For the deviations,
+    they are replaced by the nearest value that is kept.
     """
     cut = len(logs) // 5
     apart = logs - np.median(logs, axis=1, keepdims=True)
@@ -78,7 +79,7 @@ def trimmed(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def middle_seconds(seconds_by_n: Seconds) -> dict[int, float]:
-    """Return the middle of the rounds by n; see `trimmed`."""
+    """Return the trimmed mean of the rounds in seconds, by number of workers; see `trimmed`."""
     middle = trimmed(check_rounds(seconds_by_n, 0, 1))[0]
     return dict(zip(seconds_by_n, np.exp(middle).tolist(), strict=True))
 
@@ -93,30 +94,32 @@ def with_interval(
     draws: int = 1000,
     seed: int = 0,
 ) -> Any:
-    """Return what a function makes of seconds by number of workers, with an interval for each number.
+    """Return the result of `fit` for seconds by number of workers, with an interval for each number.
 
     Parameters
     ----------
     fit
-        Takes the seconds by n, one each, and returns a number, or several.
+        A function that takes one time in seconds for each number of workers n, and returns one number or several.
     seconds_by_n
         The seconds of each round, by n; the same rounds for all.
     confidence
         Coverage of each interval.
     unknown
-        How many unknown numbers the fitted law has: it takes n = 1 and as many others, else ValueError.
+        The number of unknown numbers in the fitted law. The law needs n = 1 and as many other n. Otherwise ValueError
+        is raised.
     drawn
-        The same, for what is drawn. Where a number of several stands at the bound of its law, a bounded fit makes the
-        intervals of the others too narrow (`free_usl` does not).
+        The function to fit to random draws; by default `fit`. If one of several numbers stands at the bound of its law,
+        a bounded fit makes the intervals of the others too narrow (`free_usl` does not).
     draws, seed
-        How often the seconds are drawn anew, and from which random numbers.
+        The number of random draws of the seconds, and the seed of the random numbers.
 
     Returns
     -------
     Estimate, or a tuple of them
-        Of the middle of the rounds (see `trimmed`). For the interval this is moved at random as far as the rounds
-        differ, with the heavier tails of Student's t for few rounds, and fitted again; the interval lies between the
-        quantiles. It keeps to the bounds of a law, and may be infinite. Where the rounds do not differ, it is NaN.
+        The values come from the middle of the rounds (see `trimmed`). For the intervals, this middle is moved at random
+        as far as the rounds differ, with the heavier tails of Student's t for few rounds, and fitted again. An interval
+        lies between the quantiles of these fits. It keeps to the bounds of a law, and may be infinite. If the rounds do
+        not differ, it is NaN.
 
     References
     ----------
@@ -131,16 +134,16 @@ def with_interval(
     rng = np.random.default_rng(seed)
     heavy = np.sqrt((kept - 1) / rng.chisquare(kept - 1, (draws, 1)))
     moved = heavy * (rng.normal(size=(draws, len(logs))) @ apart) / math.sqrt(kept * (kept - 1))
-    moved = middle + np.clip(moved, -50, 50)  # of three rounds one draw in a million would be beyond all floats
+    moved = middle + np.clip(moved, -50, 50)  # with three rounds, one draw in a million would overflow
     plain = fit(dict(zip(workers, np.exp(middle).tolist(), strict=True)))
     again = [(drawn or fit)(dict(zip(workers, row, strict=True))) for row in np.exp(moved).tolist()]
     values, found = np.atleast_1d(np.asarray(plain, float)), np.array(again, float).reshape(draws, -1)
     tail = (1 - confidence) / 2
-    # ends that were drawn, not points between two of them, of which one may be infinite
+    # each end is one of the draws, not interpolated between two of them, of which one may be infinite
     low = np.quantile(found, tail, axis=0, method="lower")
     high = np.quantile(found, 1 - tail, axis=0, method="higher")
     low, high = np.minimum(values, low), np.maximum(values, high)
-    if np.abs(apart).max() < 1e-12:  # of logarithms: only rounding
+    if np.abs(apart).max() < 1e-12:  # differences of logarithms this small are only rounding
         low, high = np.full((2, len(values)), math.nan)
     ends = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
     estimates = tuple(Estimate(*found, confidence) for found in ends)
@@ -148,7 +151,7 @@ def with_interval(
 
 
 def serial_share(law: Callable[[float, float], float], speedups: Mapping[int, float]) -> float:
-    """Return the serial share, from 0 to 1, with which a law such as `amdahl` or `gustafson` fits speed-ups best."""
+    """Return the serial share, from 0 to 1, for which a law such as `amdahl` or `gustafson` fits the speed-ups best."""
     from scipy.optimize import minimize_scalar
 
     logs = {n: math.log(gain) for n, gain in speedups.items()}
@@ -161,7 +164,7 @@ def serial_share(law: Callable[[float, float], float], speedups: Mapping[int, fl
 
 
 def free_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
-    """Return contention and crosstalk that fit best, each as if the other might be below 0."""
+    """Return the contention and crosstalk that fit best, each as if the other were allowed to be below 0."""
     points = [(n - 1.0, n * (n - 1.0), n / gain - 1) for n, gain in speedups.items()]
     aa, ab, bb = (sum(p[i] * p[j] for p in points) for i, j in ((0, 0), (0, 1), (1, 1)))
     al, bl = (sum(p[i] * p[2] for p in points) for i in (0, 1))
@@ -171,18 +174,18 @@ def free_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Laws:
-    """What the laws say of measured seconds; ``str`` gives it as a table.
+    """The laws fitted to measured seconds; ``str`` gives them as a table.
 
     Attributes
     ----------
     amdahl, gustafson
-        The serial share of the time with one worker, and with all.
+        The serial share of the time with one worker, and of the time with all workers.
     contention, crosstalk, best
-        Of the Universal Scalability Law: its two numbers, and the number of workers at which it is fastest.
+        The two numbers of the Universal Scalability Law, and the number of workers that is fastest according to it.
     best_measured
-        The fastest of the numbers that were measured; its interval ends at the others that may be as fast.
+        The fastest number of workers among those measured. Its interval includes the other numbers that may be as fast.
     misses
-        By law, by which factor it misses a measured speed-up at most.
+        For each law, the largest factor by which it misses a measured speed-up.
     largest
         The largest number of workers that was measured.
     """
@@ -200,7 +203,7 @@ class Laws:
 
     @property
     def notes(self) -> list[str]:
-        """What to know before believing it."""
+        """Cautions: the laws that fit badly, and a best number of workers beyond those measured."""
         found = [
             f"{law} is off by up to {factor - 1:.0%}" if factor < 2 else f"{law} is off up to {factor:.1f} times"
             for law, factor in self.misses.items()
@@ -215,11 +218,11 @@ class Laws:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data for ``json.dumps``; what is infinite becomes None."""
+        """Return everything as plain data for ``json.dumps``. Infinite values become None."""
         return finite({**asdict(self), "notes": self.notes})  # type: ignore[no-any-return]
 
     def table(self) -> Table:
-        """Return the numbers as text."""
+        """Return the fitted numbers with their intervals as a table of text."""
         named = {
             "serial share (Amdahl)": self.amdahl,
             "serial share (Gustafson)": self.gustafson,
@@ -242,9 +245,10 @@ class Laws:
 
 
 def fit_laws(seconds_by_n: Seconds, confidence: float = 0.95, *, draws: int = 1000, seed: int = 0) -> Laws:
-    """Return what Amdahl's, Gustafson's and the Universal Scalability Law say of measured seconds.
+    """Return Amdahl's, Gustafson's and the Universal Scalability Law fitted to measured seconds.
 
-    ValueError if not 1 and at least two other numbers of workers were measured: the last law has two unknown numbers.
+    Raise ValueError unless 1 and at least two other numbers of workers were measured, because the last law has two
+    unknown numbers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How much more is done with more workers: threads, processes, threads inside a runtime, measured in common rounds."""
+"""Scaling with more workers (threads, processes, threads inside a runtime), measured in common rounds."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from tinybench.tools.scaling.workers import Measure, Way
 
 @dataclass(frozen=True)
 class Scaling:
-    """The seconds of a call by number of workers, round by round, in each way that was measured.
+    """The seconds per call by number of workers and round, for each way of running the workers.
 
     Attributes
     ----------
     results
-        By way and number of workers: after how many seconds the next call is done, of all workers together.
+        By way and number of workers, the seconds per call: the window divided by the calls that all workers finished in
+        it.
     notes
-        What to know before reading them.
+        What to know before reading the results.
     """
 
     results: dict[str, dict[int, BenchmarkResult]]
@@ -43,7 +44,7 @@ class Scaling:
     __repr__ = short_repr
 
     def seconds(self, way: str | None = None) -> dict[int, list[float]]:
-        """Return the seconds of all rounds by n; the way need not be named where there is one."""
+        """Return the seconds of all rounds by number of workers. `way` may be left out if there is only one."""
         if way is None and len(self.results) == 1:
             [way] = self.results
         if way not in self.results:
@@ -51,10 +52,10 @@ class Scaling:
         return {n: list(result.values) for n, result in self.results[way].items()}
 
     def rows(self, confidence: float = 0.95) -> list[dict[str, Any]]:
-        """Return for each way and n: seconds and calls per second in the median round, speed-up over one worker.
+        """Return a row for each way and n: median seconds per call, calls per second, and the speed-up over one worker.
 
-        The speed-up is the median of the rounds' ratios, ``speedup_ci`` its interval. Both are None without n = 1, and
-        the interval with fewer than 6 rounds.
+        The speed-up is the median of the rounds' ratios, and ``speedup_ci`` is its interval. Without n = 1 both are
+        None. With fewer than 6 rounds the interval is None.
         """
         found = []
         for way, results in self.results.items():
@@ -77,7 +78,7 @@ class Scaling:
         return json_safe({"ways": ways, "rows": self.rows(), "notes": self.notes}, "scaling")  # type: ignore[no-any-return]
 
     def table(self, confidence: float = 0.95) -> Table:
-        """Return what was measured, as text."""
+        """Return the calls per second, speed-ups and efficiencies as a table of text."""
         rows = []
         for row in self.rows(confidence):
             cells = {"way": row["way"], "workers": str(row["workers"]), "calls/s": f"{row['throughput']:.4g}"}
@@ -96,7 +97,7 @@ class Scaling:
 
 
 def default_workers(cores: int) -> list[int]:
-    """Return some numbers from 1 to twice as many as there are cores: all of them up to 4, then half steps."""
+    """Return numbers of workers up to twice the cores, but at least to 4: 1, 2, 3, 4, 6, 8, 12, … and the cores."""
     steps, size = {1, 2, 3, 4, cores, 2 * cores}, 4
     while size < 2 * cores:
         steps |= {size, size + size // 2}
@@ -113,33 +114,34 @@ def measure_scaling(
     pin: Sequence[str] = (),
     seed: int | None = None,
 ) -> Scaling:
-    """Measure how much is done by 1, 2, … workers, in shuffled rounds, in each of which every number has its turn.
+    """Measure the throughput of 1, 2, … workers in shuffled rounds. Every number has its turn in each round.
 
     Parameters
     ----------
     ways
         One or several by name: `threads`, `processes`, `intra_op`, `inter_op`, `blas` of `scaling.workers`.
     workers
-        Numbers to measure; by default up to twice the cores that this process may use.
+        The numbers of workers to measure; by default up to twice the cores that this process may use.
     rounds
-        Shuffled rounds, at least 6: fewer give no interval.
+        The number of shuffled rounds, at least 6, because fewer give no interval.
     window
-        Seconds of each measurement: rounds × numbers × ways times as long takes everything, and the start some more.
+        Seconds of each measurement. In all, the measurements take rounds × numbers × ways times as long, and the start
+        takes some more.
     pin
-        Names of ways that are measured a second time, where n workers stay on the first n cores.
+        Names of ways to measure a second time, with n workers pinned to the first n cores.
     seed
-        Of the orders; None for fresh ones.
+        The seed of the random orders; None for new ones each time.
 
     Returns
     -------
     Scaling
-        A pinned way has ``", pinned"`` after its name. Notes say what cannot be seen here: with one core, with less of
-        them by order of a control group, or where a system pins nothing.
+        A pinned way has ``", pinned"`` after its name. Notes say what cannot be measured here: with one core, with
+        fewer cores granted by a control group, or on a system that cannot pin.
 
     Raises
     ------
     ValueError
-        If a number makes no sense. What the work itself raises is passed on.
+        If a number makes no sense. Exceptions of the measured function are passed on.
     RuntimeError
         If a worker process dies.
     """
@@ -180,7 +182,7 @@ def measure_scaling(
 def quiet(
     most: float = 0.1, used: Callable[[], float] = time.process_time, clock: Callable[[], float] = time.perf_counter
 ) -> None:
-    """Wait until no thread of this process spins any more, as those of a runtime do for a while; `most` s at most."""
+    """Wait until no thread of this process spins, at most `most` s. A runtime's threads spin after each call."""
     end = clock() + most
     while clock() < end:
         before = used()
@@ -190,14 +192,14 @@ def quiet(
 
 
 def _seconds_per_call(measure: Measure, n: int, window: float, cores: list[int] | None) -> float:
-    quiet()  # the way before must not cost this one time
-    while not (done := measure(n, window, cores)):  # on a busy machine all may have begun after the window
+    quiet()  # threads of the previous measurement must not slow this one down
+    while not (done := measure(n, window, cores)):  # on a busy machine all workers may have begun after the window
         window *= 2
     return window / done
 
 
 def _granted(cores: int) -> float | None:
-    """Return how many cores the control group grants, None where nobody knows."""
+    """Return how many cores the control group grants, or None if this is unknown."""
     try:
         from tinybench.machine import granted_cores
     except ImportError:  # module 15 is not built yet
@@ -207,7 +209,7 @@ def _granted(cores: int) -> float | None:
 
 
 def _limits(cores: int, granted: float | None, most: int) -> list[str]:
-    """Return what cannot be seen with so many cores."""
+    """Return notes on what cannot be measured with this number of cores."""
     if granted is not None and granted < cores:
         return [
             f"the control group grants {granted:g} of {number_of(cores, 'core')}: beyond "

@@ -1,4 +1,4 @@
-"""A worker's turn: the cores it stays on, and the calls it makes in a window; it imports little, for new processes."""
+"""The part of a worker: its cores, and its calls in a window. It imports little, so that new processes start fast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ import psutil
 def calls_in(
     call: Callable[[], Any], start: float, end: float, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Wait until `start`, call until `end`, and return how many calls were done; the last one counts by its share."""
+    """Wait until `start`, call until `end`, and return the number of calls.
+
+    The last call counts by the share of it that lies before `end`.
+    """
     while (now := clock()) < start:
         time.sleep(max(0.0, min(start - now, 1e-3)))
     calls = 0
@@ -32,13 +35,13 @@ def can_pin() -> bool:
 
 
 def own_cores() -> list[int]:
-    """Return the numbers of the cores that this process may use, as far as the system tells."""
+    """Return the numbers of the cores that this process may use, as far as the system reports them."""
     return list(psutil.Process().cpu_affinity()) if can_pin() else list(range(os.cpu_count() or 1))
 
 
 @contextmanager
 def pinned(cores: Collection[int] | None) -> Iterator[None]:
-    """Keep all threads of this process, and those that they start, on some cores; None leaves them alone."""
+    """Pin all threads of this process, including new ones, to the given cores. With None, do nothing."""
     if cores is None:
         yield
         return
@@ -51,10 +54,10 @@ def pinned(cores: Collection[int] | None) -> Iterator[None]:
         finally:
             process.cpu_affinity(before)
         return
-    each = {thread.id: os.sched_getaffinity(thread.id) for thread in process.threads()}  # on Linux they differ
+    each = {thread.id: os.sched_getaffinity(thread.id) for thread in process.threads()}  # on Linux they may differ
     try:
         for thread in each:
-            with suppress(ProcessLookupError):  # it has ended meanwhile
+            with suppress(ProcessLookupError):  # the thread has ended
                 os.sched_setaffinity(thread, cores)
         yield
     finally:

@@ -1,8 +1,8 @@
-"""Ways to have n workers at work: threads, processes, and the threads inside ONNX Runtime or a BLAS library.
+"""Ways to run n workers: threads, processes, and the threads inside ONNX Runtime or a BLAS library.
 
-A way is a context manager. It starts what it needs before any clock does; what it yields is called with a number of
-workers, a window in s and the cores to stay on (None: all), and returns how many calls were done in the window, in all.
-The last call of each worker counts by the share of it that lies in the window.
+A way is a context manager. It starts all workers before any time is measured, and yields a function. The function takes
+a number of workers, a window in s and the cores to pin them to (None: all), and returns the number of calls that all
+workers did in the window. The last call of each worker counts by the share of it that lies in the window.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def run():
 
 
 def _work(call: Callable[[], Any], orders: queue.SimpleQueue[Any], answers: queue.SimpleQueue[Any]) -> None:
-    """Count calls in one window after another, until an order is None."""
+    """Count the calls in one window after another, until an order is None."""
     while (order := orders.get()) is not None:
         try:
             answers.put(calls_in(call, *order))
-        except BaseException as error:  # told where it was asked for
+        except BaseException as error:  # raised again where the answer is read
             answers.put(error)
 
 
 def threads(call: Callable[[], Any]) -> Way:
-    """Return the way of n Python threads, each of which calls the function again and again."""
+    """Return a way with n Python threads, each of which calls the function repeatedly."""
 
     @contextmanager
     def way(workers: Sequence[int]) -> Iterator[Measure]:
@@ -90,10 +90,10 @@ def threads(call: Callable[[], Any]) -> Way:
 
 
 def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
-    """Return the way of n processes, in each of which ``factory(*args)`` makes the function that is called.
+    """Return a way with n processes, in each of which ``factory(*args)`` creates the function to call.
 
-    The factory travels as for `measure_cold_start`: a function that imports what it needs, or ``"module:function"``.
-    All processes start, and make one call, before the first measurement. RuntimeError if one dies.
+    The factory is passed as in `measure_cold_start`: a function that imports what it needs, or ``"module:function"``.
+    All processes start and make one call before the first measurement. Raise RuntimeError if a process dies.
     """
     task = fresh_task(factory, None, args, 0)
 
@@ -122,7 +122,7 @@ def processes(factory: Callable[..., Any] | str, *args: Any) -> Way:
 
 
 def _of_setting(make: Callable[[int], tuple[Callable[[], Any], AbstractContextManager[Any]]]) -> Way:
-    """Return a way in which one caller has n threads inside its calls; `make` returns the call and what it runs in."""
+    """Return a way in which one caller has n threads inside its calls. `make` returns the call and its context."""
 
     @contextmanager
     def way(workers: Sequence[int]) -> Iterator[Measure]:
@@ -141,7 +141,7 @@ def _of_setting(make: Callable[[int], tuple[Callable[[], Any], AbstractContextMa
 
 
 def save_branches(path: str | Path, branches: int = 4, width: int = 256, depth: int = 4, seed: int = 0) -> Path:
-    """Write an ``.onnx`` file of as many chains of products, which do not wait for each other, and their sum."""
+    """Write an ``.onnx`` file of `branches` independent chains of matrix products, and their sum."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng, nodes, stored, ends = np.random.default_rng(seed), [], [], []
@@ -161,7 +161,7 @@ def save_branches(path: str | Path, branches: int = 4, width: int = 256, depth: 
 
 
 def intra_op(path: str | Path, X: Any) -> Way:
-    """Return the way of n threads inside each operator of an ``.onnx`` file, which answers the rows X in each call."""
+    """Return a way with n threads inside each operator of an ``.onnx`` file. Each call predicts all rows of X."""
 
     def make(n: int) -> tuple[Callable[[], Any], AbstractContextManager[Any]]:
         return partial(OnnxModel(path, threads=n).forward, X), nullcontext()
@@ -170,9 +170,9 @@ def intra_op(path: str | Path, X: Any) -> Way:
 
 
 def inter_op(path: str | Path, X: Any) -> Way:
-    """Return the way of n threads among which ONNX Runtime shares out operators that do not wait for each other.
+    """Return a way with n threads, among which ONNX Runtime distributes independent operators.
 
-    Only a graph with branches has such; each operator has one thread.
+    Only a graph with branches has independent operators. Each operator has one thread.
     """
     import onnxruntime
 
@@ -186,7 +186,7 @@ def inter_op(path: str | Path, X: Any) -> Way:
 
 
 class _BlasThreads:
-    """So many threads for BLAS within a block."""
+    """A context manager that limits BLAS to a number of threads."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -201,9 +201,9 @@ class _BlasThreads:
 
 
 def blas(call: Callable[[], Any]) -> Way:
-    """Return the way of n threads inside the BLAS library that NumPy calls.
+    """Return a way with n threads inside the BLAS library that NumPy calls.
 
-    ValueError where there is none whose threads can be set, or it refuses to have so many.
+    Raise ValueError if there is no BLAS library whose threads can be set, or if it cannot have n threads.
     """
     from threadpoolctl import threadpool_info
 
