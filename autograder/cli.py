@@ -82,7 +82,7 @@ def _is_here(module: str) -> bool:
 @click.option("--root", metavar="FOLDER", help="Set the course's folder. By default, search upwards from here.")
 @click.version_option(__version__, prog_name="autograder")
 def commands(root: str | None) -> None:
-    """From notebook to grade: export the package, release the course, grade it."""
+    """Export the package from the notebooks, release the course, and grade it."""
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def _size(folder: Path) -> int:
 
 
 def _data(folder: Path) -> dict[str, Path]:
-    """Return the data files of the assignment whose name a folder has, by their paths in the sandbox."""
+    """Return by sandbox path the data files of the assignment that has the same name as the folder."""
     try:
         source = project_root(folder) / MODULES / folder.name
     except FileNotFoundError:

@@ -62,7 +62,7 @@ def _names(path: Path, changed: int) -> frozenset[str]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports that a module always needs: none in functions, for type checking only, or allowed to fail."""
+    """Yield the imports that always run with a module: not those in functions, for types only, or allowed to fail."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node

@@ -239,8 +239,8 @@ def _differ(file: Path, other: Path) -> bool:
 def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECONDS) -> None:
     """Raise NotebookError if an untouched notebook scores points, or fails for a reason other than its stubs.
 
-    The notebook runs in a student's folder with the references of earlier modules, except optional ones. A cell may
-    also fail because an earlier cell failed and its names are missing, or because a figure lacks its data.
+    The notebook runs in a student's folder with only the references of earlier modules, without optional ones. A cell
+    may also fail after an earlier failure: if a name from the failed cell is missing, or if the cell draws a figure.
     """
     notebook = read_notebook(released)
     names = set(written_by(root / PACKAGE).values())

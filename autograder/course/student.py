@@ -148,7 +148,7 @@ def _write(path: Path, content: str | bytes) -> None:
 
 
 def status(folder: Path) -> list[tuple[str, str]]:
-    """Return for each notebook of a student's package whose code is in use, and how many of its checks pass."""
+    """Return for each notebook of a student's package the owner of its modules, and how many of its checks pass."""
     package = folder / PACKAGE
     if not is_students(package):
         raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")

@@ -155,7 +155,7 @@ def papers(site: Site | None = None, wanted: Iterable[str] = ()) -> dict[str, by
 
 
 def lay_out_papers(folder: Path) -> None:
-    """Write the files that `papers` returns into a student's folder, unless they are there unchanged."""
+    """Write the files that `papers` returns into a student's folder. Skip files that have not changed."""
     for name, content in papers().items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:

@@ -92,8 +92,8 @@ class ModelledCounters:
     def result_of(self, measure: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call `measure`, and return its result with metadata that declare it as modelled, not as measured.
 
-        If a busy machine updates the counter too late for a reading, `measure` raises RuntimeError. Then repeat the
-        measurement with longer readings.
+        If a busy machine updates the counter too late for a reading, `measure` raises RuntimeError. In this case, the
+        measurement is repeated with longer readings.
         """
         for min_reading in (0.1, 0.2, 0.4, 0.8, 1.6):
             try:
@@ -185,7 +185,7 @@ class Toy:
     def _pass(self, seconds: float, joules: float = 0.0) -> None:
         watts = self.idle + self.warming * (self.now + seconds / 2)
         self.now += seconds
-        # an estimate counts calls only
+        # an estimate contains the energy of calls only
         self.joules += joules + (watts * seconds if self.measured else 0.02 * bool(joules))
 
 

@@ -1,4 +1,4 @@
-"""Races of a model against itself for module 07, and how often repeated looks at the data find a false winner."""
+"""Races of a model against itself for module 07, and the rate of false winners if one looks after every round."""
 
 from __future__ import annotations
 

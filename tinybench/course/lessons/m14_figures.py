@@ -124,7 +124,7 @@ def figure_of_replay(
 
 
 def figure_of_order(ratios: Mapping[str, Mapping[float, float]]) -> dict[str, Any]:
-    """Plot the ratio of simulated to Pollaczek–Khinchine waits by utilisation, for service times in order or shuffled."""
+    """Plot simulated waits as multiples of Pollaczek–Khinchine's, by utilisation, for times in order or shuffled."""
     figure, axes = _axes(figsize=(6.4, 3.6))
     for (name, points), style, color in zip(ratios.items(), ("o-", "s-", "v--", "^--"), OKABE_ITO, strict=False):
         axes.plot(list(points), list(points.values()), style, color=color, label=name)

@@ -171,7 +171,7 @@ def ratio_to_theory(
 ) -> float:
     """Return the simulated mean wait divided by Pollaczek–Khinchine's, for service times in order or shuffled.
 
-    The simulation repeats the service times `copies` times.
+    The simulation uses the service times `copies` times. Each copy is shuffled, or starts at a random position.
     """
     rng = np.random.default_rng(seed)
     rounds = [

@@ -182,7 +182,7 @@ def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
 def simulated_stall(seconds: float = 10_000.0, stall: float = 1.0, period: float = 10.0) -> tuple[Run, Run]:
     """Simulate one user (9 ms of thinking) and many (100 requests a second) at a server that takes 1 ms and stalls.
 
-    Return both runs. Their times are computed, so that no measurement disturbs them.
+    Return both runs. Their times are computed, not measured.
     """
     rng = np.random.default_rng(0)
 

@@ -114,7 +114,7 @@ class Clock:
 
 
 def frames(*functions: str) -> Any:
-    """Return a fake stack frame with its callers. Each is ``"folder/file.py:function"``, the outermost comes first."""
+    """Return a fake stack frame with its callers, each given as ``"folder/file.py:function"``, the outermost first."""
     frame = None
     for each in functions:
         file, _, name = each.rpartition(":")

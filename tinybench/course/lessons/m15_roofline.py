@@ -89,7 +89,7 @@ def counting() -> Callable[[], int]:
 
 
 def multiplying(size: int = 192) -> Callable[[], Any]:
-    """Return a function that multiplies matrices in NumPy, and releases the interpreter's lock during the product."""
+    """Return a function that multiplies matrices in NumPy, which releases the interpreter's lock during the product."""
     a = np.ones((size, size), np.float32)
     return lambda: np.matmul(a, a)
 
