@@ -176,7 +176,7 @@ def _home() -> Path:
 
 
 def tools() -> list[Path]:
-    """Return the files that the students' commands need: `TOOLS`, all modules these import, and TOML files next to them."""
+    """Return the files that the students' commands need: `TOOLS`, all modules these import, and nearby TOML files."""
     home, found, left = _home(), dict[str, Path](), ["", *TOOLS.split()]
     while left:
         name = left.pop()
