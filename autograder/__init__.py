@@ -1,1 +1,1 @@
-"""The teaching side of TinyBench: export, release, grade."""
+"""The teaching side of TinyBench: export, release and grading of notebooks."""

@@ -1,4 +1,4 @@
-"""`python -m autograder` is the `autograder` command."""
+"""The entry point of ``python -m autograder``, which runs the `autograder` command."""
 
 import sys
 

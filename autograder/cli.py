@@ -14,8 +14,8 @@ from autograder.sandbox import bubblewrap
 from tinybench import __version__
 from tinybench.shell.streams import escape_unprintable
 
-# Each command and the module that holds it, in the order in which a course needs them. In a student's folder some of
-# these modules are not there; the leaderboard has an end for students.
+# Each command and the modules that may define it, in the order in which a course needs the commands. A student's folder
+# lacks some of these modules. There, `leaderboard` comes from its second module, which is for students.
 COMMANDS = {
     "export": ("autograder.course.commands",),
     "lint": ("autograder.course.commands",),
@@ -38,7 +38,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 something is wrong; wrong usage exits with 2."""
+    """Run one command and return its exit code: 0 success, 1 error, 130 interrupted. Wrong usage exits with 2."""
     escape_unprintable()
     try:
         return commands.main(arguments, prog_name="autograder", standalone_mode=False) or OK
@@ -54,14 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Wings(click.Group):
-    """The commands of the wings that are here; each wing is loaded when one of its commands is called."""
+    """A group of the commands whose modules are present. A module is imported when one of its commands is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
+        """Return the names of the commands whose modules are present."""
         return [name for name in COMMANDS if _home(name)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or none of this name."""
+        """Return the command with this name, or None if there is none."""
         home = _home(cmd_name)
         there = vars(import_module(home)).values() if home else ()
         return next((each for each in there if isinstance(each, click.Command) and each.name == cmd_name), None)
@@ -74,15 +74,15 @@ def _home(command: str) -> str | None:
 def _is_here(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # not even its package
+    except ModuleNotFoundError:  # the module's package is missing, too
         return False
 
 
-@click.group(cls=Wings, epilog="Exit codes: 0 done, 1 something is wrong (and said), 2 wrong usage.")
-@click.option("--root", metavar="FOLDER", help="The course's folder; found from the current folder otherwise.")
+@click.group(cls=Wings, epilog="Exit codes: 0 success, 1 an error that is reported, 2 wrong usage.")
+@click.option("--root", metavar="FOLDER", help="Set the course's folder. By default, search upwards from here.")
 @click.version_option(__version__, prog_name="autograder")
 def commands(root: str | None) -> None:
-    """From notebook to grade: export the package, release the course, grade it."""
+    """Export the package from the notebooks, release the course, and grade it."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`autograder course`: the released course in JupyterLab, with nbgrader's pages, a local exchange, the leaderboard."""
+"""The `autograder course` command: JupyterLab with the released course, nbgrader, an exchange and the leaderboard."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ TinyBench is running; Ctrl+C ends it.
 
 @click.command()
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--port", type=int, help="The port; a free one otherwise.")
+@click.option("--port", type=int, help="Listen on this port instead of JupyterLab's usual one or a free one near it.")
 @with_root
 def course(root: Path, no_browser: bool, port: int | None) -> int:
     """Start JupyterLab with the course and nbgrader's pages.
 
-    Also a local exchange and the leaderboard; prints the addresses.
+    Also start a local exchange and the leaderboard, and print all addresses.
     """
     return serve_course(root, browser=not no_browser, port=port)
 
 
 def serve_course(root: Path, *, browser: bool = True, port: int | None = None) -> int:
-    """Serve the course at `root` until it is interrupted, by default on JupyterLab's usual port or one near it."""
+    """Serve the course at `root` until interrupted, by default on JupyterLab's usual port or one near it."""
     root = root.resolve()
     names = [notebook.stem for notebook in course_notebooks(root)]
     if not names:
@@ -62,7 +62,7 @@ def serve_course(root: Path, *, browser: bool = True, port: int | None = None) -
         from autograder.course.release import release_all
 
         print("Building the student release ...", flush=True)
-        release_all(root, outdated, verify=False)  # the proof is for `autograder release`: a newcomer need not wait
+        release_all(root, outdated, verify=False)  # only `autograder release` verifies: a newcomer need not wait
     fill_exchange(root, names)
     with ExitStack() as servers:
         without = unavailable()
@@ -72,9 +72,10 @@ def serve_course(root: Path, *, browser: bool = True, port: int | None = None) -
 
 
 def start_leaderboard(root: Path, servers: ExitStack) -> str:
-    """Start the leaderboard until `servers` ends, tell the notebooks its address, and return it, or why there is none.
+    """Start the leaderboard and return its address and token as text. If it cannot start, return the reason.
 
-    Without a leaderboard the course goes on.
+    The leaderboard runs until `servers` closes. Notebooks read its address and token from environment variables.
+    The course also runs without a leaderboard.
     """
     try:
         from autograder.leaderboard.settings import load
@@ -94,7 +95,7 @@ def start_leaderboard(root: Path, servers: ExitStack) -> str:
 
 
 def _user() -> str:
-    """Return the name under which whoever started the course enters models."""
+    """Return the name of the current user, under which models are entered. It is "student" if the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
@@ -102,7 +103,7 @@ def _user() -> str:
 
 
 def use_configuration(root: Path) -> None:
-    """Let Jupyter find the course's configuration, and the kernel in a sandbox where there is one."""
+    """Make Jupyter find the course's configuration and, if a sandbox is available, the sandboxed kernel."""
     os.chdir(root)
     places = {"JUPYTER_CONFIG_PATH": root} | ({} if unavailable() else {"JUPYTER_PATH": KERNELS})
     for variable, folder in places.items():
@@ -111,14 +112,14 @@ def use_configuration(root: Path) -> None:
 
 
 def is_outdated(root: Path, name: str) -> bool:
-    """Tell whether a module is not yet released to the student, or newer than its release."""
+    """Return whether a module is not yet released to the student, or is newer than its release."""
     paths = (root / folder / name / f"{name}.ipynb" for folder in (MODULES, "course/release", STUDENT))
     source, released, students = paths
     return not (released.is_file() and students.is_file()) or source.stat().st_mtime > released.stat().st_mtime
 
 
 def fill_exchange(root: Path, names: list[str]) -> None:
-    """Put the released modules into the local exchange, where the Assignment List finds them."""
+    """Put the released modules into the local exchange, where nbgrader's Assignment List finds them."""
     if platform.system() == "Windows":
         print("nbgrader has no exchange on Windows; everything else works.", flush=True)
         return
@@ -126,7 +127,7 @@ def fill_exchange(root: Path, names: list[str]) -> None:
     from traitlets.config import Config
 
     config = configure(Config(), root)
-    config.ExchangeReleaseAssignment.force = True  # replaces what an earlier start has put there
+    config.ExchangeReleaseAssignment.force = True  # replaces the files of an earlier start
     api = NbGraderAPI(config=config)
     print(f"Filling the exchange, modules: {len(names)} ...", flush=True)
     for name in names:
@@ -137,7 +138,7 @@ def fill_exchange(root: Path, names: list[str]) -> None:
 
 
 def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, leaderboard: str) -> None:
-    """Run JupyterLab in this process; its options hold for this one server and are written nowhere."""
+    """Run JupyterLab in this process. The options apply to this server only and are not written to any file."""
     from jupyterlab.labapp import LabApp
 
     token = secrets.token_hex(16)
@@ -160,7 +161,7 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
         options["KernelManager.transport_encryption"] = "auto"
     server = LabApp.initialize_server([f"--{name}={value}" for name, value in options.items()])
     server.web_app.settings["page_config_hook"] = without_news
-    # Jupyter Server gives Tornado milliseconds for seconds, which Tornado warns of; this server needs no pings
+    # Jupyter Server passes milliseconds where Tornado expects seconds, and Tornado warns. This server needs no pings
     server.web_app.settings["ws_ping_interval"] = 0
     sign_untouched(server.contents_manager.notary, root / STUDENT)
     exchange = root / "course" / "exchange"
@@ -168,7 +169,7 @@ def run_jupyterlab(root: Path, first: str, browser: bool, port: int | None, lead
     told = [ADDRESSES.format(url=server.connection_url, token=token, **places)]
     if browser and not opens:
         told.append("This machine has no browser that could be opened: open the first address in one.\n")
-    # Jupyter Server binds its port in its loop: whoever opens an address that was printed before may be refused
+    # Jupyter Server binds its port in its event loop: an address printed earlier might refuse connections
     server.io_loop.add_callback(print, *told, sep="\n", flush=True)
     server.start()
 
@@ -182,7 +183,7 @@ def can_encrypt() -> bool:
 
 
 def sign_untouched(notary: NotebookNotary, student: Path) -> None:
-    """Sign the notebooks without outputs, which contain nothing that the user must trust."""
+    """Sign the student's notebooks that have no outputs. They contain nothing that the user has to trust."""
     for path in student.rglob("*.ipynb"):
         with suppress(NotebookError):
             notebook = read_notebook(path)
@@ -191,7 +192,7 @@ def sign_untouched(notary: NotebookNotary, student: Path) -> None:
 
 
 def has_browser() -> bool:
-    """Return whether a browser can be opened here, which a server or a container may not have."""
+    """Return whether a browser can be opened. A server or a container may not have one."""
     try:
         return bool(webbrowser.get())
     except webbrowser.Error:
@@ -199,6 +200,6 @@ def has_browser() -> bool:
 
 
 def without_news(handler: object, page_config: dict[str, Any]) -> dict[str, Any]:
-    """Spare newcomers JupyterLab's question about news from the web."""
+    """Return the page's configuration without JupyterLab's prompt about news from the web."""
     news = "@jupyterlab/apputils-extension:announcements"
     return {**page_config, "disabledExtensions": [*page_config["disabledExtensions"], news]}

@@ -1,4 +1,4 @@
-"""`autograder demo`: a small class from release to feedback, a benchmark, and the Olympics, in a folder of its own."""
+"""The `autograder demo` command: a small class from release to feedback, a benchmark and the Olympics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinybench.support.basics.numbers import number_of
 
 ASSIGNMENT = "01_result"
 
-# What students do get wrong, and what a hostile one tries: in a cell, this becomes that.
+# Mistakes that students make, and an attack. In the named cell, the first text is replaced by the second.
 WRONG = {
     "t_interval": ("float(stdtrit(n - 1, 0.5 + confidence / 2))", "1.96"),
     "mean_and_std": ("/ (n - 1))", "/ n)"),
@@ -37,7 +37,7 @@ def solve(
     wanted: Callable[[str], bool] = lambda cell: True,
     changes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> NotebookNode:
-    """Return a released notebook with the reference solutions of the wanted cells written in, some of them changed."""
+    """Return a released notebook in which the wanted cells hold the reference solutions, modified by `changes`."""
     solutions = {cell.id: without_solution_markers(cell.source) for cell in cells_of(source)}
     solved: NotebookNode = nbformat.from_dict(released)
     for cell in cells_of(solved):
@@ -47,7 +47,7 @@ def solve(
 
 
 def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[str, bytes]]:
-    """Yield each student of the demo with the bytes of a real submission."""
+    """Yield the name and the submitted notebook, as bytes, of each student in the demo."""
     order = [cell.id for cell in cells_of(source)]
     notebooks = {
         "ada_reference": solve(released, source),
@@ -62,20 +62,20 @@ def the_class(released: NotebookNode, source: NotebookNode) -> Iterator[tuple[st
 
 
 @click.command("demo")
-@click.option("--out", default="demo", metavar="FOLDER", help="The folder.", show_default=True)
+@click.option("--out", default="demo", metavar="FOLDER", help="Write the demo into this folder.", show_default=True)
 @with_root
 def show_course(root: Path, out: str) -> int:
-    """Grade a small class and benchmark a model, headless.
+    """Grade a small class and benchmark a model, without a browser.
 
-    Takes about two minutes and leaves everything in a folder of its own.
+    The demo takes about two minutes and writes all its files into one folder.
     """
     return run_demo(root, Path(out).resolve())
 
 
 def run_demo(root: Path, out: Path) -> int:
-    """Take a class of six all the way of a student's work, benchmark a model, and enter models to the Olympics.
+    """Run a class of six from release to feedback, benchmark a model, and enter models in the Olympics.
 
-    It happens in a course of its own in `out`, where it replaces an earlier demo.
+    The demo uses a separate course in `out`, where it replaces an earlier demo.
     """
     if out.exists() and not (out / "course").is_dir() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is no earlier demo; name another folder with --out")
@@ -102,7 +102,7 @@ def _step(text: str) -> Iterator[None]:
 
 
 def grade_a_class(root: Path, *, confined: bool = True) -> None:
-    """Release, submit and collect in the course at `root`; where code can be confined, grade and write feedback."""
+    """Release, submit and collect the demo's assignment at `root`. If `confined`, also grade and write feedback."""
     from nbgrader.apps.api import NbGraderAPI
     from traitlets.config import Config
 
@@ -125,7 +125,7 @@ def grade_a_class(root: Path, *, confined: bool = True) -> None:
             print(f"   {student}")
     with _step("Collect"):
         config = configure(Config(), root)
-        config.ExchangeCollect.check_owner = False  # here one user of the system plays all students
+        config.ExchangeCollect.check_owner = False  # in the demo, one system user submits for all students
         result = NbGraderAPI(config=config).collect(ASSIGNMENT)
         if not result["success"]:
             raise RuntimeError(result["log"])
@@ -159,7 +159,7 @@ def submit(root: Path, student: str, folder: Path) -> None:
 
 
 def benchmark_a_model(out: Path) -> None:
-    """Measure the same digits classifier in scikit-learn and in ONNX Runtime, and draw the result."""
+    """Measure the same digits classifier in scikit-learn and in ONNX Runtime, and plot the result."""
     import numpy as np
     from skl2onnx import to_onnx
     from sklearn.datasets import load_digits
@@ -184,7 +184,7 @@ def benchmark_a_model(out: Path) -> None:
 
 
 def hold_olympics(out: Path) -> None:
-    """Start a leaderboard of its own, enter four models to one event, and print its standings."""
+    """Start a separate leaderboard, enter four models in one event, and print the standings."""
     from autograder.leaderboard import client, digits
     from autograder.leaderboard.formatting import interval_of, percent, times
     from autograder.leaderboard.settings import Baseline, load
@@ -228,7 +228,7 @@ def hold_olympics(out: Path) -> None:
 
 
 def brief_events() -> str:
-    """Return the file of the events with a small baseline, little measuring, low bars and no deadline."""
+    """Return the text of events.toml with a small baseline, few rounds, lenient limits and a far-off deadline."""
     import autograder.leaderboard
 
     text = Path(str(autograder.leaderboard.__file__)).with_name("events.toml").read_text(encoding="utf-8")

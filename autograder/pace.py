@@ -1,8 +1,8 @@
-"""How slow this machine is: time limits are multiplied by it, up to a cap.
+"""Factors that adapt time limits to the speed and the load of this machine, up to a cap.
 
-`cpu` is for limits on computing, which a hostile submission may use up: it depends on the processor alone, is measured
-once and handed on to child processes, so that grader, workers and tests agree. `wall` is for limits on waiting, which
-must not strike because others use the machine: it asks for the load each time.
+`cpu` adapts limits on CPU time, which a hostile submission may use up. Its factor depends on the processor alone. It is
+measured once and passed to child processes, so that grader, workers and tests agree. `wall` adapts limits on waiting
+time. These must not be exceeded merely because other processes use the machine, so each call reads the current load.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-USUAL = 0.0015  # CPU seconds of `_work` on the processor that the limits were written on
+USUAL = 0.0015  # CPU seconds of `_work` on the processor for which the limits were chosen
 MOST_SLOW, MOST_BUSY = 8.0, 16.0
-SLOWNESS = "TINYBENCH_SLOWNESS"  # in the environment: for child processes
+SLOWNESS = "TINYBENCH_SLOWNESS"  # the environment variable that passes the factor to child processes
 
 
 def cpu(seconds: float) -> float:
-    """Return a limit on CPU time as this processor needs it."""
+    """Return a limit on CPU time, multiplied by the slowness of this processor."""
     return seconds * slowness()
 
 
 def wall(seconds: float) -> float:
-    """Return a limit on waiting time as this processor needs it, as busy as it is now."""
+    """Return a limit on waiting time, multiplied by the slowness of this processor and by its current load."""
     return seconds * slowness() * busyness()
 
 
 @cache
 def slowness() -> float:
-    """Return how many times the usual time this processor takes, at least 1."""
+    """Return the time that this processor takes as a multiple of the usual time, from 1 to `MOST_SLOW`."""
     try:
         known = float(os.environ[SLOWNESS])
     except (KeyError, ValueError):
         trace = sys.gettrace()
-        sys.settrace(None)  # a debugger or coverage makes Python slow, not this processor
+        sys.settrace(None)  # a debugger or a coverage tool slows down Python, not the processor
         known = min(_work() for _ in range(5)) / USUAL
         sys.settrace(trace)
     known = min(max(known, 1.0), MOST_SLOW)
@@ -45,19 +45,19 @@ def slowness() -> float:
 
 
 def busyness() -> float:
-    """Return how many processes want each core, at least 1: in the last minute or right now, whichever is more."""
+    """Return the number of runnable processes per core, at least 1: the last minute's average or now, if more."""
     wanting = [0.0]
-    with suppress(OSError, AttributeError):  # Windows has none
+    with suppress(OSError, AttributeError):  # Windows has no load average
         wanting.append(os.getloadavg()[0])
-    with suppress(OSError, ValueError):  # the average takes a minute to tell
+    with suppress(OSError, ValueError):  # the average lags behind by a minute
         wanting.append(float(Path("/proc/loadavg").read_text(encoding="utf-8").split()[3].partition("/")[0]))
-    from tinybench.support.conditions.cores import usable_cores  # late: psutil takes a while to load
+    from tinybench.support.conditions.cores import usable_cores  # imported here because psutil loads slowly
 
     return min(max(1.0, max(wanting) / usable_cores()), MOST_BUSY)
 
 
 def _work() -> float:
-    """Return the CPU seconds of a little of what Python usually does."""
+    """Return the CPU seconds of a short, typical Python workload."""
     started, kept = time.thread_time(), dict[int, str]()
     for number in range(20_000):
         kept[number % 512] = str(number * number % 7)

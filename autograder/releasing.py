@@ -1,4 +1,4 @@
-"""The commands that hand the course out: release, publish."""
+"""The commands that hand the course out to students: release and publish."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ with_references = click.option(
     "--with",
     "references",
     metavar="MODULES",
-    help="Modules whose reference students get: numbers, names and ranges such as 01,03-05, or all or none. By default "
-    "those whose due date has passed, those of an earlier release, and those they already have.",
+    help="Give students the references of these modules: numbers, names and ranges such as 01,03-05, or all or none. "
+    "By default, these are the modules whose due date has passed and those whose reference was released before.",
 )
 
 
 @click.command()
 @click.argument("assignments", nargs=-1, metavar="[MODULES]...")
 @with_references
-@click.option("--force", is_flag=True, help="Replace changed student notebooks (a backup is kept).")
-@click.option("--no-explanations", is_flag=True, help="A check that passes does not show the solution, explained.")
-@click.option("--no-verify", is_flag=True, help="Prove nothing: do not run the notebooks.")
+@click.option("--force", is_flag=True, help="Replace changed student notebooks, and keep a backup.")
+@click.option("--no-explanations", is_flag=True, help="Do not show the explained solution when a check passes.")
+@click.option("--no-verify", is_flag=True, help="Do not run the notebooks to verify them.")
 @with_root
 def release(
     root: Path, assignments: Sequence[str], references: str | None, force: bool, no_explanations: bool, no_verify: bool
 ) -> int:
-    """Build the student notebooks; untouched, they score 0.
+    """Build the student notebooks, and verify that they score 0 untouched.
 
     Releases all modules if none is named. MODULES are numbers, names and ranges such as 01 02_timer 05-07. Each
     notebook is run, and its reference must get full marks on this machine. The command writes course/release/ and
-    student/, and keeps a notebook that the student has changed. The student's package holds no module that is still to
-    be built. A check that passes shows the explained solution: the right result is the key that opens it.
+    student/, and does not replace a notebook that the student has changed. The student's package contains no module
+    that the student has yet to build. A check that passes shows the explained solution, which only the right result
+    can decrypt.
     """
     from autograder.course.release import release_all
     from autograder.grading.proof import insist_on_full_marks
@@ -54,16 +55,17 @@ def release(
 @click.command()
 @click.argument("folder", type=Path)
 @with_references
-@click.option("--url", help="Where students clone it, for Binder and Colab; by default the folder's git remote.")
+@click.option("--url", help="Set the address to clone, for Binder and Colab. The default is the folder's git remote.")
 @click.option(
-    "--force", is_flag=True, help="Replace files of the folder that were changed since, or that are in the way."
+    "--force", is_flag=True, help="Replace files that `publish` did not write or that were changed afterwards."
 )
 @with_root
 def publish(root: Path, folder: Path, references: str | None, url: str | None, force: bool) -> int:
     """Write the repository that students clone, or bring it up to date.
 
-    It holds the released notebooks, the package without what is still to be built, the student's commands, and what
-    conda, pip and Binder need: no solution, check or history. Other files of the folder stay, such as .git.
+    The repository contains the released notebooks, the package without the modules that students build, the students'
+    commands, and the files for conda, pip and Binder. It contains no solutions, hidden checks or history. Other files
+    in the folder, such as .git, are kept.
     """
     from autograder.course.published import publish as write
 

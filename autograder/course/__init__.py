@@ -1,1 +1,1 @@
-"""The trip of a notebook: read, checked, exported, released, built by students."""
+"""The tools that check, export and release notebooks, and that build the students' packages."""

@@ -1,4 +1,4 @@
-"""An assignment as a grader needs it: its notebook and its data files, as bytes that can travel."""
+"""The notebook and the data files of an assignment as bytes, which a grader can pass to another process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Assignment:
-    """The instructor's notebook of an assignment, and name and content of each data file in its folder."""
+    """The instructor's notebook of an assignment, and the name and content of each data file in its folder."""
 
     name: str
     notebook: bytes
@@ -17,20 +17,20 @@ class Assignment:
 
     @classmethod
     def read(cls, notebook: Path) -> Assignment:
-        """Return the assignment of this notebook, with the data files in its folder."""
+        """Read the assignment of a notebook, with the data files in the notebook's folder."""
         folder = notebook.parent
         data = ((path.relative_to(folder).as_posix(), path.read_bytes()) for path in data_files(folder))
         return cls(notebook.stem, notebook.read_bytes(), tuple(data))
 
     def digest(self) -> str:
-        """Return a name for exactly these bytes."""
+        """Return a SHA-256 digest of the notebook and the data files."""
         found = hashlib.sha256(self.notebook)
         for name, content in self.data:
             found.update(f"\0{name}\0{len(content)}\0".encode() + content)
         return found.hexdigest()
 
     def lay_out(self, folder: Path) -> list[Path]:
-        """Write the data files into a folder, readable for everybody, and return them."""
+        """Write the data files into a folder, readable by every user, and return their paths."""
         paths = [folder / name for name, _ in self.data]
         for path, (_, content) in zip(paths, self.data, strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Assignment:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Return a folder's files but for notebooks, code, links, and what has a name that begins with . or _."""
+    """Return the data files in a folder: no notebooks, Python files, links or names that begin with . or _."""
     return [path for path in sorted(folder.rglob("*")) if _is_data(path, folder)]
 
 

@@ -1,4 +1,4 @@
-"""The student's package grows: their notebook → their file in student/tinybench/."""
+"""The export of a student's notebook to a module in the student's package, student/tinybench/."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from autograder.files import write_atomically
 from tinybench.course import BUILT_BY_STUDENT, marks
 from tinybench.support.basics.numbers import number_of, plural
 
-COLAB = "colab"  # the tag of the cell that a published notebook begins with
+COLAB = "colab"  # the tag and id of the cell that `publish` adds for Google Colab
 
 
 def needed_cells(notebook: NotebookNode) -> Iterator[Cell]:
-    """Yield what a graded cell may rely on: the set-up cell, export and solution cells, and the checks themselves."""
+    """Yield the cells that a check may depend on: the first code cell, export and solution cells, and the checks."""
     first = True
     for cell in cells_of(notebook):
         if not cell.is_code or COLAB in cell.tags:
@@ -30,12 +30,12 @@ def needed_cells(notebook: NotebookNode) -> Iterator[Cell]:
 
 
 def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
-    """Run the checks of a notebook in this process, as the student who owns the code would.
+    """Run the checks of a notebook in this process, without a sandbox, as the notebook's author would.
 
     Returns
     -------
     dict of str to str
-        For each graded cell its failure, empty where it passed.
+        The failure of each graded cell by id. The text is empty if the cell passed.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def run_checks(notebook: NotebookNode, where: Path | str) -> dict[str, str]:
     for cell in needed_cells(notebook):
         marks.begin(cell.source)
         try:
-            exec(compile(cell.source, f"<{cell.id}>", "exec", optimize=0), space)  # asserts count even with python -O
+            exec(compile(cell.source, f"<{cell.id}>", "exec", optimize=0), space)  # keeps asserts even with python -O
             if cell.is_check:
                 failures[cell.id] = ""
         except Exception as error:
@@ -64,12 +64,12 @@ def build_module(notebook: Path, package: Path) -> str:
     Returns
     -------
     str
-        What happened, for people.
+        A message that describes the result.
 
     Raises
     ------
     NotebookError
-        If a check fails or the notebook cannot be exported; the file in the package stays as it was.
+        If a check fails or the notebook cannot be exported. The file in the package is then unchanged.
     """
     read = read_notebook(notebook)
     failures = {name: why for name, why in run_checks(read, notebook).items() if why}

@@ -1,4 +1,4 @@
-"""The commands for those who write the course: export, lint."""
+"""The commands for the authors of the course: export and lint."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tinybench.support.basics.numbers import number_of, plural
 
 @click.command()
 @click.argument("notebooks", nargs=-1, metavar="[MODULES]...")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@click.option("--check", is_flag=True, help="Write nothing, and exit with 1 if a file would change.")
 @with_root
 def export(root: Path, notebooks: Sequence[str], check: bool) -> int:
     """Write tinybench/ from the notebooks.
 
-    All notebooks when none is named; MODULES are numbers, names and ranges such as 01 02_timer 05-07. Takes the cells
-    tagged export without solution markers; refuses undefined names, magics and side effects.
+    Exports all notebooks if none is named. MODULES are numbers, names and ranges such as 01 02_timer 05-07. The command
+    copies the cells tagged export without their solution markers. It rejects undefined names, magics and side effects.
     """
     from autograder.course.export import changed_files, export_course
     from autograder.files import write_atomically
@@ -39,12 +39,12 @@ def export(root: Path, notebooks: Sequence[str], check: bool) -> int:
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Clear outputs and foreign metadata, set ids.")
+@click.option("--fix", is_flag=True, help="Clear outputs and unknown metadata, and set cell ids.")
 @with_root
 def lint(root: Path, fix: bool) -> int:
     """Check that the course's notebooks are clean.
 
-    No outputs, stable ids, markers in order.
+    A clean notebook has no outputs, stable cell ids and well-formed markers.
     """
     from autograder.course.lint import lint_notebook
     from autograder.course.notebook import course_notebooks

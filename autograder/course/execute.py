@@ -1,6 +1,7 @@
-"""Run a notebook in a kernel of this user, without a sandbox: for a release's proof, and for ``grade --unsafe``.
+"""The execution of a notebook in a kernel of this user, without a sandbox.
 
-Submissions run elsewhere, see `autograder.sandbox.zygote_client`; a build runs in the student's own process.
+A release verifies notebooks with it, and ``grade --unsafe`` runs submissions. Other submissions run in a sandbox, see
+`autograder.sandbox.zygote_client`. A build runs the checks in the student's own process.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CELL_SECONDS = 120
 
 
 class Execution(NamedTuple):
-    """The notebook with its outputs, the time it took, and why it ended early if it did."""
+    """An executed notebook with its outputs, the seconds it took, and the reason if it ended early."""
 
     notebook: NotebookNode
     seconds: float
@@ -45,22 +46,22 @@ def run_notebook(
     cell_seconds: float = CELL_SECONDS,
     variables: Mapping[str, str] | None = None,
 ) -> Execution:
-    """Run a copy of a notebook from top to bottom, going on after errors.
+    """Run a copy of a notebook from top to bottom, and continue after errors.
 
-    In the copy every graded cell's output decides its points for nbgrader by one rule: an error is 0, anything else is
-    full marks; output on stderr and a trailing number change nothing.
+    The outputs in the copy are rewritten so that nbgrader applies one rule to every graded cell: an error scores 0,
+    anything else scores full marks. Output on stderr and a trailing number have no effect.
 
-    The kernel works in `folder` and has `variables` in its environment. `cell_seconds` is what one cell may take on a
-    usual, idle machine, see `autograder.pace`.
+    The kernel runs in `folder` and has `variables` in its environment. `cell_seconds` is the time limit of one cell on
+    a usual, idle machine, see `autograder.pace`.
     """
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
-        cell.metadata.pop("tags", None)  # "skip-execution" would be full marks
+        cell.metadata.pop("tags", None)  # a cell tagged "skip-execution" would get full marks
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     started, failure, most = time.monotonic(), "", math.ceil(pace.wall(cell_seconds))
     with tempfile.TemporaryDirectory() as sockets:
-        private = {"transport": "ipc", "ip": f"{sockets}/kernel"}  # no other user of the machine can listen
+        private = {"transport": "ipc", "ip": f"{sockets}/kernel"}  # no other user of the machine can eavesdrop
         client = NotebookClient(
             notebook,
             timeout=most,
@@ -82,7 +83,7 @@ def run_notebook(
 
 
 def _settle(notebook: NotebookNode, failure: str) -> None:
-    """Leave in each graded cell either one friendly error or none."""
+    """Rewrite each graded cell's outputs: errors lose their traceback, and a cell that did not run gets an error."""
     for cell in (each.node for each in cells_of(notebook) if each.is_check):
         if cell.execution_count is None:
             cell.outputs = [error_output("NotRun", failure or "this cell was not run")]
@@ -101,7 +102,7 @@ def _settled(output: NotebookNode) -> NotebookNode:
 
 
 def error_output(name: str, message: str) -> NotebookNode:
-    """Return an error output that shows its message, wrapped, and no source."""
+    """Return an error output that shows the wrapped message but no source code."""
     lines = [line for part in f"{name}: {message}".splitlines() for line in textwrap.wrap(part, 100) or [""]]
     output: NotebookNode = nbformat.v4.new_output("error", ename=name, evalue=message, traceback=lines)
     return output

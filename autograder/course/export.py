@@ -1,6 +1,6 @@
-"""Notebooks → package: the cells tagged `export`, as modules that read as if written by hand.
+"""The export of notebook cells tagged `export` to Python modules that read as if written by hand.
 
-Ours rather than nbdev's, which keeps solution markers and can write broken modules with exit code 0.
+The course does not use nbdev for this: nbdev keeps solution markers and can write broken modules with exit code 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinybench.course.pieces import EXPORTED as EXPORTED
 
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
 PACKAGE_HEADER = '# Written by "autograder export": the public names of the package.\n'
-# handwritten: public names besides those that notebooks export, and what `%load_ext tinybench` calls
+# The public names of handwritten modules, and the function that `%load_ext tinybench` calls
 MORE_PUBLIC = {
     "support.comparisons.verdict": ("Comparison", "Gate"),
     "support.profiling.what_if_experiment": ("in_order",),
@@ -59,12 +59,12 @@ def __dir__() -> list[str]:
 
 
 def export_notebook(notebook: Path, header: str | None = None) -> dict[str, str]:
-    """Return the modules that a notebook's export cells make up, by name.
+    """Return the text of each module that a notebook exports, by the module's name.
 
     Raises
     ------
     NotebookError
-        See `read_modules`; or if nothing defines a name that a cell uses, or an import is not used.
+        See `read_modules`. Also if a cell uses an undefined name or, without `header`, does not use an import.
     """
     modules = read_modules(notebook)
     if not modules:
@@ -73,12 +73,12 @@ def export_notebook(notebook: Path, header: str | None = None) -> dict[str, str]
 
 
 def _sources(modules: Sequence[Module], header: str | None = None) -> dict[str, str]:
-    """Return the text of each module, not yet tidy."""
+    """Return the text of each module before formatting."""
     missing = _missing_names(modules)
     texts: dict[str, str] = {}
     for notebook in dict.fromkeys(module.notebook for module in modules):
         theirs = [module for module in modules if module.notebook == notebook]
-        if header is None:  # a student may do without what is imported for them
+        if header is None:  # a student need not use every given import
             _refuse_unused_imports(theirs[0], {name for module in theirs for name in missing[module.name]})
         lines = {module.name: _imports(module, missing[module.name], theirs) for module in theirs}
         _refuse_cycles(notebook, lines)
@@ -94,7 +94,7 @@ def _text(module: Module, header: str, imports: Iterable[str]) -> str:
 
 
 def _missing_names(modules: Sequence[Module]) -> dict[str, set[str]]:
-    """Return the names each module uses without defining them."""
+    """Return the names that each module uses but does not define."""
     missing: dict[str, set[str]] = {module.name: set() for module in modules}
     named = {module.name: module for module in modules}
     for file, code, message in undefined({m.name: _text(m, "", ()) for m in modules}):
@@ -117,7 +117,7 @@ def _bound(alias: ast.alias) -> str:
 
 
 def _statements(piece: Piece) -> list[ast.Import | ast.ImportFrom]:
-    """Return the imports of a piece: the statement itself, or what stands under ``if TYPE_CHECKING``."""
+    """Return the imports of a piece: the statement itself, or the statements inside ``if TYPE_CHECKING``."""
     inner = piece.node.body if isinstance(piece.node, ast.If) else [piece.node]
     return [node for node in inner if isinstance(node, ast.Import | ast.ImportFrom)]
 
@@ -134,7 +134,7 @@ def _refuse_unused_imports(module: Module, missing: set[str]) -> None:
 
 
 def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dict[str, str | None]:
-    """Return the import lines a module needs; each with the module of the same notebook it runs, if it does."""
+    """Return a module's import lines, each with the module of the same notebook that it loads at run time, or None."""
     written, typed = _written_imports(module, missing)
     lines: dict[str, str | None] = dict.fromkeys(written)
     rest = missing - {_bound(alias) for piece in module.imports for node in _statements(piece) for alias in node.names}
@@ -157,7 +157,7 @@ def _imports(module: Module, missing: set[str], theirs: Sequence[Module]) -> dic
 
 
 def _written_imports(module: Module, missing: set[str]) -> tuple[list[str], list[str]]:
-    """Return the notebook's own import lines, without names the module does not miss; those for types separately."""
+    """Return the notebook's import lines for names that the module needs: first for run time, then for types only."""
     lines: list[str] = []
     typed: list[str] = []
     for piece in module.imports:
@@ -191,7 +191,7 @@ def _refuse_cycles(notebook: Path, lines: Mapping[str, Mapping[str, str | None]]
 
 
 def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> dict[str, Module]:
-    """Return every module that notebooks export, by name; a notebook without export cells has none.
+    """Return every module that the notebooks export, by name. A notebook without export cells exports none.
 
     Parameters
     ----------
@@ -201,8 +201,8 @@ def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> di
     Raises
     ------
     NotebookError
-        If two notebooks would write the same file, or a notebook one that is written by hand; if a name is in two
-        files of a notebook, twice in the face, or that of a module.
+        If two notebooks would write the same file, or a notebook a file that is written by hand. Also if a name is in
+        two files of one notebook, is public in two modules, or is the name of a module.
     """
     found: dict[str, Module] = {}
     hand, homes = set(by_hand), dict[str, str]()
@@ -230,7 +230,7 @@ def course_modules(notebooks: Iterable[Path], by_hand: Iterable[str] = ()) -> di
 
 
 def package_init(public: Mapping[str, Sequence[str]], version: str) -> str:
-    """Return the package's ``__init__.py``, not yet tidy: the public names by module, imported on first use."""
+    """Return the unformatted text of the package's ``__init__.py``, which imports each public name on first use."""
     homes = {home: tuple(sorted(names)) for home, names in sorted(public.items()) if names}
     return PACKAGE.format(
         header=PACKAGE_HEADER,
@@ -243,15 +243,15 @@ def package_init(public: Mapping[str, Sequence[str]], version: str) -> str:
 
 
 def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
-    """Return the text of every file the course's notebooks export, by path.
+    """Return the text of every file that the course's notebooks export, and of ``__init__.py``, by path.
 
     Parameters
     ----------
     root
-        The course.
+        The course's folder.
     only
-        Notebooks to export, see `autograder.course.notebook.chosen`; all when empty. One without export cells, such as
-        ``17_olympics``, has no file.
+        The notebooks to export, see `autograder.course.notebook.chosen`. By default, all. A notebook without export
+        cells, such as ``17_olympics``, has no file.
 
     Raises
     ------
@@ -273,7 +273,7 @@ def export_course(root: Path, only: Sequence[str] = ()) -> dict[Path, str]:
 
 
 def by_hand(package: Path) -> list[str]:
-    """Return the modules and folders of a package that no notebook wrote."""
+    """Return the names of a package's handwritten modules and of its subpackages."""
     files = (path for path in package.glob("*.py") if not path.read_text(encoding="utf-8").startswith(EXPORTED))
     return [path.stem for path in files if path.stem != "__init__"] + [
         path.parent.name for path in package.glob("*/__init__.py")
@@ -281,5 +281,5 @@ def by_hand(package: Path) -> list[str]:
 
 
 def changed_files(files: dict[Path, str]) -> list[Path]:
-    """Return those files whose text on disk differs, or that are not there."""
+    """Return the files whose text on disk differs or that do not exist."""
     return [path for path, text in files.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]

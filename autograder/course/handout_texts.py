@@ -1,4 +1,4 @@
-"""The files of a published folder that are neither notebooks nor code: texts with names in braces to be filled in."""
+"""Templates for the text files of a published folder, such as the README. Names in braces are placeholders."""
 
 README = """\
 # {title}

@@ -1,8 +1,8 @@
-"""A Jupyter kernel in the sandbox: open what a stranger handed in and run it, without lending it your rights.
+"""A Jupyter kernel in the sandbox, which runs a submitted notebook without the rights of the user who opens it.
 
-The entry point ``jupyter_client.kernel_provisioners`` names the provisioner, the kernel specification in
-`autograder/course/kernels` ("Python 3 (sandbox)") asks for it, and `autograder course` shows that to JupyterLab.
-Grading has no kernel: see `autograder.sandbox.zygote_client`, which costs a tenth.
+The entry point ``jupyter_client.kernel_provisioners`` registers the provisioner. The kernel specification in
+`autograder/course/kernels` ("Python 3 (sandbox)") requests it, and `autograder course` makes JupyterLab find that
+specification. Grading uses no kernel but `autograder.sandbox.zygote_client`, which costs a tenth as much.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from autograder.sandbox.guest import linux, syscalls
 from autograder.sandbox.root import PROGRAM
 
 MAX_SOCKET_FOLDER = 2**20  # bytes
-LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # for as long as a person works on a notebook
+LIMITS = Limits(address_space=4 * 2**30, cpu_seconds=3600)  # enough for a person's session with a notebook
 WORK = "/course/work"
 CONNECTION, SOCKETS = "/inside/connection.json", "/inside/sockets"
-# libzmq asks for the names of interfaces, of which there are none but the loopback
+# libzmq requests the names of the network interfaces; the sandbox has only the loopback interface
 FAMILIES = (*syscalls.UNIX_INET_INET6, socket.AF_NETLINK)
 
 
 class ConfinedProvisioner(LocalProvisioner):
-    """Starts a kernel under bubblewrap, and speaks to it over sockets in a private folder.
+    """A provisioner that starts a kernel under bubblewrap and connects to it over sockets in a private folder.
 
-    It begins in an empty folder of bounded size. If its working directory has the name of an assignment, that one's
-    data files are there. Interrupts go by message: a signal would stop at bubblewrap.
+    The kernel starts in an empty folder of limited size. If the notebook's folder has the name of an assignment, that
+    assignment's data files are in the folder. Interrupts are sent as messages: a signal would reach only bubblewrap.
     """
 
     @property
@@ -49,26 +49,26 @@ class ConfinedProvisioner(LocalProvisioner):
         return Path(self._manager.ip).parent
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Lay out the folder of the sockets, unless the kernel only restarts and its clients know them already."""
+        """Create the folder for the sockets. On a restart, keep it, because clients already use the sockets."""
         available()
         manager = self._manager
         if manager.transport != "ipc":
-            # the kernel can write among its sockets, so nothing else lies there: a link to it would be followed with
-            # the rights of whoever restarts the kernel
+            # The kernel can write to the folder of its sockets, so it holds no other file: if the kernel replaced one
+            # by a link, a restart would follow the link with the rights of the user.
             sockets = Path(tempfile.mkdtemp(prefix="kernel-"), "sockets")
             sockets.mkdir()
             manager.transport, manager.ip, manager.cache_ports = "ipc", f"{sockets}/s", False
             manager.connection_file = str(sockets.with_name("connection.json"))
         self.kernel_spec.interrupt_mode = "message"
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
-        if os.geteuid() == 0:  # the sandbox is another user
+        if os.geteuid() == 0:  # the sandbox runs as another user
             os.chown(self._sockets, linux.NOBODY, linux.NOBODY)
         return prepared
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
-        """Start the kernel."""
+        """Start the kernel in the sandbox."""
         connection = Path(self._manager.connection_file)
-        inside = connection.with_name("inside.json")  # the same sockets, by their place inside
+        inside = connection.with_name("inside.json")  # the same sockets, by their path in the sandbox
         known = json.loads(connection.read_text(encoding="utf-8"))
         inside.write_text(json.dumps(known | {"ip": f"{SOCKETS}/s"}), encoding="utf-8")
         mounts = Mounts(
@@ -84,7 +84,7 @@ class ConfinedProvisioner(LocalProvisioner):
             return await super().launch_kernel(confined, pass_fds=[rules], **kwargs)
 
     async def poll(self) -> int | None:
-        """Tell whether it has ended, and end it if it takes too much memory or fills the folder of its sockets."""
+        """Kill a kernel whose memory or socket folder exceeds its limit. Return the exit status, or None if it runs."""
         process: Any = self.process
         running = process is not None and process.poll() is None
         if running and (
@@ -95,7 +95,7 @@ class ConfinedProvisioner(LocalProvisioner):
         return ended
 
     async def cleanup(self, restart: bool = False) -> None:
-        """Remove the sockets."""
+        """Remove the folder of the sockets, unless the kernel restarts."""
         await super().cleanup(restart)
         if not restart:
             shutil.rmtree(self._sockets.parent, ignore_errors=True)
@@ -109,13 +109,13 @@ def _size(folder: Path) -> int:
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            with suppress(OSError):  # it is gone already
+            with suppress(OSError):  # the file is already gone
                 total += os.lstat(os.path.join(place, name)).st_size
     return total
 
 
 def _data(folder: Path) -> dict[str, Path]:
-    """Return the data files of the assignment that a folder is named after, by their paths in the sandbox."""
+    """Return by sandbox path the data files of the assignment that has the same name as the folder."""
     try:
         source = project_root(folder) / MODULES / folder.name
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Keep notebooks clean: no outputs, no machine's metadata, stable cell ids, markers in order."""
+"""Checks that notebooks are clean: no outputs, no machine-specific metadata, stable cell ids, well-formed markers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from autograder.course.release import stub_solutions
 from tinybench.support.basics.numbers import number_of
 
 METADATA = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines: what fits on a screen beside what explains it
+MOST_OPEN, MOST_STUB, MOST_DOCSTRING = 12, 40, 24  # lines that fit on a screen with their explanation
 KNOWN_TAGS = {"export", "public", "nbval-ignore-output", "nbval-check-output", "raises-exception"}
 
 
 def problems(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a course notebook, as pairs of cell and reason."""
+    """Yield the problems of a course notebook as pairs of cell and reason."""
     if notebook.metadata != METADATA:
         yield "metadata", "holds more or less than the kernel; `autograder lint --fix` sets it"
     cells, seen = cells_of(notebook), set[str]()
@@ -79,7 +79,7 @@ def _marker_problems(cell: Cell) -> Iterator[str]:
 
 
 def _reading_problems(cell: Cell) -> Iterator[str]:
-    """Only the student's work stands open, and each piece of it fits on a screen."""
+    """Yield reasons why a cell is hard to read: wrongly open or collapsed, without a caption, or too long."""
     if cell.is_code and cell.is_collapsed != bool(cell.caption):
         yield (
             "collapsed are cells whose first line is a comment such as `# Figure: what it draws` (Given, Check); "
@@ -115,7 +115,7 @@ def _stub_problems(cell: Cell) -> Iterator[str]:
 
 
 def clean(notebook: NotebookNode) -> None:
-    """Drop outputs and foreign metadata, and give graded cells their grade_id as id."""
+    """Clear outputs and unknown metadata, collapse captioned cells, and give graded cells their grade_id as id."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -127,7 +127,7 @@ def clean(notebook: NotebookNode) -> None:
 
 
 def lint_notebook(path: Path, *, fix: bool = False) -> list[str]:
-    """Return the problems of one notebook as lines for people; with `fix`, mend first what can be mended."""
+    """Return the problems of one notebook as lines of text. With `fix`, first correct the file with `clean`."""
     notebook = read_notebook(path)
     if fix:
         before = nbformat.writes(notebook)

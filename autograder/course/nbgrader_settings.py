@@ -1,7 +1,7 @@
-"""Where things lie, and nbgrader's configuration.
+"""The course's folders and files, and nbgrader's configuration.
 
-The instructor's data stay together in `course/`, the student's working copy is `student/`; git ignores both. Only the
-gradebook may lie elsewhere: ``TINYBENCH_GRADEBOOK`` names its database, such as
+The instructor's data are in `course/`, and the student's working copy is in `student/`. Git ignores both. Only the
+gradebook may be elsewhere: ``TINYBENCH_GRADEBOOK`` holds the address of its database, such as
 ``postgresql+psycopg://grader@db.example/tinybench``.
 """
 
@@ -26,14 +26,14 @@ CONFIG_FILE = "nbgrader_config.py"
 MODULES = "modules"
 STUDENT = "student"
 PACKAGE = "tinybench"
-FACE = '# Written by "autograder release": the public names of your package.\n'  # of a student's tinybench/__init__.py
+FACE = '# Written by "autograder release": the public names of your package.\n'  # starts a student's __init__.py
 OK, FAILED = 0, 1  # exit codes of commands
-ASSERTING = {"PYTHONOPTIMIZE": ""}  # for processes that run checks: with python -O their asserts are skipped
-KERNELS = Path(__file__).parent  # for JUPYTER_PATH: a Python kernel in the sandbox
+ASSERTING = {"PYTHONOPTIMIZE": ""}  # for processes that run checks: python -O would skip their asserts
+KERNELS = Path(__file__).parent  # goes into JUPYTER_PATH: the sandboxed Python kernel
 
 
 def project_root(start: Path | None = None) -> Path:
-    """Return the nearest folder at or above `start` that holds a course, or else a published one."""
+    """Return the nearest folder at or above `start` with a course. If there is none, return a published folder."""
     here = (start or Path.cwd()).resolve()
     above = (here, *here.parents)
     for folder in above:
@@ -48,24 +48,24 @@ def project_root(start: Path | None = None) -> Path:
 
 
 def student_folder_above(folders: Iterable[Path]) -> Path | None:
-    """Return the first of these folders that holds a student's package."""
+    """Return the first of these folders that contains a student's package."""
     return next((folder for folder in folders if is_students(folder / PACKAGE)), None)
 
 
 def is_students(package: Path) -> bool:
-    """Whether a folder holds a student's package, and not the reference."""
+    """Return whether a folder is a student's package and not the reference."""
     face = package / "__init__.py"
     return face.is_file() and first_line(face) == FACE
 
 
 def first_line(path: Path) -> str:
-    """Return the first line of a file, which in a package says whose the file is."""
+    """Return the first line of a file. In a package, this line states the origin of the file."""
     with path.open(encoding="utf-8") as file:
         return file.readline()
 
 
 def with_root(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command of `autograder` the course's folder: what ``--root`` names, or else `project_root`."""
+    """Pass the course's folder to a command as its first argument: the value of ``--root``, or `project_root()`."""
 
     @functools.wraps(command)
     def found(*args: Any, **options: Any) -> int:
@@ -76,7 +76,7 @@ def with_root(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def configure(config: Config, root: Path) -> Config:
-    """Fill a traitlets configuration for the course at `root`."""
+    """Set nbgrader's options for the course at `root` in a traitlets configuration, and return the configuration."""
     _put_environment_on_path()
     root = root.resolve()
     directory = config.CourseDirectory
@@ -87,10 +87,10 @@ def configure(config: Config, root: Path) -> Config:
         directory[f"{kept}_directory"] = f"course/{kept}"
     directory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", ".released", "*.backup.ipynb", ".progress.json"]
     directory.db_url = gradebook_url(root)
-    with suppress(OSError):  # nbgrader opens the gradebook without making its folder
+    with suppress(OSError):  # nbgrader opens the gradebook but does not create its folder
         (root / "course").mkdir(exist_ok=True)
     config.Exchange.root = str(root / "course" / "exchange")
-    config.Exchange.cache = str(root / "course" / "cache")  # the home folder would mix courses
+    config.Exchange.cache = str(root / "course" / "cache")  # nbgrader's default, in the home folder, would mix courses
     config.Exchange.path_includes_course = False
     config.ExchangeFactory.collect = "autograder.grading.collect.Collect"
     config.Exchange.assignment_dir = str(root / STUDENT)
@@ -121,7 +121,7 @@ def configure(config: Config, root: Path) -> Config:
 
 
 def course_config(root: Path) -> Config:
-    """Return the configuration of the course at `root`, with what its instructor added to ``nbgrader_config.py``."""
+    """Return the configuration of the course at `root`, including the instructor's ``nbgrader_config.py``."""
     from traitlets.config import Config
     from traitlets.config.loader import PyFileConfigLoader
 
@@ -131,7 +131,7 @@ def course_config(root: Path) -> Config:
 
 
 def gradebook_url(root: Path) -> str:
-    """Return the address of the gradebook's database: SQLite in the course, unless the environment names another."""
+    """Return the address of the gradebook's database: ``TINYBENCH_GRADEBOOK``, or else an SQLite file in the course."""
     url = os.environ.get(GRADEBOOK) or f"sqlite:///{root / 'course' / 'gradebook.db'}"
     if "://" not in url:
         raise ValueError(f"{GRADEBOOK} is {url!r}; it should be an address such as postgresql+psycopg://user@host/name")
@@ -139,7 +139,7 @@ def gradebook_url(root: Path) -> str:
 
 
 def _put_environment_on_path() -> None:
-    """Let nbgrader find `alembic`, which it calls by name, also where the environment is not activated."""
+    """Add this environment's programs to PATH: nbgrader calls `alembic` by name, even outside an active environment."""
     programs = str(Path(sys.executable).parent)
     path = os.environ.get("PATH", "")
     if programs not in path.split(os.pathsep):

@@ -1,4 +1,4 @@
-"""Reading notebooks: one place that knows what their cells mean, and says clearly what is wrong with them."""
+"""Readers of notebooks, which interpret their cells and raise clear errors for unusable files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from nbformat import NotebookNode
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 _HIDDEN = re.compile(rf"(?<![^\S\n])[^\S\n]*+{BEGIN_HIDDEN}(?:(?!{BEGIN_HIDDEN}).)*?{END_HIDDEN}[^\n]*\n?", re.S)
-CAPTION = re.compile(r"# (?:Given|Figure|Check): \S.*")  # the first line of a collapsed cell, which stays in sight
+CAPTION = re.compile(r"# (?:Given|Figure|Check): \S.*")  # the first line of a collapsed cell, which stays visible
 HIDDEN_SOURCE = {"source_hidden": True}
 MAX_BYTES = 20 * 2**20
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
 class NotebookError(ValueError):
-    """A notebook that cannot be used: which one, which cell, why, and what to do."""
+    """An error in a notebook. The message names the notebook, the cell, the reason and the remedy."""
 
     def __init__(self, where: Path | str, cell: str | None, why: str) -> None:
         super().__init__(f"{where}{f', cell {cell!r}' if cell else ''}: {why}")
 
 
 def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
-    """Read a version 4 notebook."""
+    """Read a version 4 notebook. Raise NotebookError if it is missing, too large or invalid."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -42,9 +42,9 @@ def read_notebook(path: Path, *, max_bytes: int = MAX_BYTES) -> NotebookNode:
 
 
 def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
-    """Parse the bytes of a version 4 notebook; `where` names it in errors."""
+    """Parse the bytes of a version 4 notebook. Errors name the notebook as `where`."""
     try:
-        notebook: NotebookNode = nbformat.reader.reads(content.decode("utf-8"))  # `nbformat.reads` validates, too
+        notebook: NotebookNode = nbformat.reader.reads(content.decode("utf-8"))  # `nbformat.reads` would also validate
         if isinstance(notebook, dict) and notebook.get("nbformat") == 4:
             nbformat.validate(notebook)
             return notebook
@@ -55,7 +55,7 @@ def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
         why = "nested too deeply to be a notebook"
     except nbformat.ValidationError as error:
         why = f"not a valid notebook ({str(error).splitlines()[0][:200]}); download it again"
-    except Exception as error:  # nbformat lets JSON and attribute errors of every kind through
+    except Exception as error:  # nbformat does not catch JSON, attribute and other errors
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         why = f"not a notebook ({reason}); it must be the .ipynb file itself"
     raise NotebookError(where, None, why)
@@ -63,16 +63,16 @@ def parse_notebook(content: bytes, where: Path | str) -> NotebookNode:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as it was when `cells_of` read it; to change the notebook, change its `node`.
+    """A snapshot of a cell. To change the notebook, change the cell's `node`.
 
     Attributes
     ----------
     kind
         ``"code"``, ``"markdown"`` or ``"raw"``.
     id
-        Its grade_id, else its id, else its number: what messages call it.
+        The cell's name in messages: its grade_id, or else its id, or else its number.
     marks
-        The metadata of nbgrader, empty where it has none.
+        The cell's nbgrader metadata, empty if there is none.
     """
 
     kind: str
@@ -84,80 +84,80 @@ class Cell:
 
     @classmethod
     def of(cls, node: NotebookNode, number: int = 0) -> Cell:
-        """Read a cell; `number` names it where it has no id."""
+        """Return the `Cell` of a notebook's node. `number` names a cell that has no id."""
         marks = node.metadata.get("nbgrader", {})
         name = str(marks.get("grade_id") or node.get("id") or f"number {number}")
         return cls(node.cell_type, node.source, name, marks, tuple(node.metadata.get("tags", ())), node)
 
     @property
     def is_code(self) -> bool:
-        """Whether it can be run."""
+        """Whether the cell contains code."""
         return self.kind == "code"
 
     @property
     def is_check(self) -> bool:
-        """Whether it is graded by running it."""
+        """Whether the cell is graded by running it."""
         return self.is_code and bool(self.marks.get("grade")) and not self.is_written
 
     @property
     def is_written(self) -> bool:
-        """Whether the student writes in it, code or text."""
+        """Whether the student writes code or text in the cell."""
         return bool(self.marks.get("solution"))
 
     @property
     def is_solution(self) -> bool:
-        """Whether the student writes code in it."""
+        """Whether the student writes code in the cell."""
         return self.is_code and self.is_written
 
     @property
     def is_locked(self) -> bool:
-        """Whether the instructor's version of it counts."""
+        """Whether grading uses the instructor's version of the cell."""
         return self.is_check or bool(self.marks.get("locked"))
 
     @property
     def is_export(self) -> bool:
-        """Whether it goes into the package."""
+        """Whether the cell is exported to the package."""
         return self.is_code and bool(self.tagged("export"))
 
     @property
     def visible(self) -> str:
-        """The source without hidden checks."""
+        """The source without its hidden checks."""
         return _HIDDEN.sub("", self.source).rstrip()
 
     @property
     def caption(self) -> str:
-        """What its first line says it holds, where it is one to be shown collapsed."""
+        """The first line, if it is a comment that marks a collapsed code cell, or else an empty string."""
         first = self.source.partition("\n")[0]
         return first if self.is_code and CAPTION.fullmatch(first) else ""
 
     @property
     def is_collapsed(self) -> bool:
-        """Whether JupyterLab opens it with its code out of sight."""
+        """Whether JupyterLab shows the cell with its code collapsed."""
         return bool(self.node.get("metadata", {}).get("jupyter", {}).get("source_hidden"))
 
     @property
     def code(self) -> str:
-        """The source that goes into a package: without caption, solution markers and hidden checks."""
+        """The source as exported to a package: without caption, solution markers and hidden checks."""
         return without_solution_markers(self.visible.removeprefix(self.caption).lstrip("\n"))
 
     def tagged(self, word: str) -> list[str]:
-        """Return what its tags say after a word: "" for ``export`` itself, "study" for ``export:study``."""
+        """Return the suffixes of the tags that begin with `word`: "" for ``export``, "study" for ``export:study``."""
         parts = (tag.partition(":") for tag in self.tags)
         return [name for first, _, name in parts if first == word]
 
 
 def cells_of(notebook: NotebookNode) -> list[Cell]:
-    """Read the cells of a notebook."""
+    """Return the cells of a notebook."""
     return [Cell.of(node, number) for number, node in enumerate(notebook.cells)]
 
 
 def without_solution_markers(source: str) -> str:
-    """Drop the marker lines and keep what stands between them."""
+    """Return the source without the marker lines. The solution between them is kept."""
     return "\n".join(line for line in source.splitlines() if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
 
 
 def course_notebooks(root: Path) -> Iterator[Path]:
-    """Yield the notebook of every module in order."""
+    """Yield the path of every module's notebook, in order."""
     for folder in sorted(path for path in (root / "modules").iterdir() if path.is_dir() and path.name[:2].isdigit()):
         notebook = folder / f"{folder.name}.ipynb"
         if not notebook.is_file():
@@ -166,20 +166,20 @@ def course_notebooks(root: Path) -> Iterator[Path]:
 
 
 def optional(names: Iterable[str]) -> set[str]:
-    """Return the optional notebooks: of those that share a number, all but the first."""
+    """Return the optional notebooks. If several notebooks share a number, all but the first are optional."""
     ordered = sorted(set(names))
     return {name for before, name in pairwise(ordered) if before[:2] == name[:2]}
 
 
 def chosen(words: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the notebooks that words such as ``03``, ``latency``, ``03_latency``, ``05-07`` or ``01,03-05`` name.
+    """Return the notebooks that match words such as ``03``, ``latency``, ``03_latency``, ``05-07`` or ``01,03-05``.
 
-    A number also means the optional notebook of this number. The result is in the course's order.
+    A number also matches the optional notebook with this number. The result is in the course's order.
 
     Raises
     ------
     ValueError
-        If some words name none; the message has them all.
+        If some words match no notebook. The message lists all of these words.
     """
     names, found, unknown = sorted(known), set[str](), []
     for part in (part.strip() for word in words for part in word.split(",")):
@@ -198,5 +198,5 @@ def _is_meant(word: str, notebook: str) -> bool:
 
 
 def module_name(notebook: Path) -> str:
-    """Return the name a module's file, tests and checks share: ``latency`` for ``03_latency.ipynb``."""
+    """Return the common name of a module's file, tests and checks: ``latency`` for ``03_latency.ipynb``."""
     return notebook.stem.partition("_")[2]

@@ -1,4 +1,4 @@
-"""What a notebook's export cells hold: statements, and the modules they go to."""
+"""The statements in a notebook's export cells, and the modules that they form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Piece:
 
     @property
     def names(self) -> list[str]:
-        """The names it defines."""
+        """The names that the statement defines."""
         match self.node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 return [] if self.owner else [name]
@@ -37,7 +37,7 @@ class Piece:
 
     @property
     def owner(self) -> str | None:
-        """C for a function decorated with ``@add_to_class(C)``."""
+        """The name C if the statement is decorated with ``@add_to_class(C)``, or else None."""
         for decorator in getattr(self.node, "decorator_list", []):
             match decorator:
                 case ast.Call(func=ast.Name(id="add_to_class"), args=[ast.Name(id=owner)]):
@@ -46,7 +46,7 @@ class Piece:
 
     @property
     def needed_to_run(self) -> set[str]:
-        """The names it reads other than in annotations."""
+        """The names that the statement reads outside annotations."""
         nodes = list(ast.walk(self.node))
         notes = [note for n in nodes for note in (getattr(n, "annotation", None), getattr(n, "returns", None)) if note]
         annotated = {id(n) for note in notes for n in ast.walk(note)}
@@ -55,14 +55,14 @@ class Piece:
 
 @dataclass
 class Module:
-    """One file that a notebook's export cells make up.
+    """A Python file that is made of a notebook's export cells.
 
     Attributes
     ----------
     imports
-        Of all export cells of the notebook, whichever file these go to.
+        The imports in all export cells of the notebook, including cells for other files.
     public
-        Names for the face of the package.
+        The names that the package's ``__init__.py`` offers.
     """
 
     name: str
@@ -74,18 +74,18 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The names it defines, in order."""
+        """The names that the module defines, in order."""
         return [name for piece in self.body for name in piece.names]
 
 
 def read_modules(notebook: Path) -> list[Module]:
-    """Return the modules a notebook exports: its own, and one for each tag ``export:NAME``.
+    """Return the modules that a notebook exports: its own, and one for each tag ``export:NAME``.
 
     Raises
     ------
     NotebookError
-        If a cell holds a syntax error, a magic, a statement with side effects or a method of a class that is not
-        there, or its tags do not fit.
+        If a cell contains a syntax error, a magic, a statement with side effects or a method of a missing class, or if
+        its tags are invalid.
     """
     imports: list[Piece] = []
     modules: dict[str, Module] = {}
@@ -107,7 +107,7 @@ def read_modules(notebook: Path) -> list[Module]:
 
 
 def _target(notebook: Path, cell: Cell) -> str:
-    """Return the module that an export cell goes to."""
+    """Return the name of the module to which a cell is exported."""
     found = cell.tagged("export")
     target = found[0] or module_name(notebook)
     if len(found) > 1:
@@ -132,7 +132,7 @@ def _keep(module: Module, piece: Piece) -> None:
 
 
 def _public(notebook: Path, cell: str, face: list[str], names: list[str]) -> list[str]:
-    """Return what a cell adds to the face: all its names for ``public``, one for ``public:NAME``."""
+    """Return a cell's public names: for ``public`` all without a leading underscore, for ``public:NAME`` only NAME."""
     chosen = [name for name in face if name]
     if "" in face:
         chosen += [name for name in names if not name.startswith("_")]

@@ -1,4 +1,4 @@
-"""The prerequisites of notebooks: the other notebooks that write the modules which their own modules import."""
+"""The prerequisites of a notebook: the other notebooks that write the modules which its own modules import."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def needed_notebooks(package: Path, written: Mapping[str, str]) -> dict[str, lis
 
 
 def needed_modules(package: Path, modules: Collection[str]) -> dict[str, list[str]]:
-    """Return for each of these modules the other ones that it imports, directly or through other files."""
+    """Return for each of these modules the others that it imports, directly or through other files."""
     found = {}
     for module in modules:
         reached, left = {module}, [module]
@@ -49,7 +49,7 @@ def _imported(package: Path, name: str) -> set[str]:
 
 @cache
 def _names(path: Path, changed: int) -> frozenset[str]:
-    """Return the dotted names that a file imports whenever it is imported itself; `changed` is its time."""
+    """Return the dotted names that a file always imports. `changed`, its modification time, keeps the cache valid."""
     found = set[str]()
     for node in _statements(ast.parse(path.read_text(encoding="utf-8")).body):
         names = {alias.name for alias in node.names}
@@ -62,7 +62,7 @@ def _names(path: Path, changed: int) -> frozenset[str]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports that run with a module: outside of functions, and of blocks that do without them."""
+    """Yield the imports that always run with a module: not those in functions, for types only, or allowed to fail."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
@@ -73,7 +73,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def _forgives(handler: ast.ExceptHandler) -> bool:
-    """Return whether an exception handler lets the module go on if an import fails."""
+    """Return whether an exception handler lets the module continue if an import fails."""
     caught = ast.unparse(handler.type) if handler.type else "Exception"
     raises = any(isinstance(node, ast.Raise) for node in handler.body)
     return not raises and any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))

@@ -1,4 +1,4 @@
-"""`autograder publish`: the repository that students clone, and that Binder and other services start from."""
+"""The repository that `autograder publish` writes for students, Binder and other services."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tinybench import __version__
 from tinybench.course.backup import MANIFEST
 
 TITLE = "TinyBench"
-# what students get of this package, with all that these import
+# The modules of this package that students get, together with everything that these modules import
 TOOLS = "__main__ cli course.student_commands course.build leaderboard.entering leaderboard.referee.measure"
-# what that and the notebooks need of the two distributions; all else is for instructors
+# The dependencies of these modules and of the notebooks. Those not listed here are for instructors only
 NEEDED = (
     "click cloudpickle fastapi filelock httptools httpx ipykernel jsonschema jupyterlab matplotlib numpy onnx "
     "onnxruntime prometheus_client psutil pydantic pyyaml ruff scikit-learn scipy skl2onnx threadpoolctl tqdm "
@@ -35,20 +35,21 @@ NEEDED = (
 def publish(
     root: Path, folder: Path, *, references: str | None = None, url: str | None = None, force: bool = False
 ) -> str:
-    """Write or update a published folder, and return what is in it, for people.
+    """Write or update a published folder, and return a message about its contents.
 
     Parameters
     ----------
     root
-        The course; its ``course/release/`` says which notebooks students get.
+        The course's folder. Students get the notebooks in its ``course/release/``.
     folder
-        Empty, or written by `publish` before. Files that it did not write stay.
+        A folder that is empty or was written by `publish` before. Files that `publish` did not write are kept.
     references
-        See `autograder.course.student.references_for`. By default what `release` gave students is published, too.
+        See `autograder.course.student.references_for`. By default, references that `release` gave students are
+        published, too.
     url
-        Where students clone it, for Binder and Colab; by default where the folder is pushed to, if it is.
+        The address that students clone, for Binder and Colab. By default, the folder's git remote, if it has one.
     force
-        Replace files that were changed since, or that are in the way.
+        Whether to replace files that `publish` did not write or that were changed afterwards.
     """
     if folder == root or folder in root.parents:
         raise ValueError(f"{folder} is the course itself; name a folder for students")
@@ -100,7 +101,7 @@ def _digest(content: bytes) -> str:
 
 
 def _changed(path: Path, content: bytes, before: str | None) -> bool:
-    """Whether a file holds neither what is to be written nor what was written last."""
+    """Return whether a file differs from both the new content and the content that was published last."""
     if not path.is_file():
         return False
     there = path.read_bytes()
@@ -108,7 +109,7 @@ def _changed(path: Path, content: bytes, before: str | None) -> bool:
 
 
 def _released(root: Path) -> list[Path]:
-    """Return the folders of released notebooks; refuse those that are older than their source."""
+    """Return the folders of the released notebooks. Raise ValueError if there is none, or one is out of date."""
     sources = {path.stem: path for path in course_notebooks(root)}
     folders = [path.parent for path in sorted((root / "course" / "release").glob("*/*.ipynb")) if path.stem in sources]
     if not folders:
@@ -164,7 +165,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def requirements() -> list[str]:
-    """Return what students install, with the bounds of the project."""
+    """Return the requirements that students install, with the project's version bounds."""
     listed = [*(requires("tinybench-ml") or ()), *(requires("tinybench-course") or ())]
     bounds = {re.split(r"[^\w-]", line.lower())[0]: line.partition(";")[0].strip() for line in listed}
     return [bounds[name] for name in NEEDED.split()]
@@ -175,7 +176,7 @@ def _home() -> Path:
 
 
 def tools() -> list[Path]:
-    """Return the files of this package that students' commands consist of: some modules, and what those import."""
+    """Return the files that the students' commands need: `TOOLS`, all modules these import, and nearby TOML files."""
     home, found, left = _home(), dict[str, Path](), ["", *TOOLS.split()]
     while left:
         name = left.pop()
@@ -192,7 +193,7 @@ def tools() -> list[Path]:
 
 
 def _imported(path: Path, package: str) -> Iterator[str]:
-    """Yield the modules of `autograder` that a file imports, anywhere but for annotations only."""
+    """Yield the modules of `autograder` that a file imports anywhere, except those for type checking only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing = {id(node) for block in tree.body if _is_for_types(block) for node in ast.walk(block)}
     for node in ast.walk(tree):

@@ -1,4 +1,7 @@
-"""modules/ → course/release/ → student/: notebooks without solutions, proven to score 0 untouched."""
+"""The release of notebooks without solutions, from modules/ to course/release/ and student/.
+
+An untouched released notebook is verified to score 0.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class NotReleased(NotebookError):
-    """Some notebooks could not be released, the others were: which, why, and what to do."""
+    """An error that lists the notebooks that could not be released, the reasons and the remedy."""
 
     def __init__(self, problems: dict[str, str], most: int) -> None:
         listed = "".join(f"  {name}: {why}\n" for name, why in problems.items())
@@ -55,12 +58,12 @@ class NotReleased(NotebookError):
 
 
 class StubSolutions(NbGraderPreprocessor):
-    """Replace each solution region by a ``NotImplementedError`` that names what to write."""
+    """A preprocessor that replaces each solution region by a ``NotImplementedError`` with the name of the function."""
 
     def preprocess_cell(
         self, node: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
-        """Stub one cell; a written answer becomes a placeholder."""
+        """Replace the solution of one cell by a stub, or a written answer by a placeholder."""
         cell = Cell.of(node, cell_index)
         if cell.is_solution:
             node.source = stub_solutions(cell.source, cell.id)
@@ -72,7 +75,7 @@ class StubSolutions(NbGraderPreprocessor):
 
 
 def stub_solutions(source: str, cell: str) -> str:
-    """Return the student's version of a solution cell."""
+    """Return the student's version of a solution cell. Raise NotebookError if its solution regions are malformed."""
     lines, kept, begin = source.splitlines(), [], 0
     for number, line in enumerate(lines, start=1):
         if line.strip() == BEGIN_SOLUTION:
@@ -93,7 +96,7 @@ def stub_solutions(source: str, cell: str) -> str:
 
 
 def _enclosing(source: str, line: int, cell: str) -> str:
-    """Return the dotted name of the function around a line."""
+    """Return the dotted name of the function that contains a line."""
     path: list[str] = []
     try:
         found = _around(ast.parse(source).body, line)
@@ -110,7 +113,7 @@ def _enclosing(source: str, line: int, cell: str) -> str:
 
 
 def _around(body: Iterable[ast.stmt], line: int) -> Definition | None:
-    """Return the function or class that a line stands in; a marker may be its last line, one below its end."""
+    """Return the function or class that contains a line. A marker may stand one line below the last statement."""
     definitions = (node for node in body if isinstance(node, Definition))
     return next((node for node in definitions if node.lineno <= line <= (node.end_lineno or 0) + 1), None)
 
@@ -127,34 +130,34 @@ def release_all(
     cell_seconds: float = CELL_SECONDS,
     report: Callable[[str], None] = print,
 ) -> list[str]:
-    """Build the student notebooks, prove that untouched they score 0, and lay out the student's folder.
+    """Build the student notebooks, verify that they score 0 untouched, and write the student's folder.
 
     Parameters
     ----------
     root
-        The course.
+        The course's folder.
     assignments
-        Which, see `autograder.course.notebook.chosen`; all when empty.
+        The notebooks to release, see `autograder.course.notebook.chosen`. By default, all.
     references
-        The modules whose reference the student's package holds, see `references_for`.
+        The modules whose references the student's package contains, see `references_for`.
     force
-        Replace notebooks that the student has changed; a backup is kept.
+        Whether to replace notebooks that the student has changed. A backup is kept.
     verify
-        Whether to prove anything: a notebook is run untouched in a student's folder with the references of earlier
-        modules, where it has to score 0 and fail by its stubs only, and `full_marks` is asked.
+        Whether to verify each notebook. It is run untouched in a student's folder with the references of earlier
+        modules, where it must score 0 and fail only at its stubs. Then `full_marks` is called.
     explain
-        Whether a check that passes shows its solution, explained.
+        Whether a check that passes shows its explained solution.
     full_marks
-        Raises a `NotebookError` where the notebook's reference would not get full marks on this machine.
+        A function that raises `NotebookError` if a notebook's reference does not get full marks on this machine.
     cell_seconds
-        What one cell may take.
+        The time limit of one cell in seconds.
     report
-        Is told what becomes of each.
+        A function that receives a message about each notebook.
 
     Raises
     ------
     NotReleased
-        For those of which the proof failed or that are damaged; the others are released.
+        If some notebooks are damaged or fail the verification. The others are released.
     """
     notebooks = {path.stem: path for path in course_notebooks(root)}
     names = chosen(assignments, notebooks) or list(notebooks)
@@ -164,7 +167,7 @@ def release_all(
     package = root / STUDENT / PACKAGE
     given = references_for(root, [package], references)
     lay_out_papers(root / STUDENT)
-    lay_out_package(root, package, given)  # first: whatever becomes of a notebook, the others can be built
+    lay_out_package(root, package, given)  # first, so that notebooks can be built even if others fail
     api = NbGraderAPI(config=configure(Config(), root))
     problems: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
@@ -179,7 +182,7 @@ def release_all(
                 full_marks(notebooks[name])
         except NotebookError as error:
             problems[name] = str(error)
-            shutil.rmtree(released.parent, ignore_errors=True)  # what is not proven is not handed out
+            shutil.rmtree(released.parent, ignore_errors=True)  # an unverified notebook is not handed out
             report(f"[{number}/{len(names)}] {name}: NOT released: {error}")
             continue
         kept = _lay_out(released, root / STUDENT / name / f"{name}.ipynb", force)
@@ -200,7 +203,7 @@ def _generate(api: NbGraderAPI, notebook: Path) -> None:
 
 
 def _make_bonus(api: NbGraderAPI, assignment: str) -> None:
-    """Have the points of an optional notebook add to what others can reach: in the gradebook its cells are worth 0."""
+    """Make the points of an optional notebook a bonus: its cells have a maximum score of 0 in the gradebook."""
     with api.gradebook as gradebook:
         for notebook in gradebook.find_assignment(assignment).notebooks:
             for cell in notebook.grade_cells:
@@ -209,7 +212,7 @@ def _make_bonus(api: NbGraderAPI, assignment: str) -> None:
 
 
 def _lay_out(released: Path, target: Path, force: bool) -> str:
-    """Copy a released notebook for the student, and return a remark; what the student wrote is never lost."""
+    """Copy a released notebook to the student's folder, and return a remark. The student's work is never lost."""
     pristine = target.parent / ".released" / target.name
     target.parent.mkdir(parents=True, exist_ok=True)
     if (sealed := released.with_name(SEALED)).is_file():
@@ -234,9 +237,10 @@ def _differ(file: Path, other: Path) -> bool:
 
 
 def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECONDS) -> None:
-    """Insist that a notebook scores 0 where a student starts it, and fails by its stubs, or for want of what they give.
+    """Raise NotebookError if an untouched notebook scores points, or fails for a reason other than its stubs.
 
-    It runs in a student's folder that holds the references of earlier modules, not its own, no later one, no optional.
+    The notebook runs in a student's folder with only the references of earlier modules, without optional ones. A cell
+    may also fail after an earlier failure: if a name from the failed cell is missing, or if the cell draws a figure.
     """
     notebook = read_notebook(released)
     names = set(written_by(root / PACKAGE).values())
@@ -249,7 +253,7 @@ def verify_untouched(root: Path, released: Path, cell_seconds: float = CELL_SECO
     if failure:
         begun = [cell.id for cell in cells if cell.node.get("execution_count")]
         raise NotebookError(released, begun[-1] if begun else None, failure)
-    unmade = ""  # the cells that failed: names that they would have made may be missing below
+    unmade = ""  # the code of failed cells: the names that these define may be missing in later cells
     for cell in cells:
         if cell.is_check:
             points, most = determine_grade(cell.node)

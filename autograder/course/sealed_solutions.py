@@ -1,7 +1,7 @@
-"""Answers checked at once and solutions explained, sealed: what a release puts next to a notebook for its checks.
+"""The digests of right answers and the encrypted solutions that a release puts next to a notebook for its checks.
 
-The reference runs once; what it answers and computes are the keys. The explanations stand in
-``autograder/checks/mNN_name.md``, a section for each check, with hints for wrong answers as ``- name = literal: hint``.
+The reference runs once, and its answers and results are the keys. The explanations are in
+``autograder/checks/mNN_name.md``: a section for each check, with hints for wrong answers as ``- name = literal: hint``.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ QUESTION = re.compile(r'\bcheck_answer\("(\w+)"')
 
 @dataclass
 class Section:
-    """What the explanations say of one check: a text, and hints as (question, part, wrong answer, hint)."""
+    """The explanations of one check: a text, and hints as (question, part, wrong answer, hint)."""
 
     text: str = ""
     hints: list[tuple[str, int, Any, str]] = field(default_factory=list)
 
 
 def explanations(notebook: Path) -> Path:
-    """Return the file of a notebook's explanations."""
+    """Return the path of the file with a notebook's explanations."""
     return Path(str(autograder.__file__)).parent / "checks" / f"m{notebook.stem}.md"
 
 
 def read_explanations(path: Path) -> dict[str, Section]:
-    """Return the sections of a file of explanations by check, none if there is no file."""
+    """Return the sections of a file of explanations by check. If the file is missing, return no sections."""
     found: dict[str, Section] = {}
     section = Section()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.is_file() else (), start=1):
@@ -69,19 +69,19 @@ def read_explanations(path: Path) -> dict[str, Section]:
 
 
 def keys(notebook: Path) -> dict[str, Any]:
-    """Return what the reference of a notebook answers and computes; kept for the next time, as it takes seconds."""
+    """Return the answers and results of a notebook's reference. They take seconds to compute and are cached."""
     found: dict[str, Any] = cached(run_reference, Assignment.read(notebook), _package())
     return found
 
 
 def _package() -> str:
-    """Return a name for exactly this library, on which every notebook runs."""
+    """Return a digest of the `tinybench` library, on which the result of every notebook depends."""
     files = sorted(Path(str(tinybench.__file__)).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
-    """Run the checks of a reference in a process of its own, and return what it answers and computes."""
+    """Run a reference's checks in a subprocess. Return its answers and results. `package` is part of the cache key."""
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
         notebook = Path(folder) / f"{assignment.name}.ipynb"
@@ -102,7 +102,7 @@ def run_reference(assignment: Assignment, package: str = "") -> dict[str, Any]:
 
 
 def record(notebook: Path) -> dict[str, Any]:
-    """Run the visible checks of a reference here, and return what it answers and computes."""
+    """Run the visible checks of a reference in this process, and return its answers and results."""
     reference = copy.deepcopy(read_notebook(notebook))
     for cell in cells_of(reference):
         if cell.is_check:
@@ -124,12 +124,12 @@ def record(notebook: Path) -> dict[str, Any]:
 
 
 def questions(check: Cell) -> list[str]:
-    """Return the questions that a check asks, in their order."""
+    """Return the names of a check's questions, in order."""
     return QUESTION.findall(check.visible)
 
 
 def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
-    """Return the parts of an answer: the text of each, whether it was rounded, and to how many digits."""
+    """Return for each part of an answer its text, whether it was rounded, and the number of digits."""
     given = list(answer) if isinstance(answer, tuple | list) else [answer]
     parts = []
     for value in given:
@@ -140,7 +140,7 @@ def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
 
 
 def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> dict[str, Any]:
-    """Return what a release puts next to a notebook, of the keys that `keys` found."""
+    """Return the data that a release puts next to a notebook. `found` is the result of `keys`."""
     sections = read_explanations(explanations(notebook))
     answers: dict[str, Any] = {name: {"parts": []} for name in found["answers"]}
     for name, parts in found["answers"].items():
@@ -165,7 +165,7 @@ def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> d
 
 
 def about(notebook: Path) -> dict[str, dict[str, Any]]:
-    """Return the section of each check, the pieces that it judges, and the questions that it asks."""
+    """Return for each check its section, the names of the functions and classes that it judges, and its questions."""
     found: dict[str, dict[str, Any]] = {}
     section, pieces = "", list[str]()
     for cell in cells_of(read_notebook(notebook)):
@@ -181,7 +181,7 @@ def about(notebook: Path) -> dict[str, dict[str, Any]]:
 
 
 def solutions(notebook: Path) -> dict[str, str]:
-    """Return for each check the reference of what is written since the check before it, as Markdown."""
+    """Return for each check, as Markdown, the reference code of the solution cells since the previous check."""
     found, since = {}, list[str]()
     for cell in cells_of(read_notebook(notebook)):
         if cell.is_solution:
@@ -201,13 +201,13 @@ def _without_docstrings(cell: Cell) -> str:
 
 
 def _decorators(node: ast.stmt) -> int:
-    """Return how many lines of decorators stand above a statement."""
+    """Return the number of decorator lines above a statement."""
     above = getattr(node, "decorator_list", [])
     return node.lineno - above[0].lineno if above else 0
 
 
 def write_sealed(notebook: Path, folder: Path, *, explain: bool = True) -> None:
-    """Put what a notebook's checks open into the folder of its release; nothing where no check opens anything."""
+    """Write a notebook's sealed solutions into the folder of its release. If no check calls `passed`, do nothing."""
     if any("passed(" in cell.visible for cell in cells_of(read_notebook(notebook)) if cell.is_check):
         text = json.dumps(seal(notebook, keys(notebook), explain=explain), indent=1, ensure_ascii=False)
         write_atomically(folder / marks.SEALED, text + "\n")

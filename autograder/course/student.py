@@ -1,4 +1,4 @@
-"""The student's package: what is written by hand, what they built themselves, and the references they were given."""
+"""The student's package: handwritten modules, modules that the student built, and references that were given."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tinybench.course.overview import read_module
 from tinybench.course.pieces import EXPORTED, how_given, is_own
 from tinybench.support.basics.numbers import number_of, plural
 
-REFERENCES = "references"  # the folder of the package where a module is looked for that the student has not built
+REFERENCES = "references"  # subfolder with references, for modules that the student has not built
 RELEASED = "released by your instructor"
-# What a student's package does beyond the library; the student's own file comes before a reference.
+# Code that a student's package has in addition to the library. The student's own files take precedence over references.
 GROWING = """
 
 __path__.append(f"{{__path__[0]}}/{references}")
@@ -42,9 +42,9 @@ import_module("tinybench.course.unwritten").install({notebooks}, {needs})
 
 
 def student_folder(named: Path | None = None) -> Path:
-    """Return the folder with a student's notebooks and package: ``student/`` of a course, or a published one.
+    """Return the folder with a student's notebooks and package: ``student/`` of a course, or a published folder.
 
-    It is the nearest at or above the current folder, or at the one that ``--root`` names.
+    Without `named`, search the current folder and the folders above it. `named` is the value of ``--root``.
     """
     here = (named or Path.cwd()).resolve()
     found = student_folder_above([here] if named else (here, *here.parents))
@@ -52,9 +52,9 @@ def student_folder(named: Path | None = None) -> Path:
 
 
 def written_by(package: Path) -> dict[str, str]:
-    """Return the modules of a package that notebooks write, by the notebook that writes each.
+    """Return the modules of a package that notebooks write, each with the name of its notebook.
 
-    Of a student's package they are in its ``__init__.py``, of the reference each file says it.
+    A student's package lists them in its ``__init__.py``. In the reference, each file's first line names the notebook.
     """
     if is_students(package):
         return _listing(package)[0]
@@ -64,9 +64,10 @@ def written_by(package: Path) -> dict[str, str]:
 
 
 def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) -> None:
-    """Write a student's package into `target`: nothing of the reference but the modules of the named notebooks.
+    """Write a student's package into `target`, with the references of only those notebooks named in `references`.
 
-    What the student built there stays and comes before a reference; so do references that they borrowed.
+    Modules that the student built there are kept and take precedence over references. References that the student
+    borrowed are kept, too.
     """
     package, given = root / PACKAGE, set(references)
     written = written_by(package)
@@ -79,7 +80,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
     for module, notebook in written.items():
         own, reference = target / f"{module}.py", target / REFERENCES / f"{module}.py"
         if own.is_file() and not is_own(own):
-            own.unlink()  # as released before references had a folder of their own
+            own.unlink()  # earlier versions released references here and not in a separate folder
         if notebook in given:
             give_reference(root, target, module, RELEASED)
         elif how_given(reference) == RELEASED:
@@ -87,7 +88,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
 
 
 def give_reference(root: Path, target: Path, module: str, how: str) -> None:
-    """Put a module of the reference into a student's package; its first line says whose it is and how it came there."""
+    """Put a reference module into a student's package. Its first line states its notebook and `how` it was given."""
     text = (root / PACKAGE / f"{module}.py").read_text(encoding="utf-8")
     notebook = written_by(root / PACKAGE)[module]
     first = f"{REFERENCE_OF}{notebook}, {how}: your own comes before it as soon as you build it.\n"
@@ -95,17 +96,17 @@ def give_reference(root: Path, target: Path, module: str, how: str) -> None:
 
 
 def references_for(root: Path, packages: Sequence[Path], named: str | None) -> list[str]:
-    """Return the notebooks whose reference belongs into a student's package.
+    """Return the notebooks whose reference belongs in a student's package.
 
     Parameters
     ----------
     root
-        The course.
+        The course's folder.
     packages
-        Students' packages, as earlier releases may have left them.
+        Students' packages, which earlier releases may have written.
     named
-        Such as ``"01,03-05,latency"``, ``"all"`` or ``"none"``: exactly these. Otherwise those whose due date has
-        passed, and those released in one of the packages: what students have been given is not taken away by the way.
+        Exactly these notebooks, such as ``"01,03-05,latency"``, ``"all"`` or ``"none"``. By default, the notebooks
+        whose due date has passed, and those released in one of the packages: a release takes no reference away.
     """
     known = sorted(set(written_by(root / PACKAGE).values()))
     if named is not None:
@@ -129,7 +130,7 @@ def overdue(root: Path) -> set[str]:
 
     with Gradebook(address, COURSE_ID) as gradebook:
         due = {each.name: each.duedate for each in gradebook.assignments}
-    now = datetime.now(UTC).replace(tzinfo=None)  # nbgrader keeps naive times in UTC
+    now = datetime.now(UTC).replace(tzinfo=None)  # nbgrader stores naive UTC times
     return {name for name, when in due.items() if when is not None and when < now}
 
 
@@ -140,14 +141,14 @@ def _face(text: str, package: Path, notebooks: dict[str, str]) -> str:
 
 
 def _write(path: Path, content: str | bytes) -> None:
-    """Write a file, unless it holds exactly this."""
+    """Write a file unless it already has this content."""
     data = content.encode() if isinstance(content, str) else content
     if not path.is_file() or path.read_bytes() != data:
         write_atomically(path, data)
 
 
 def status(folder: Path) -> list[tuple[str, str]]:
-    """Return the owner of each module in a student's package, and the number of checks of its notebook that pass."""
+    """Return for each notebook of a student's package the owner of its modules, and how many of its checks pass."""
     package = folder / PACKAGE
     if not is_students(package):
         raise FileNotFoundError(f"{folder} holds no student's package yet; run `autograder release`")
@@ -162,7 +163,7 @@ def status(folder: Path) -> list[tuple[str, str]]:
 
 
 def _passing(folder: Path, notebook: str) -> str:
-    """Return the number of checks of a notebook that pass as text, or an empty string if no check was run."""
+    """Return as text how many checks of a notebook pass, or an empty string if no check was run."""
     module = read_module(folder / notebook / f"{notebook}.ipynb")
     if module is None or not (folder / notebook / PROGRESS).is_file():
         return ""
@@ -178,10 +179,10 @@ def _whose(package: Path, modules: Iterable[str]) -> str:
 
 
 def borrow(folder: Path, named: Iterable[str], *, force: bool = False) -> str:
-    """Put references into the package of someone who studies alone, and return what happened.
+    """Put references into the package of someone who studies alone, and return a message about the result.
 
-    `named` are the words of `autograder.course.notebook.chosen`. What is the student's own stays, unless `force` puts
-    it aside. The answer names everything that the borrowed modules need and that is not there.
+    `named` are words as in `autograder.course.notebook.chosen`. The student's own modules are kept. With `force`,
+    they are renamed to backups. The message lists all missing modules that the borrowed modules need.
     """
     package, root = folder / PACKAGE, folder.parent
     if not is_students(package):

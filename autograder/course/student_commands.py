@@ -1,4 +1,4 @@
-"""The student's commands of the course: build, status, borrow, save, restore."""
+"""The commands for students: build, status, borrow, save and restore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autograder.course.nbgrader_settings import ASSERTING, OK, PACKAGE, is_stude
 
 
 def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the student's folder: where it is called, or in the course that ``--root`` names."""
+    """Pass the student's folder to a command: found from the current folder, or in the course that ``--root`` names."""
 
     @functools.wraps(command)
     def found(*args: Any, **options: Any) -> int:
@@ -37,8 +37,8 @@ MODULES = click.argument("modules", nargs=-1, required=True, metavar="MODULES...
 def build(student: Path, modules: Sequence[str]) -> int:
     """Put modules from the student's notebooks into the student's tinybench package.
 
-    MODULES are numbers, names and ranges such as 01 02_timer 05-07. The visible checks run first; when one fails, the
-    module's file stays as it was.
+    MODULES are numbers, names and ranges such as 01 02_timer 05-07. The visible checks run first. If one fails, the
+    module's file is not changed.
     """
     from autograder.course.notebook import chosen, optional
 
@@ -58,7 +58,7 @@ def _build(folder: Path) -> int:
     if not is_students(package):
         print(f"{folder} is not in a student's folder (no tinybench/ of a student next to it): nothing to build")
         return OK
-    # in a process of its own, for which the student's package comes first, whatever `tinybench` is installed
+    # a subprocess, in which the student's package takes precedence over any other installed `tinybench`
     path = os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")]))
     words = [sys.executable, "-m", "autograder.course.build", str(folder / f"{assignment}.ipynb"), str(package)]
     run = subprocess.run(
@@ -87,10 +87,10 @@ def status(student: Path) -> int:
 
 @click.command()
 @MODULES
-@click.option("--force", is_flag=True, help="Also modules that are the student's own, which are kept as backups.")
+@click.option("--force", is_flag=True, help="Also replace the student's own modules, and keep them as backups.")
 @with_student_folder
 def borrow(student: Path, modules: Sequence[str], force: bool) -> int:
-    """Take the references of modules into the package, for those who study alone.
+    """Add the references of modules to the package, for those who study alone.
 
     MODULES are numbers, names and ranges such as 01 02_timer 05-07. You can then do later modules without
     building these. The last line names other modules that they need. `status` shows which modules are borrowed.
@@ -105,9 +105,10 @@ def borrow(student: Path, modules: Sequence[str], force: bool) -> int:
 @click.argument("file", type=Path)
 @with_student_folder
 def save(student: Path, file: Path) -> int:
-    """Put all work of the student's into one zip file.
+    """Save all of the student's work in one zip file.
 
-    The notebooks they worked on, the modules they built, and which checks have passed; no references.
+    The file contains the notebooks that the student worked on, the modules that the student built, and a list of the
+    checks that have passed. It contains no references.
     """
     from tinybench.course.backup import save as write
 
@@ -119,9 +120,9 @@ def save(student: Path, file: Path) -> int:
 @click.argument("file", type=Path)
 @with_student_folder
 def restore(student: Path, file: Path) -> int:
-    """Take work up again from a file that `save` wrote.
+    """Restore work from a file that `save` wrote.
 
-    What it replaces is kept in another zip file.
+    Files that are replaced are kept in another zip file.
     """
     from tinybench.course.backup import restore as read
 

@@ -1,4 +1,4 @@
-"""Ruff over many modules at once: what is undefined in them, and their form."""
+"""Ruff on many modules at once, to find undefined names and to format the code."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ STYLE = (
 
 
 def _ruff(texts: Mapping[str, str], *steps: Sequence[str]) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Run ruff on all texts at once; return what it made of them, and what it found in the last step."""
-    # --isolated, in a folder of its own: the same text on every machine, whatever folder this is called from
+    """Run ruff's `steps` on all texts at once. Return the resulting texts and the findings of the last step."""
+    # --isolated in a temporary folder: the result depends on neither the machine nor the current folder
     own = [option for line in STYLE for option in ("--config", line)]
     with tempfile.TemporaryDirectory() as folder:
         files = {name: Path(folder, "files", f"{name}.py") for name in texts}
@@ -39,11 +39,11 @@ def _ruff(texts: Mapping[str, str], *steps: Sequence[str]) -> tuple[dict[str, st
 
 
 def tidy_modules(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return modules with their imports in order, formatted."""
+    """Return the modules formatted, with sorted imports."""
     return _ruff(texts, ["check", "--select", "I,RUF022", "--fix"], ["format"])[0]
 
 
 def undefined(texts: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return file, rule and message for names without or with two definitions."""
+    """Return the file, rule and message for each name that is undefined or defined twice."""
     _, found = _ruff(texts, ["check", "--select", "F821,F811", "--output-format", "json"])
     return [(Path(f["filename"]).stem, f["code"], f["message"]) for f in found]

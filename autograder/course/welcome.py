@@ -1,4 +1,4 @@
-"""What students get beside the notebooks: the map, the glossary, the cheat sheet, and ways in by Binder and Colab."""
+"""The map, the glossary and the cheat sheet for students, and the links that open the course on Binder and Colab."""
 
 from __future__ import annotations
 
@@ -70,25 +70,25 @@ if "google.colab" in sys.modules:
     from tinybench.course.colab import keep_notebook
 
     keep_notebook({notebook!r})'''
-# Colab has a notebook server and a kernel of its own, which must stay as they are; with them comes nbformat elsewhere.
+# Colab has its own notebook server and kernel, which must not be changed. Elsewhere, these two also bring nbformat.
 NOT_ON_COLAB = {"ipykernel", "jupyterlab"}
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the published repository can be cloned, without what is private in the address."""
+    """The address and branch of the published repository, without any user name or password."""
 
     url: str
     branch: str = "main"
 
     @classmethod
     def of(cls, address: str, branch: str = "main") -> Site:
-        """Read an address as `git clone` takes it.
+        """Return the site of an address that `git clone` accepts.
 
         Raises
         ------
         ValueError
-            If it is none that anyone could clone.
+            If the address is not one that others can clone.
         """
         if match := re.fullmatch(r"(?:ssh://)?git@([\w.-]+)[:/](.+)", address):
             address = f"https://{match[1]}/{match[2]}"
@@ -101,7 +101,7 @@ class Site:
 
     @classmethod
     def of_remote(cls, folder: Path) -> Site | None:
-        """Return where a folder's own git repository is pushed to, if that is known and others can clone it."""
+        """Return the site of a folder's git remote `origin`, or None if there is none that others can clone."""
         if not (folder / ".git").exists():
             return None
         try:
@@ -112,30 +112,30 @@ class Site:
 
     @property
     def name(self) -> str:
-        """The folder that a clone makes."""
+        """The name of the folder that `git clone` creates."""
         return self.url.rpartition("/")[2].removesuffix(".git")
 
     @property
     def on_github(self) -> str:
-        """OWNER/REPOSITORY, or nothing: Colab opens notebooks from GitHub alone."""
+        """OWNER/REPOSITORY on GitHub, or else an empty string. Colab opens notebooks from GitHub only."""
         match = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", self.url)
         return match[1] if match else ""
 
     @property
     def binder(self) -> str:
-        """The address that starts the course on Binder, on the map."""
+        """The address that starts Binder and opens the course's map."""
         where = f"gh/{self.on_github}" if self.on_github else f"git/{quote(self.url, safe='')}"
         return f"https://mybinder.org/v2/{where}/{quote(self.branch, safe='')}?urlpath=lab/tree/{MAP}"
 
     @property
     def colab(self) -> str:
-        """The address under which Colab opens notebooks, or nothing."""
+        """The prefix of the addresses at which Colab opens notebooks, or an empty string outside GitHub."""
         github = "https://colab.research.google.com/github"
         return f"{github}/{self.on_github}/blob/{quote(self.branch)}/" if self.on_github else ""
 
     @property
     def badges(self) -> str:
-        """Pictures to click on, in Markdown."""
+        """The badges that link to Binder and Colab, in Markdown."""
         made = [BADGE.format(text="Open on Binder", picture=BINDER_PICTURE, address=self.binder)]
         if self.colab:
             made.append(BADGE.format(text="Open in Colab", picture=COLAB_PICTURE, address=self.colab + MAP))
@@ -149,13 +149,13 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def papers(site: Site | None = None, wanted: Iterable[str] = ()) -> dict[str, bytes]:
-    """Return the files that stand beside the notebooks' folders: the map, the glossary and the cheat sheet."""
+    """Return by name the files next to the notebooks' folders: the map, the glossary and the cheat sheet."""
     found = {path.name: path.read_bytes() for path in sorted(PAPERS.iterdir()) if path.is_file()}
     return {MAP: map_notebook(site, wanted), **found}
 
 
 def lay_out_papers(folder: Path) -> None:
-    """Put what `papers` returns into a student's folder."""
+    """Write the files that `papers` returns into a student's folder. Skip files that have not changed."""
     for name, content in papers().items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
@@ -163,7 +163,7 @@ def lay_out_papers(folder: Path) -> None:
 
 
 def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
-    """Return the notebook at the top of the student's folder."""
+    """Return the map of the course, which is the notebook at the top of the student's folder."""
     code: Callable[..., Any] = nbformat.v4.new_code_cell
     text: Callable[..., Any] = nbformat.v4.new_markdown_cell
     cells = [
@@ -180,7 +180,7 @@ def map_notebook(site: Site | None = None, wanted: Iterable[str] = ()) -> bytes:
 
 
 def with_colab(content: bytes, site: Site, folder: str, notebook: str, wanted: Iterable[str]) -> bytes:
-    """Return a notebook with the cell that makes it run on Google Colab, after its header."""
+    """Return a notebook with an additional cell after its header that prepares Google Colab."""
     listed = [each for each in wanted if re.split(r"[^\w-]", each)[0] not in NOT_ON_COLAB]
     needed = fill(" ".join([*listed, "nbformat"]), 110)
     places = {"name": site.name, "url": site.url, "notebooks": site.colab, "folder": folder, "notebook": notebook}

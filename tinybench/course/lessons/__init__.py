@@ -1,1 +1,1 @@
-"""What single lessons need: toys whose truth is known, simulations, figures. Nothing of it is taught."""
+"""Helpers for the notebooks of single modules: toys with known results, simulations and figures."""

@@ -1,4 +1,4 @@
-"""Module 03: clocks and models that are faked, and the network whose latency it measures."""
+"""Helpers for module 03: fake clocks and models, and the network whose latency the module measures."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ import numpy as np
 
 
 class FakeClock:
-    """Moves only when a fake model moves it, and by `tick` seconds at each reading: a busy machine cannot fail you."""
+    """A clock that only fake models, sleeps and readings advance, so that a busy machine cannot fail a check."""
 
-    simulated = True  # `clock_step` does not wait for it
+    simulated = True  # `clock_step` does not wait for a simulated clock
 
     def __init__(self, tick: float = 0.0) -> None:
         self.now, self.tick = 0.0, tick
 
     def __call__(self) -> float:
-        """Return the seconds."""
+        """Advance the clock by `tick`, and return its time in seconds."""
         self.now += self.tick
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Wait, in no time."""
+        """Advance the clock by `seconds` without waiting."""
         assert seconds >= 0, f"you asked to sleep for {seconds} s: sleep only where there is time left to wait"
         self.now += seconds
 
 
 class FakeModel:
-    """Takes the given seconds, call by call (then always the last), and counts its calls."""
+    """A model whose calls take the given seconds one after the other, then always the last. It counts its calls."""
 
     def __init__(self, clock: FakeClock, *seconds: float) -> None:
         self.clock, self.seconds, self.calls = clock, seconds, 0
 
     def __call__(self, x: Any) -> Any:
-        """Return the input, a little later."""
+        """Advance the clock, and return the input."""
         self.clock.now += self.seconds[min(self.calls, len(self.seconds) - 1)]
         self.calls += 1
         return x
 
 
 class FakeSession:
-    """What `as_callable` needs of an ONNX Runtime session; it answers with the names of its outputs."""
+    """A stand-in for an ONNX Runtime session, as `as_callable` needs it. Its answers are the names of its outputs."""
 
     def __init__(self, name: str, kind: str, *outputs: str) -> None:
         self.name, self.kind, self.outputs, self.fed = name, kind, outputs, dict[str, Any]()
 
     def get_inputs(self) -> list[Any]:
-        """Return its one input."""
+        """Return the description of the only input."""
         return [SimpleNamespace(name=self.name, type=self.kind)]
 
     def get_outputs(self) -> list[Any]:
-        """Return its outputs."""
+        """Return the descriptions of the outputs."""
         return [SimpleNamespace(name=name, type="tensor(float)") for name in self.outputs]
 
     def run(self, names: Any, feed: dict[str, Any]) -> list[str]:
-        """Remember what it is fed."""
+        """Record the inputs in `fed`, and return the names of the outputs."""
         self.fed = feed
         return list(names or self.outputs)
 
     def predict(self, x: Any) -> str:
-        """Return which method this is."""
+        """Return the name of this method."""
         return "predict"
 
 
@@ -75,14 +75,14 @@ def model_with(*methods: str) -> Any:
 
 @dataclass
 class DigitsNetwork:
-    """A network for handwritten digits: scikit-learn's, and the ONNX file made of it."""
+    """A network for handwritten digits, as a scikit-learn model and as an ONNX file."""
 
     X: np.ndarray
     network: Any
     path: Path
 
     def load_session(self) -> Any:
-        """Load the file into ONNX Runtime, on one thread."""
+        """Return an ONNX Runtime session of the file that runs on one thread."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -91,7 +91,7 @@ class DigitsNetwork:
 
 
 def digits_network() -> DigitsNetwork:
-    """Train the network, convert it and write the file."""
+    """Train the network, convert it to ONNX and write the file."""
     from skl2onnx import to_onnx
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
@@ -106,7 +106,7 @@ def digits_network() -> DigitsNetwork:
 
 
 def first_calls(session: Any, x: np.ndarray, number: int) -> list[float]:
-    """Return the seconds of a session's first calls, after a pause such as a service has before its first request."""
+    """Return the seconds of a session's first calls. They follow a pause, as in a service before its first request."""
     clock, feed, times = time.perf_counter, {session.get_inputs()[0].name: x}, [0.0] * number
     time.sleep(0.1)
     for i in range(number):

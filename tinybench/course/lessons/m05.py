@@ -1,4 +1,4 @@
-"""Lesson 05: a process whose memory is known, ways to look at memory that miss what is short, models that leak."""
+"""Helpers for module 05: a fake process, memory measurements that miss short peaks, and models that leak."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LINUX_ONLY = "This cell needs the high-water mark of Linux, which this system do
 
 
 def new_folder() -> Path:
-    """Make a folder that is gone when Python ends."""
+    """Create a temporary folder that is deleted when Python exits."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 class FakeProcess:
-    """A /proc tree of plain files below `root`: its memory rises and falls as a check says, in KiB, on any machine."""
+    """A fake /proc tree of plain files below `root`, in which a check sets the memory in KiB, on any system."""
 
     def __init__(self, rss: int = 50_000) -> None:
         self.root = new_folder()
@@ -39,13 +39,13 @@ class FakeProcess:
         self.write()
 
     def write(self, without: str = "none") -> None:
-        """Bring the status file up to date; it may lack a line."""
+        """Update the status file, and leave out the field `without`."""
         fields = {"VmPeak": 9_999_999, "VmHWM": self.peak, "VmRSS": self.rss, "RssAnon": self.rss // 2}
         lines = [f"{name}:\t {kib:8d} kB" for name, kib in fields.items() if name != without]
         self.status.write_text("\n".join(["Name:\tpython", *lines, "Threads:\t1", ""]))
 
     def use(self, peak: int, kept: int = 0) -> None:
-        """Take memory, give back all but the kept part; a 5 in clear_refs resets the peak first."""
+        """Allocate `peak` KiB, and free all but `kept` KiB. If clear_refs contains a 5, reset the peak first."""
         if self.orders.read_text().strip() == "5":
             self.peak = self.rss
         self.orders.write_text("")
@@ -55,23 +55,23 @@ class FakeProcess:
 
 
 class ArenaSession:
-    """Looks like an ONNX Runtime session; a warm arena shows in its `_sess`."""
+    """A stand-in for an ONNX Runtime session. Its `_sess` is "warm" if the memory arena is on, else "frugal"."""
 
     def __init__(self, source: str, options: Any, providers: Any = ()) -> None:
         self._model_path, self.options = source, options
         self._sess = "warm" if options.enable_cpu_mem_arena else "frugal"
 
     def get_session_options(self) -> Any:
-        """Return the options it was made with."""
+        """Return the options with which the session was created."""
         return self.options
 
     def get_providers(self) -> list[str]:
-        """Return where it runs."""
+        """Return the names of the execution providers."""
         return ["CPUExecutionProvider"]
 
 
 def external_model(folder: Path, weights: int) -> Path:
-    """Write an ONNX model with so many bytes of weights in a file beside it."""
+    """Write an ONNX model with `weights` bytes of weights in a separate file, and return the model's path."""
     from onnx import TensorProto, helper
 
     weight = TensorProto(name="w", dims=[weights // 4], data_type=TensorProto.FLOAT)
@@ -86,7 +86,7 @@ def external_model(folder: Path, weights: int) -> Path:
 
 
 def digits_model() -> tuple[Any, Path, Any]:
-    """Return a network of 512 hidden neurons, the folder with its ``digits.onnx`` and ``digits.pickle``, and images."""
+    """Return a network of 512 hidden neurons, a folder with its ``digits.onnx`` and ``digits.pickle``, and images."""
     import pickle
     import warnings
 
@@ -107,7 +107,7 @@ def digits_model() -> tuple[Any, Path, Any]:
 
 
 def open_session(path: Any, arena: bool = True) -> Any:
-    """Return an ONNX Runtime session on one thread, with its arena or without."""
+    """Return an ONNX Runtime session on one thread, with or without its memory arena."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -116,7 +116,7 @@ def open_session(path: Any, arena: bool = True) -> Any:
 
 
 def open_pickle(path: str) -> Any:
-    """Return a pickled model."""
+    """Load a model from a pickle file."""
     import pickle
 
     with open(path, "rb") as file:
@@ -131,14 +131,14 @@ def resident_now() -> int:
 
 
 def before_and_after(call: Callable[[Any], Any], x: Any = None) -> int:
-    """Return what is resident after a call and was not before."""
+    """Return the growth of the resident memory during a call in bytes, at least 0."""
     start = resident_now()
     call(x)
     return max(0, resident_now() - start)
 
 
 def traced(call: Callable[[Any], Any], x: Any = None) -> int:
-    """Return the peak that tracemalloc sees of one call."""
+    """Return the peak memory of one call in bytes, as measured by tracemalloc."""
     tracemalloc.start()
     call(x)
     peak = tracemalloc.get_traced_memory()[1]
@@ -147,7 +147,7 @@ def traced(call: Callable[[Any], Any], x: Any = None) -> int:
 
 
 def peak_seen_by_thread(call: Callable[[Any], Any], x: Any = None, every: float = 0.010) -> int:
-    """Return the largest resident memory above the start that a second thread saw, which looked every so many s."""
+    """Return a call's peak growth of resident memory in bytes, sampled by a second thread every `every` seconds."""
     start, largest, done = resident_now(), [0], threading.Event()
 
     def watch() -> None:
@@ -156,7 +156,7 @@ def peak_seen_by_thread(call: Callable[[Any], Any], x: Any = None, every: float 
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    time.sleep(random.uniform(0, every))  # the call begins anywhere between two looks
+    time.sleep(random.uniform(0, every))  # the call starts at a random time between two samples
     call(x)
     done.set()
     watcher.join()
@@ -164,18 +164,18 @@ def peak_seen_by_thread(call: Callable[[Any], Any], x: Any = None, every: float 
 
 
 def watched_closely(call: Callable[[Any], Any], x: Any = None) -> int:
-    """Watch every millisecond."""
+    """Return the result of `peak_seen_by_thread` with a sample every millisecond."""
     return peak_seen_by_thread(call, x, 0.001)
 
 
 def touched(size: int) -> None:
-    """Take so many bytes from the kernel, write to each page, give them back."""
+    """Allocate `size` bytes from the kernel, write to each page, and free the bytes."""
     with mmap.mmap(-1, size) as block:
         block[:: mmap.PAGESIZE] = b"\1" * -(-size // mmap.PAGESIZE)
 
 
 def c_transient(_: Any = None) -> None:
-    """Take 64 MiB in C, touch them, hold them for a millisecond, free them."""
+    """Allocate 64 MiB in C, write to every byte, hold the memory for a millisecond, and free it."""
     import ctypes
 
     libc = ctypes.CDLL(None)
@@ -183,32 +183,32 @@ def c_transient(_: Any = None) -> None:
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     libc.memset.argtypes, libc.free.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t], [ctypes.c_void_p]
     block = libc.aligned_alloc(2 * MiB, 64 * MiB)
-    libc.madvise(block, 64 * MiB, 14)  # pages of 2 MiB where the system has them: touching is quicker
+    libc.madvise(block, 64 * MiB, 14)  # pages of 2 MiB if the system has them, for faster writing
     libc.memset(block, 1, 64 * MiB)
     libc.usleep(1000)
     libc.free(block)
 
 
 class Hoarder:
-    """Keeps a copy of each input."""
+    """A leaking model, which keeps a copy of each input."""
 
     def __init__(self) -> None:
         self.cache = list[Any]()
 
     def predict(self, x: Any) -> Any:
-        """Add up, and keep."""
+        """Return the sum of the input, and keep a copy of the input."""
         self.cache.append(x.copy())
         return x.sum()
 
 
 class LateTable:
-    """Makes a table of 2 MB once, late."""
+    """A model that allocates a table of 2 MB once, in its 100th call."""
 
     def __init__(self) -> None:
         self.calls, self.table = 0, b""
 
     def predict(self, x: Any) -> Any:
-        """Add up; in the 100th call make the table."""
+        """Return the sum of the input. In the 100th call, allocate the table."""
         self.calls += 1
         if self.calls == 100:
             self.table = b"1" * 2_000_000
@@ -216,7 +216,7 @@ class LateTable:
 
 
 def numpy_transient(mebibytes: int) -> float:
-    """Take so many MiB by NumPy, and give them back."""
+    """Allocate a NumPy array of `mebibytes` MiB, and return the sum of its values. The array is then freed."""
     import numpy as np
 
     return float(np.ones(mebibytes * MiB // 8).sum())

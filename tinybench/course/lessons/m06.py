@@ -1,6 +1,7 @@
-"""Lesson 06: energy counters that a stated model of power moves, toys whose energy is known, and the lesson's figures.
+"""Helpers for module 06: energy counters that follow a stated power model, and toys whose energy is known.
 
-Run as a script, this file is the process that moves the counter: it imports nothing but the standard library then.
+If this file runs as a script, it is the process that updates the counter. On Linux, it then imports only the standard
+library.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-RANGE = 262_143_328_850  # µJ, as laptops have it
+RANGE = 262_143_328_850  # µJ, a usual range on laptops
 MODEL = "a model, not a measurement"
 
 
@@ -31,9 +32,9 @@ def powercap(zones: Mapping[str, tuple[str, object, object]]) -> Path:
 
 
 def processor_time(process: int) -> float:
-    """Return the processor time in s that another process of this machine has used, all its threads together."""
+    """Return the processor time in seconds that all threads of another process on this machine have used together."""
     if sys.platform == "linux":
-        return time.clock_gettime(~process << 3 | 2)  # see clock_getcpuclockid(3); psutil's goes by ticks of 10 ms
+        return time.clock_gettime(~process << 3 | 2)  # see clock_getcpuclockid(3); psutil counts in steps of 10 ms
     import psutil
 
     times = psutil.Process(process).cpu_times()
@@ -41,11 +42,11 @@ def processor_time(process: int) -> float:
 
 
 class ModelledCounters:
-    """A powercap folder below `root` whose package counts what this process would use by a model of power.
+    """A powercap folder at `root` whose package counts the energy that this process would use under a power model.
 
-    The package draws `idle` W all the time and `per_core` W more for each core that this process keeps busy. Another
-    process moves the counter every `update` s, as a real one does, and lets it wrap after the first 3 J. The names of
-    the folder and the `label` say that this is a model. Use it in a ``with`` block, or `close` it.
+    The package draws `idle` W at all times, and `per_core` W more for each core that this process keeps busy. Another
+    process updates the counter every `update` seconds, like a real counter. The counter wraps after the first 3 J. The
+    package's name and the `label` state that this is a model. Use the object in a ``with`` block, or call `close`.
     """
 
     def __init__(self, idle: float = 5.0, per_core: float = 6.0, update: float = 1e-3) -> None:
@@ -58,7 +59,7 @@ class ModelledCounters:
         self._start, self._used = time.perf_counter(), time.process_time()
         numbers = (os.getpid(), self._start, self._used, idle, per_core, update, first)
         file = self.root / "intel-rapl:0" / "energy_uj"
-        # -P: no file of this folder may stand for a module of the standard library
+        # -P: no file in this folder may shadow a module of the standard library
         command = [sys.executable, "-P", __file__, str(file), *map(repr, numbers)]
         self._mover = ChildProcess(command, "the process that moves the modelled counter", patience=0)
         atexit.register(self.close)
@@ -74,25 +75,26 @@ class ModelledCounters:
         self.close()
 
     def close(self) -> None:
-        """Let the counter stand still."""
+        """Stop the process that updates the counter."""
         atexit.unregister(self.close)
         self._mover.close()
 
     def truth(self) -> float:
-        """Return the joules that the model of power gives for the time since the start, without any counter."""
+        """Return the joules since the start according to the power model, computed without any counter."""
         used = time.process_time() - self._used
         return self.idle * (time.perf_counter() - self._start) + self.per_core * used
 
     def watch(self, model: Any) -> CpuTimed:
-        """Return a model as a function that notes what its calls use, so that their true energy is known."""
+        """Return a model as a function that records the processor time of its calls, which gives their true energy."""
         from tinybench.latency import as_callable
 
         return CpuTimed(as_callable(model), self.per_core)
 
     def result_of(self, measure: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Return what a function measures by these counters, labelled as a model and no longer called measured.
+        """Call `measure`, and return its result with metadata that declare it as modelled, not as measured.
 
-        Where a busy machine moves the counter too late for a reading, all is read again in longer ones.
+        If a busy machine updates the counter too late for a reading, `measure` raises RuntimeError. In this case, the
+        measurement is repeated with longer readings.
         """
         for min_reading in (0.1, 0.2, 0.4, 0.8, 1.6):
             try:
@@ -106,7 +108,7 @@ class ModelledCounters:
 
 
 class CpuTimed:
-    """A function that notes the processor time of each of its calls."""
+    """A function that records the processor time of each of its calls."""
 
     def __init__(self, call: Callable[[Any], Any], per_core: float) -> None:
         self.call, self.per_core, self.seconds = call, per_core, list[float]()
@@ -119,13 +121,13 @@ class CpuTimed:
         return answer
 
     def true_energy(self, result: Any) -> float:
-        """Return the joules per inference, idle power aside, of the calls of which the readings of a result consist."""
+        """Return the true joules per inference, without idle power, of the calls in the readings of a result."""
         calls = result.count * result.metadata["inferences_per_reading"]
         return float(self.per_core * sum(self.seconds[-calls:]) / calls)
 
 
 class BesideTruth:
-    """A meter that notes at each read of another one what the model says at this moment."""
+    """A wrapper of a meter. At each reading it also records the true energy according to the power model."""
 
     def __init__(self, meter: Any, counters: ModelledCounters) -> None:
         self.meter, self.counters = meter, counters
@@ -135,21 +137,22 @@ class BesideTruth:
         return getattr(self.meter, name)
 
     def read(self) -> float:
-        """Read the meter, then the truth."""
+        """Return a reading of the meter, and record it together with the true energy."""
         self.pairs.append((self.meter.read(), self.counters.truth()))
         return float(self.pairs[-1][0])
 
     def error(self) -> float:
-        """Return the relative error of the energy between the first read and the last, and forget them."""
+        """Return the relative error of the energy between the first and the last reading, and delete all readings."""
         (first, true_first), (last, true_last) = self.pairs[0], self.pairs[-1]
         self.pairs.clear()
         return (last - first) / (true_last - true_first) - 1
 
 
 class Toy:
-    """A processor on which a call takes 2 ms and 50 mJ above the idle power; its sleep lasts 20 % too long.
+    """A simulated processor with an energy meter. A call takes 2 ms, and 50 mJ in addition to the idle power.
 
-    It idles at 10 W, and at `warming` W more each second. A read of its meter takes `reading` s.
+    The idle power is 10 W, and it rises by `warming` W each second. A reading of the meter takes `reading` seconds. A
+    sleep lasts 20 % too long.
     """
 
     unit, measured = "J", True
@@ -160,41 +163,41 @@ class Toy:
         self.inputs, self.slept, self.stuck, self.reading = list[Any](), list[float](), stuck, 0.0
 
     def read(self) -> float:
-        """Return the joules; in the rounds of `stuck`, counted by sleeps, the counter does not move."""
+        """Return the joules. In the rounds listed in `stuck`, counted by sleeps, the counter stands still."""
         if len(self.slept) not in self.stuck:
             self.shown = self.joules
         self._pass(self.reading)
         return self.shown
 
     def clock(self) -> float:
-        """Return the seconds since the toy was made."""
+        """Return the simulated seconds since the toy was created."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Sleep 1.2 times as long as asked, as busy systems do."""
+        """Advance the simulated time by 1.2 times `seconds`, because busy systems sleep too long."""
         self.slept.append(seconds)
         self._pass(1.2 * seconds)
 
     def call(self, x: Any) -> None:
-        """Do what a model does."""
+        """Simulate the call of a model: record the input, and use time and energy."""
         self.inputs.append(x)
         self._pass(0.002, 0.05)
 
     def _pass(self, seconds: float, joules: float = 0.0) -> None:
         watts = self.idle + self.warming * (self.now + seconds / 2)
         self.now += seconds
-        # an estimate knows of calls only
+        # an estimate contains the energy of calls only
         self.joules += joules + (watts * seconds if self.measured else 0.02 * bool(joules))
 
 
 class Locked:
-    """A file that only root may read."""
+    """A stand-in for a file that only root may read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def read_text(self, *_: Any, **__: Any) -> str:
-        """Refuse."""
+        """Raise PermissionError."""
         raise PermissionError(13, "Permission denied")
 
     def __str__(self) -> str:
@@ -202,7 +205,7 @@ class Locked:
 
 
 def digits_and_network() -> tuple[Any, bytes]:
-    """Return images of digits (float32, 64 columns) and a network of two hidden layers for them, as an ONNX file."""
+    """Return images of digits (float32, 64 columns), and an ONNX network with two hidden layers for them, as bytes."""
     import numpy as np
     from skl2onnx import to_onnx
     from sklearn.datasets import load_digits
@@ -215,7 +218,7 @@ def digits_and_network() -> tuple[Any, bytes]:
 
 
 def session_with_threads(network: bytes, threads: int) -> Any:
-    """Return an ONNX Runtime session on so many threads."""
+    """Return an ONNX Runtime session that runs on `threads` threads."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -224,7 +227,7 @@ def session_with_threads(network: bytes, threads: int) -> Any:
 
 
 def wall_and_processor(session: Any, x: Any, calls: int = 1500) -> tuple[float, float]:
-    """Return the seconds and the processor seconds of a call, on average over many."""
+    """Return the mean wall time and the mean processor time of a call, in seconds."""
     for _ in range(200):
         session.run(None, {"X": x})
     wall, processor = time.perf_counter(), time.process_time()
@@ -239,7 +242,7 @@ def _move(file: str, *numbers: str) -> None:
     following = time.perf_counter()
     while os.getppid() == parent:
         joules = idle * (time.perf_counter() - start) + per_core * (processor_time(int(parent)) - used)
-        # of one width, so that whoever reads finds a whole number
+        # always of the same width, so that a reader finds a complete number
         os.pwrite(target, f"{(int(first) + int(1e6 * joules)) % RANGE:012d}\n".encode(), 0)
         following += update
         time.sleep(max(0.0, following - time.perf_counter()))

@@ -1,4 +1,4 @@
-"""Races for module 07: a model against itself, and how often somebody who looks all the time finds a winner."""
+"""Races of a model against itself for module 07, and the rate of false winners if one looks after every round."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def races_of_one_model(
     seconds: float = 20.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[np.ndarray]:
-    """Return for each race of a function against itself the sign test's p value after each round.
+    """Run races of a function against itself, and return for each race the sign test's p-value after each round.
 
-    There are fewer races than `number`, but at least one, if they take longer than `seconds`.
+    If the races take longer than `seconds`, run fewer than `number`, but at least one.
     """
     from scipy.stats import binom
 
@@ -36,7 +36,7 @@ def races_of_one_model(
 
 
 def _first_wins(call: Callable[[], Any], clock: Callable[[], float]) -> bool:
-    """Time both contestants once, in an order drawn by lot; a tie goes to either."""
+    """Time both contestants once in random order, and return whether the first wins. A tie is decided at random."""
     times = [0.0, 0.0]
     for runner in random.sample((0, 1), 2):
         start = clock()
@@ -46,12 +46,12 @@ def _first_wins(call: Callable[[], Any], clock: Callable[[], float]) -> bool:
 
 
 def winners(races: list[np.ndarray]) -> tuple[int, int]:
-    """Return how many races have p < 0.05 at the end, and how many at some look from the tenth round on."""
+    """Return how many races have p < 0.05 after the last round, and how many in any round from the tenth on."""
     return sum(bool(p[-1] < 0.05) for p in races), sum(bool((p[FIRST_LOOK - 1 :] < 0.05).any()) for p in races)
 
 
 def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
-    """Return what `show_figure` takes: the p values of some races with a winner at some look, and of some others."""
+    """Return arguments for `show_figure`: p-values of some races that fell below 0.05, and of some that did not."""
     import matplotlib.pyplot as plt
 
     begin = FIRST_LOOK - 1
@@ -91,7 +91,7 @@ def figure_of_races(races: list[np.ndarray], each: int = 4) -> dict[str, Any]:
 def false_winners(
     sign_e_value: Callable[[int, int], float], races: int = 400, rounds: int = 400, seed: int = 3
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the percentage of races between equals with a winner by each round: by t-test p < 0.05, and by e ≥ 20."""
+    """Return the percentage of races of equals with a winner so far, by round: by p < 0.05 (t-test), and by e ≥ 20."""
     from scipy import stats
 
     logs, n = np.random.default_rng(seed).normal(0, 0.03, (races, rounds)), np.arange(1, rounds + 1)

@@ -1,4 +1,4 @@
-"""Module 08: models whose cost is known."""
+"""Helpers for module 08: models whose cost is known."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 
 class Tick:
-    """A clock that only its models move."""
+    """A simulated clock that only its models advance."""
 
-    simulated = True  # `clock_step` does not wait for it
+    simulated = True  # `clock_step` does not wait for a simulated clock
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        """Return the time in seconds that the models have taken so far."""
+        """Return the seconds that the models have taken so far."""
         return self.now
 
     def model(self, seconds: float, per_row: float = 0.0) -> Callable[[Any], None]:
-        """Return a model that takes so many seconds a call, and so many for each row."""
+        """Return a model that takes `seconds` for each call and `per_row` seconds more for each row."""
 
         def call(x: Any) -> None:
             self.now += seconds + per_row * len(x)

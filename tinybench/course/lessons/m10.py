@@ -1,4 +1,4 @@
-"""Module 10: programs that are killed, and suites that count instead of measuring."""
+"""Helpers for module 10: programs that are killed, and suites that count instead of measuring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ for part in range(100_000):
 
 
 def killed(way: str, parts: int = 50) -> tuple[int, int]:
-    """Run a program that measures and writes in a way, kill it after some parts, and return (measured, on the disk)."""
+    """Run a program that measures parts and writes them in a given `way`, and kill it after `parts` parts.
+
+    Return the number of measured parts, and the number of those that are on the disk.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", _PROGRAM, folder, way]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
@@ -40,11 +43,11 @@ def killed(way: str, parts: int = 50) -> tuple[int, int]:
 
 
 class Interrupted(Exception):
-    """The power cut of a check."""
+    """A simulated power cut in a check."""
 
 
 def counting_suite(suite: Any, breaks_at: str | None = None) -> Any:
-    """Return a suite that counts its pieces instead of measuring them, and breaks off where it is told to."""
+    """Return a suite that records its pieces instead of measuring them. At piece `breaks_at`, it raises Interrupted."""
 
     def measure(piece: str) -> dict[str, BenchmarkResult]:
         if piece == breaks_at:

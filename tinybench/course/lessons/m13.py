@@ -1,4 +1,4 @@
-"""Module 13: the networks of its recipes, trained once and then read from the cache."""
+"""The networks of module 13's recipes, trained once and then read from the cache."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from tinybench.course.cache import cached
 from tinybench.support.basics.numbers import number_of
 
-BATCH = 200  # half as many steps as by batches of 100, which take most of the time
-Network = Callable[[str, int], Any]  # of a recipe by its name, and a seed
+BATCH = 200  # half as many steps as with batches of 100; the steps take most of the time
+Network = Callable[[str, int], Any]  # a function of a recipe's name and a seed
 
 
 def recipe_networks(
@@ -21,9 +21,9 @@ def recipe_networks(
     initial_layers: Callable[..., Any],
     activations: Callable[..., Any],
 ) -> tuple[Network, Network]:
-    """Return two functions: a recipe's network after 12 epochs, and after its change and 6 epochs more.
+    """Return two functions: for a recipe's network after 12 epochs, and after its change and 6 more epochs.
 
-    The functions that make networks are the student's, who may not have built the package yet.
+    `train`, `initial_layers` and `activations` are the student's, because the package may not be built yet.
     """
 
     def train_phase(label: str, network: Any, epochs: int, seed: int, scores: Any) -> Any:

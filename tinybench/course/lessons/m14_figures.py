@@ -1,4 +1,4 @@
-"""Module 14: the figures of queues, batches and memory; each function returns what `show_figure` takes."""
+"""Figures of queues, batches and memory for module 14. Each ``figure_of_…`` returns arguments for `show_figure`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _axes(columns: int = 1, rows: int = 1, **how: Any) -> tuple[Any, Any]:
 
 
 def write_out(axes: Any) -> None:
-    """Write the numbers of a logarithmic y axis without powers of ten."""
+    """Label a logarithmic y axis with plain numbers instead of powers of ten."""
     low, high = axes.get_ylim()
     ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
     axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
@@ -32,7 +32,7 @@ def figure_of_waits(
     simulated: Mapping[str, Mapping[float, tuple[float, float]]],
     rhos: np.ndarray,
 ) -> dict[str, Any]:
-    """Draw mean waits against the utilisation: curves, and simulated means with their intervals."""
+    """Plot mean waits against the utilisation: theoretical curves, and simulated means with their intervals."""
     figure, axes = _axes(figsize=(6.4, 3.8))
     for (name, curve), style, color in zip(theory.items(), ("-", "--", ":"), OKABE_ITO, strict=False):
         axes.plot(rhos, curve, style, color=color, linewidth=2.2, label=name)
@@ -70,7 +70,7 @@ def figure_of_waits(
 
 
 def explain_gaps(rows: Sequence[Mapping[str, float]], within: float = 0.1) -> str:
-    """Say at which utilisations a replay missed the real mean wait by more than a tenth, and what accounts for it."""
+    """Describe at which utilisations the real mean wait differs from the replay's by more than `within`, and why."""
     said = []
     for row in rows:
         gap = row["real"] / row["replay"] - 1
@@ -98,7 +98,7 @@ def explain_gaps(rows: Sequence[Mapping[str, float]], within: float = 0.1) -> st
 def figure_of_replay(
     rows: Sequence[Mapping[str, float]], curve: Mapping[float, float], theory: Mapping[float, float]
 ) -> dict[str, Any]:
-    """Draw real mean waits, and what the replay of measured service times says, against the utilisation."""
+    """Plot real mean waits, and those of replays of measured service times, against the utilisation."""
     figure, axes = _axes(figsize=(6.4, 3.8))
     axes.plot(list(curve), np.array(list(curve.values())) * MS, "-", color=OKABE_ITO[0], label="replay, many arrivals")
     axes.plot(list(theory), np.array(list(theory.values())) * MS, ":", color="black", label="Pollaczek–Khinchine")
@@ -124,7 +124,7 @@ def figure_of_replay(
 
 
 def figure_of_order(ratios: Mapping[str, Mapping[float, float]]) -> dict[str, Any]:
-    """Draw simulated waits over Pollaczek–Khinchine's against the utilisation, for series in order and shuffled."""
+    """Plot simulated waits as multiples of Pollaczek–Khinchine's, by utilisation, for times in order or shuffled."""
     figure, axes = _axes(figsize=(6.4, 3.6))
     for (name, points), style, color in zip(ratios.items(), ("o-", "s-", "v--", "^--"), OKABE_ITO, strict=False):
         axes.plot(list(points), list(points.values()), style, color=color, label=name)
@@ -157,7 +157,7 @@ def figure_of_batches(
     capacity: float,
     rate: float,
 ) -> dict[str, Any]:
-    """Draw answers a second and p99 against `max_batch` and `max_wait`: simulated lines, real points."""
+    """Plot answers per second and p99 against `max_batch` and `max_wait`: simulated as lines, real as points."""
     figure, axes = _axes(2, 2, figsize=(7.2, 5.2), sharex="col", sharey="row")
     for column, name in enumerate(lines):
         x = np.array(list(lines[name]))
@@ -202,7 +202,7 @@ def figure_of_batches(
 
 
 def figure_of_memory(told: Mapping[str, Any], file_bytes: int) -> dict[str, Any]:
-    """Draw the memory of concurrent calls, of several models in one process, and of one model in several processes."""
+    """Plot the memory of concurrent calls, of several models in one process, and of one model in several processes."""
     empty = told["empty"]["uss"] / 1e6
     calls = {int(k): v["uss"] / 1e6 for k, v in told["concurrent"].items()}
     models = {int(k): v["uss"] / 1e6 for k, v in told["models"].items()}

@@ -1,4 +1,4 @@
-"""Module 14: a network for which batches pay, queues of this process, and what models in memory cost."""
+"""Helpers for module 14: a network that batches make faster, queues in this process, and the memory of models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INPUTS = 64
 
 
 def write_network(path: Path, width: int = 2048, layers: int = 4, outputs: int = 10) -> Path:
-    """Write a network of dense layers with random weights, on which its time does not depend."""
+    """Write a network of dense layers with random weights, and return its path. The weights do not affect its speed."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -50,7 +50,7 @@ def write_network(path: Path, width: int = 2048, layers: int = 4, outputs: int =
 
 
 def load_network(path: Path) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function from rows to outputs, on one thread; ONNX Runtime lets Python's other threads run meanwhile."""
+    """Return a function from rows to outputs, on one thread. During a call, other threads of Python can run."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -60,9 +60,9 @@ def load_network(path: Path) -> Callable[[np.ndarray], np.ndarray]:
 
 
 class BatcherPool(Executor):
-    """A batcher in an event loop in a thread of its own, as a pool for `open_loop`, whose `send` is then async.
+    """A pool for `open_loop` that runs a batcher in an event loop in a separate thread. The `send` is then async.
 
-    Use it as ``with BatcherPool(lambda: Batcher(run)) as pool``; `pool.answer(row)` is awaited by `send`.
+    Use it as ``with BatcherPool(lambda: Batcher(run)) as pool``, with a `send` that awaits `pool.answer(row)`.
     """
 
     def __init__(self, make: Callable[[], Batching]) -> None:
@@ -76,11 +76,11 @@ class BatcherPool(Executor):
             await self._end.wait()
 
     async def answer(self, item: Any) -> Any:
-        """Return the batcher's answer."""
+        """Submit an item to the batcher, and return the batcher's answer."""
         return await self._batcher.submit(item)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
-        """Have the event loop call an async function."""
+        """Call an async function in the event loop, and return its future."""
 
         async def call() -> Any:
             return await fn(*args, **keywords)
@@ -104,7 +104,7 @@ def batches_in_line(
     sizes: Sequence[int],
     each: int = 15,
 ) -> dict[int, float]:
-    """Return what a full batch of each size costs the one behind it, in seconds: the model, and handing over."""
+    """Return by how many seconds a full batch of each size delays the next: the model's time and the handover."""
 
     async def cost(size: int) -> float:
         starts: list[float] = []
@@ -121,7 +121,7 @@ def batches_in_line(
 
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Return the mean of independent values, and the half width of its 95 % interval by Student t."""
+    """Return the mean of independent values, and the half width of its 95 % Student t interval."""
     from scipy.special import stdtrit
 
     values = np.asarray(values, dtype=float)
@@ -136,7 +136,7 @@ def replicated_waits(
     requests: int = 40_000,
     seed: Any = 0,
 ) -> tuple[float, float]:
-    """Return the mean wait, with its half width, of Poisson arrivals at one server; services have the mean 1."""
+    """Simulate Poisson arrivals at one server with a mean service of 1. Return the mean wait and its half width."""
     rng, means = np.random.default_rng(seed), []
     for _ in range(replications):
         times = np.cumsum(rng.exponential(1 / rho, requests))
@@ -145,19 +145,19 @@ def replicated_waits(
 
 
 def services_in_line(result: LoadResult) -> np.ndarray:
-    """Return what each request cost the one behind it: from its start to the next start if that one had to wait."""
+    """Return each request's service time. If the next request had to wait, the time lasts until the next start."""
     own, following = result.finished - result.started, np.diff(result.started)
     waited = result.intended[1:] <= result.finished[:-1]
     return np.append(np.where(waited, following, own[:-1]), own[-1])
 
 
 def one_at_a_time() -> ThreadPoolExecutor:
-    """Return a pool of one thread: a queue with one server, in this process."""
+    """Return a pool of one thread, which is a queue with one server in this process."""
     return ThreadPoolExecutor(1)
 
 
 def sleep_exactly(seconds: float) -> None:
-    """Sleep as `time.sleep`, and not some 0.1 ms too long."""
+    """Sleep like `time.sleep`, but without its delay of some 0.1 ms."""
     wait_until(time.perf_counter() + seconds)
 
 
@@ -169,7 +169,10 @@ def ratio_to_theory(
     copies: int = 200,
     seed: int = 0,
 ) -> float:
-    """Return the mean wait over Pollaczek and Khinchine's, of service times in their order or shuffled, many times."""
+    """Return the simulated mean wait divided by Pollaczek–Khinchine's, for service times in order or shuffled.
+
+    The simulation uses the service times `copies` times. Each copy is shuffled, or starts at a random position.
+    """
     rng = np.random.default_rng(seed)
     rounds = [
         rng.permutation(services) if shuffle else np.roll(services, rng.integers(len(services))) for _ in range(copies)
@@ -202,7 +205,7 @@ threading.Event().wait()
 
 @contextmanager
 def neighbour() -> Iterator[None]:
-    """Have another process compute on two cores meanwhile, 0.3 s in every 0.8."""
+    """Inside the block, keep two cores busy with another process, for 0.3 s in every 0.8 s."""
     with ChildProcess([sys.executable, "-c", _NEIGHBOUR], patience=0) as process:
         process.receive()
         yield
@@ -254,11 +257,11 @@ print(json.dumps(memory()), flush=True)
 
 
 def memory_of_models(path: Path, threads: int = 8, models: int = 4, processes: int = 2) -> dict[str, Any]:
-    """Return what processes hold in bytes, measured in child processes that end before this returns.
+    """Return the memory of several child processes in bytes. All of them end before this function returns.
 
-    The first goes through concurrent calls (1, 2, 4, …) and then 1, 2, … copies of the model in one process; the
-    others hold one model each, all at the same time. ``uss`` is a process's own memory, ``pss`` (Linux) with its share
-    of what several use.
+    The first process makes concurrent calls (1, 2, 4, …) and then loads 1, 2, … copies of the model. The others load
+    one model each, all at the same time. ``uss`` is the memory that only this process uses. ``pss`` (Linux) adds the
+    process's share of memory that several processes use.
     """
     with ExitStack() as stack:
         children = []

@@ -1,4 +1,4 @@
-"""Servers and users for module 14: a server that stops by order, those who measure it, and what they report."""
+"""Servers and users for module 14: a server with planned stalls, users who measure its latency, and a figure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLUE, RED = OKABE_ITO[:2]
 
 
 class Run(NamedTuple):
-    """When requests were meant to start, and how long their users waited, in seconds."""
+    """The intended start times of requests, and the time that each user waited, in seconds."""
 
     start: np.ndarray
     latency: np.ndarray
@@ -37,9 +37,9 @@ class Run(NamedTuple):
 
 @contextmanager
 def served_model(model: Path, *options: str, seconds: float = 60.0) -> Iterator[str]:
-    """Run `tinybench serve` with an .onnx file in a process of its own, one row a call, and yield its URL.
+    """Serve an .onnx file by `tinybench serve` in a subprocess, with one row per call, and yield the server's URL.
 
-    ValueError with the server's message if it is not ready within `seconds`.
+    If the server is not ready within `seconds`, raise ValueError with the server's output.
     """
     with serving([[str(model), "--max-batch", "1", *options]], seconds) as [url]:
         yield url
@@ -47,7 +47,7 @@ def served_model(model: Path, *options: str, seconds: float = 60.0) -> Iterator[
 
 @contextmanager
 def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
-    """Serve a small model, and give its URL; `stall`, such as ``"0.3s/3s"``, stops it so long in every so long."""
+    """Serve a small model, and yield its URL. A `stall` of ``"0.3s/3s"`` stops the server for 0.3 s in every 3 s."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -62,7 +62,7 @@ def stalling_server(stall: str = "", seconds: float = 60.0) -> Iterator[str]:
 
 
 class RowSender:
-    """Sends one row to a server's `/predict`, and says whether it was answered; each thread has its connection."""
+    """A client that sends one row to a server's `/predict`. Each thread has its own connection."""
 
     def __init__(self, url: str, timeout: float = 10.0) -> None:
         self.address, self.timeout, self.mine = urlsplit(url).netloc, timeout, threading.local()
@@ -70,7 +70,7 @@ class RowSender:
         self.connections: list[http.client.HTTPConnection] = []
 
     def __call__(self, _: int = 0) -> bool:
-        """Send one request; return True if the server answered 200."""
+        """Send one request, and return True if the server answered with status 200."""
         if not hasattr(self.mine, "connection"):
             self.mine.connection = http.client.HTTPConnection(self.address, timeout=self.timeout)
             self.connections.append(self.mine.connection)
@@ -80,7 +80,7 @@ class RowSender:
             return bool(answer.status == 200)
 
     def __enter__(self) -> RowSender:
-        self()  # the first answer is the slowest
+        self()  # a warm-up: the first answer is the slowest
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,7 +89,7 @@ class RowSender:
 
 
 def one_user(send: Callable[[], Any], seconds: float, think: float = 0.009) -> Run:
-    """Send, wait for the answer, think, and send again."""
+    """Simulate one user, who sends a request, waits for the answer, thinks for `think` seconds, and sends again."""
     rows, begin = [], time.perf_counter()
     while (start := time.perf_counter() - begin) < seconds:
         send()
@@ -99,7 +99,7 @@ def one_user(send: Callable[[], Any], seconds: float, think: float = 0.009) -> R
 
 
 def many_users(send: Callable[[], Any], seconds: float, rate: float = 100.0, seed: int = 0) -> Run:
-    """Send when users come who know nothing of each other, whether or not the others have their answers."""
+    """Send requests at independent random times, whether or not earlier requests have been answered."""
     rng = np.random.default_rng(seed)
     start = np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds)))
     latency, begin = np.full(len(start), math.inf), time.perf_counter() + 0.1
@@ -116,7 +116,7 @@ def many_users(send: Callable[[], Any], seconds: float, rate: float = 100.0, see
 
 
 def side_by_side(stall: str = "0.3s/3s", seconds: float = 6.0) -> tuple[Run, Run]:
-    """Return what one user sees of a server that stops by order, and what many see of another one."""
+    """Measure two servers with the same stalls at once: one with one user, the other with many. Return both runs."""
     with (
         stalling_server(stall) as first, stalling_server(stall) as second,
         RowSender(first) as alone, RowSender(second) as crowd, ThreadPoolExecutor(1) as aside,
@@ -127,7 +127,7 @@ def side_by_side(stall: str = "0.3s/3s", seconds: float = 6.0) -> tuple[Run, Run
 
 
 def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
-    """Return what `show_figure` takes: every latency over time, and the p99 of either."""
+    """Return arguments for `show_figure`: every latency over time, and the p99, for one user and for many."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, 2, figsize=(7, 3.3), sharex=True, sharey=True, layout="constrained")
@@ -140,7 +140,7 @@ def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
         axes.annotate(f"p99 {run.percentile(99) * 1e3:.3g} ms", **place, xytext=(0, 4), textcoords="offset points")
         axes.set(title=name, xlabel="time (s)", yscale="log")
     highest = 1e3 * max(run.latency.max() for run in (one, many))
-    panels[0].set(ylabel="latency (ms)", ylim=(None, 3 * highest))  # room for what stands above a line
+    panels[0].set(ylabel="latency (ms)", ylim=(None, 3 * highest))  # room for the text above a line
     slow = [int(np.sum(run.latency > 0.02)) for run in (one, many)]
     p99 = [run.percentile(99) * 1e3 for run in (one, many)]
     counts = [len(run.latency) for run in (one, many)]
@@ -159,9 +159,9 @@ def figure_of_omission(one: Run, many: Run) -> dict[str, Any]:
 
 
 def simulated_stall(seconds: float = 10_000.0, stall: float = 1.0, period: float = 10.0) -> tuple[Run, Run]:
-    """Return what one user (9 ms of thinking) and many (100 a second) would see of a server that takes 1 ms and stalls.
+    """Simulate one user (9 ms of thinking) and many (100 requests a second) at a server that takes 1 ms and stalls.
 
-    A simulation: nobody measures, and nothing disturbs.
+    Return both runs. Their times are computed, not measured.
     """
     rng = np.random.default_rng(0)
 
@@ -182,7 +182,7 @@ def simulated_stall(seconds: float = 10_000.0, stall: float = 1.0, period: float
 
 
 class Desk:
-    """A server inside this process: one request at a time, each for so many seconds."""
+    """A server inside this process, which serves one request at a time, each for `service` seconds."""
 
     def __init__(self, service: float) -> None:
         self.service, self.free = service, threading.Lock()
@@ -194,9 +194,9 @@ class Desk:
 
 
 class Stage:
-    """A clock that only sleeping and sending move, and a pool that sends at once: for looking at a loop.
+    """A simulated clock, which only sleeping and sending advance, and a pool that sends at once, for tests of a loop.
 
-    Each sleep takes `oversleeps` more than asked, and handing over takes `busy` seconds.
+    Each sleep lasts `oversleeps` seconds too long. The handover of a request takes `busy` seconds.
     """
 
     def __init__(self, oversleeps: float = 0.0, busy: float = 0.0) -> None:
@@ -208,12 +208,12 @@ class Stage:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Move the clock on by `seconds` and by what the sleep takes too long."""
+        """Advance the clock by `seconds` plus `oversleeps`."""
         assert seconds >= 0, f"you sleep for {seconds:.3g} s: a start that has passed is no reason to sleep"
         self.now += seconds + self.oversleeps
 
     def submit(self, function: Callable[[int], Any], i: int) -> Future[Any]:
-        """Run the function at once, note when it was sent, and return its result as a future."""
+        """Record the time of sending, run the function at once, and return its result as a future."""
         self.sent.append((i, self.now))
         answer: Future[Any] = Future()
         try:
@@ -225,7 +225,7 @@ class Stage:
 
 
 def queue_latencies(rng: np.random.Generator, rate: float, number: int, service: float = 1.0) -> np.ndarray:
-    """Return simulated latencies of Poisson arrivals at one server with exponential service, from a steady start on."""
+    """Return simulated steady-state latencies of Poisson arrivals at one server with exponential service times."""
     gaps = rng.exponential(1 / rate, number + 2000)
     work = rng.exponential(service, number + 2000)
     ahead = np.concatenate([[0.0], np.cumsum(work[:-1] - gaps[1:])])
@@ -235,7 +235,7 @@ def queue_latencies(rng: np.random.Generator, rate: float, number: int, service:
 def coverage(
     intervals: Sequence[Callable[[np.ndarray, float], tuple[float, float]]], rate: float, runs: int, number: int
 ) -> list[tuple[float, int]]:
-    """Return for some kinds of intervals for p99 how often they hold the truth, and how often they answer at all."""
+    """Return for each method of p99 intervals how often they contain the truth, and how many intervals it gave."""
     rng, truth = np.random.default_rng(1), math.log(100) / (1 - rate)
     found: list[list[bool]] = [[] for _ in intervals]
     for _ in range(runs):

@@ -1,4 +1,4 @@
-"""Module 15: a request in five stages, made-up machines, calls of known shares, and what a profile says of them."""
+"""Helpers for module 15: a request in five stages, and functions with known shares of the time for profilers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Stages = Mapping[str, Callable[..., Any]]
 
 
 class Request(NamedTuple):
-    """What comes in, the stages that make an answer of it, and another way to compute the model's."""
+    """A request's body, the stages that compute its answer, and another implementation of the model's stage."""
 
     body: str
     stages: dict[str, Callable[..., Any]]
     by_hand: Callable[[np.ndarray], np.ndarray]
 
     def with_stage(self, name: str, stage: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-        """Return the stages with one replaced."""
+        """Return the stages with one of them replaced."""
         return {**self.stages, name: stage}
 
 
 def make_request() -> Request:
-    """Return a request for one digit of 28 × 28 pixels, to a small network of scikit-learn behind a scaler."""
+    """Return a request that classifies a digit of 28 × 28 pixels by a scaler and a small scikit-learn network."""
     from sklearn.neural_network import MLPClassifier
     from sklearn.preprocessing import StandardScaler
 
@@ -58,14 +58,14 @@ def make_request() -> Request:
 
 
 def answer_of(stages: Stages, body: Any) -> Any:
-    """Return what comes out when each stage takes what the one before it gave."""
+    """Run the stages, each on the output of the one before, and return the last output."""
     for stage in stages.values():
         body = stage(body)
     return body
 
 
 def by_stage(stages: Stages, body: Any, rounds: int = 300) -> dict[str, float]:
-    """Return the median seconds of each stage, over some rounds through all of them."""
+    """Return the median seconds of each stage over `rounds` runs of all stages."""
     times: dict[str, list[float]] = {name: [] for name in stages}
     for _ in range(rounds):
         x = body
@@ -77,33 +77,33 @@ def by_stage(stages: Stages, body: Any, rounds: int = 300) -> dict[str, float]:
 
 
 class Compared(NamedTuple):
-    """Median seconds by stage with either model."""
+    """The median seconds of each stage, before and after the model is replaced."""
 
     before: dict[str, float]
     after: dict[str, float]
 
     @property
     def model(self) -> float:
-        """How many times as fast the model has become."""
+        """The speed-up of the model's stage."""
         return self.before["model"] / self.after["model"]
 
     @property
     def answer(self) -> float:
-        """How many times as fast the whole answer has become."""
+        """The speed-up of the whole answer."""
         return sum(self.before.values()) / sum(self.after.values())
 
 
 def both_models(request: Request, turns: int = 5) -> Compared:
-    """Return the time of each stage with either model, in turns, so that what disturbs one disturbs the other."""
+    """Return the time of each stage with both models, measured in turns so that disturbances affect both alike."""
     ways = request.stages, request.with_stage("model", request.by_hand)
-    seen = [[by_stage(way, request.body, 60) for way in ways] for _ in range(turns + 1)][1:]  # the first one warms up
+    seen = [[by_stage(way, request.body, 60) for way in ways] for _ in range(turns + 1)][1:]  # the first is a warm-up
     before, after = ({name: float(np.median([turn[k][name] for turn in seen])) for name in ways[k]} for k in (0, 1))
     return Compared(before, after)
 
 
 # ---- profiles
 class Clock:
-    """A clock that stands still until somebody moves `now`."""
+    """A clock that stands still until `now` is changed."""
 
     def __init__(self, now: float) -> None:
         self.now = now
@@ -114,7 +114,7 @@ class Clock:
 
 
 def frames(*functions: str) -> Any:
-    """Return a made-up frame, called through others: ``"folder/file.py:function"``, the outermost first."""
+    """Return a fake stack frame with its callers, each given as ``"folder/file.py:function"``, the outermost first."""
     frame = None
     for each in functions:
         file, _, name = each.rpartition(":")
@@ -124,7 +124,7 @@ def frames(*functions: str) -> Any:
 
 
 def tiny(x: int) -> int:
-    """Do so little that the call itself takes most of the time."""
+    """Return x + 1. The call itself takes most of the time."""
     return x + 1
 
 
@@ -146,7 +146,7 @@ MATRIX = np.ones((128, 128), np.float32)
 
 
 def in_numpy() -> None:
-    """Spend the time inside NumPy, in 8 matrix products."""
+    """Compute 8 matrix products, so that the time is spent inside NumPy."""
     for _ in range(8):
         MATRIX @ MATRIX
 
@@ -155,13 +155,13 @@ MIXTURE = (many_small_calls, plain_loop, in_numpy)
 
 
 def mixture() -> None:
-    """Call each of three functions once."""
+    """Call each of the three functions in `MIXTURE` once."""
     for function in MIXTURE:
         function()
 
 
 def by_clock(seconds: float = 1.0) -> dict[str, float]:
-    """Return the share of each of the three functions, by a clock around each call."""
+    """Return each function's share of the time, measured by a clock around each call."""
     spent = {function.__name__: 0.0 for function in MIXTURE}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -173,7 +173,7 @@ def by_clock(seconds: float = 1.0) -> dict[str, float]:
 
 
 def by_cprofile(seconds: float = 1.0) -> tuple[dict[str, float], float]:
-    """Return what cProfile says of the three, and how many times as long all of it takes with it."""
+    """Return each function's share of the time according to cProfile, and the factor by which cProfile slows them."""
     profiler, plain, traced = cProfile.Profile(), list[float](), list[float]()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -193,7 +193,7 @@ def by_cprofile(seconds: float = 1.0) -> tuple[dict[str, float], float]:
 
 
 def of_mixture(total: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of the three functions of each other's sum, from those of all functions."""
+    """Return the shares of the three functions, scaled to a sum of 1, from the shares of all functions."""
     names = (function.__name__ for function in MIXTURE)
     return _shares({name: total.get(f"{name} ({Path(__file__).name})", 0.0) for name in names})
 
@@ -205,7 +205,7 @@ def _shares(spent: Mapping[str, float]) -> dict[str, float]:
 
 # ---- what if
 class RemoteStage:
-    """A stage that waits for so many seconds, as for another machine, and hands its item on."""
+    """A stage that sleeps for `seconds`, as if it waited for another machine, and returns its item."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -217,5 +217,5 @@ class RemoteStage:
 
 
 def with_cache(stages: Stages, name: str) -> dict[str, Any]:
-    """Return the stages, one of which keeps its last answer."""
+    """Return the stages, where the stage `name` caches its last answer."""
     return {**stages, name: lru_cache(maxsize=1)(stages[name])}

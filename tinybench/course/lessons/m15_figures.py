@@ -1,4 +1,4 @@
-"""Module 15's figures: a request by its stages, a container's limit, four profilers, and gains foreseen and real."""
+"""Figures for module 15: a request by stages, a container's CPU limit, profilers, and predicted and real gains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HATCHES = ("", "//", "..", "xx", "--")
 
 
 def figure_of_request(both: Compared) -> dict[str, Any]:
-    """Return what `show_figure` takes: the stages of a request as two bars, with either model."""
+    """Return arguments for `show_figure`: the stages of a request as two bars, before and after the model changes."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
@@ -52,13 +52,13 @@ def figure_of_request(both: Compared) -> dict[str, Any]:
 
 
 def figure_of_throttling(work: float, quota: float, period: float) -> dict[str, Any]:
-    """Return what `show_figure` takes: how long a call takes with a quota, by when in a period it comes; simulated."""
+    """Return arguments for `show_figure`: a call's simulated time under a CPU quota, by its start in the period."""
     import matplotlib.pyplot as plt
 
     starts = np.linspace(0, period, 201)[:-1]
     alone = np.array([throttled([start], work, quota, period)[0] - start for start in starts])
     many = np.array(throttled([0.0] * 500, work, quota, period))
-    mean = float((many[-1] - many[99]) / 400)  # from a steady state on
+    mean = float((many[-1] - many[99]) / 400)  # in the steady state
     figure, axes = plt.subplots(figsize=(6.4, 2.9), layout="constrained")
     axes.plot(starts, alone, color=OKABE_ITO[0], linewidth=2, label="one call, the container was idle")
     axes.axhline(mean, color=OKABE_ITO[1], linestyle="--", label="calls without end, on average")
@@ -78,7 +78,7 @@ def figure_of_throttling(work: float, quota: float, period: float) -> dict[str, 
 
 
 def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float, looks: int) -> dict[str, Any]:
-    """Return what `show_figure` takes: the shares of some functions, by a clock and by profilers."""
+    """Return arguments for `show_figure`: the functions' shares of the time by a clock and by each profiler."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
@@ -116,7 +116,7 @@ def figure_of_profilers(shares: Mapping[str, Mapping[str, float]], slower: float
 def figure_of_gains(
     foreseen: Mapping[tuple[str, float], Row], truth: Mapping[tuple[str, float], float]
 ) -> dict[str, Any]:
-    """Return what `show_figure` takes: for stages and speed-ups what was promised, foreseen, and really saved."""
+    """Return arguments for `show_figure`: the promised, predicted and real time saved by faster stages."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.3), layout="constrained")

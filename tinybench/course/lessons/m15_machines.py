@@ -1,4 +1,4 @@
-"""Module 15: a container's limit, simulated, and machines that are not there."""
+"""Helpers for module 15: a simulated CPU limit of a container, and fake machines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 
 def throttled(starts: Sequence[float], work: float, quota: float, period: float) -> list[float]:
-    """Return when calls of so much work are done, one after the other, where so much may run in each period.
+    """Simulate the CPU limit of a control group, and return the end time of each call.
 
-    A simulation of a control group's limit, with an unused quota at the beginning of each period; in any unit.
+    The calls run one after the other, and each needs `work`. In each period, they may run for at most `quota`, which
+    is full again when a period begins. All times have the same, arbitrary unit.
     """
     done, now, left, last = [], 0.0, quota, 0
     for start in starts:
@@ -29,7 +30,7 @@ def throttled(starts: Sequence[float], work: float, quota: float, period: float)
 
 
 def made_up_machines(folder: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-    """Yield three machines that are not there: a name, where their files lie, and how `read_facts` looks at them."""
+    """Yield three fake machines: a name, the root folder of the machine's files, and arguments for `read_facts`."""
     from tinybench.support.conditions.this_machine import Here
 
     pace = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"

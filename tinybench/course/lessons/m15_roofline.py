@@ -1,4 +1,4 @@
-"""Module 15, second half: networks under the roof, work to be shared, and the figures of rooflines and scaling."""
+"""Helpers for module 15's second half: networks for the roofline, parallel work, and the figure of its scaling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARKERS, LINES = "osD^v", ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 
 
 def write_networks(folder: Path, sizes: Sequence[int], seed: int = 0) -> dict[str, Path]:
-    """Write a network with random weights, in 32-bit floats and quantised to 8 bits; its times are as any other's."""
+    """Write a network in float32 and quantised to INT8. Its weights are random, which does not affect its speed."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -56,12 +56,12 @@ def write_networks(folder: Path, sizes: Sequence[int], seed: int = 0) -> dict[st
 
 
 def rows(width: int, number: int, seed: int = 1) -> np.ndarray:
-    """Return made-up inputs."""
+    """Return random inputs."""
     return np.random.default_rng(seed).normal(size=(number, width)).astype(np.float32)
 
 
 def why_int8(roofs: Roofs, products: Mapping[str, str]) -> str:
-    """Say what the peaks and the kind of the products have to do with what 8 bits bring here."""
+    """Explain by the measured peaks and the kind of product how much faster INT8 can be on this machine."""
     kind = products.get("uint8 × int8", "unsupported")
     if kind == "unsupported" or "uint8 × int8" not in roofs.peaks:
         return (
@@ -79,23 +79,23 @@ def why_int8(roofs: Roofs, products: Mapping[str, str]) -> str:
 
 
 def worker_counts(most: int = 8) -> list[int]:
-    """Return 1, 2 … up to twice the cores of this process, or twice `most` where there are more."""
+    """Return numbers of workers from 1 to twice the cores of this process, and at most to twice `most`."""
     return default_workers(min(most, usable_cores()))
 
 
 def counting() -> Callable[[], int]:
-    """Return plain Python work of about a millisecond: it needs the interpreter all the time."""
+    """Return a function of plain Python that takes about a millisecond and holds the interpreter's lock throughout."""
     return lambda: sum(i * i for i in range(10_000))
 
 
 def multiplying(size: int = 192) -> Callable[[], Any]:
-    """Return a product in NumPy, which leaves the interpreter to others while it multiplies."""
+    """Return a function that multiplies matrices in NumPy, which releases the interpreter's lock during the product."""
     a = np.ones((size, size), np.float32)
     return lambda: np.matmul(a, a)
 
 
 def figure_of_scaling(measured: Scaling, laws: Mapping[str, Laws], usl: Callable[..., float]) -> dict[str, Any]:
-    """Draw speed-ups with their intervals, the fitted laws, and what n workers would ideally bring."""
+    """Plot speed-ups with their intervals, the fitted laws, and the ideal speed-up of n workers."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5.8, 4.6), layout="constrained")
@@ -148,7 +148,7 @@ def figure_of_scaling(measured: Scaling, laws: Mapping[str, Laws], usl: Callable
 
 
 def what_is_seen(measured: Scaling, laws: Mapping[str, Laws]) -> str:
-    """Say for each way how many workers were best, and what scaling on this machine cannot show."""
+    """Describe the best number of workers for each way of working, and the limits of the measurement."""
     cores, largest = usable_cores(), max(max(results) for results in measured.results.values())
     told = [
         f"{way}: contention {law.contention}, crosstalk {law.crosstalk}; best number measured {law.best_measured}"
@@ -167,7 +167,7 @@ def what_is_seen(measured: Scaling, laws: Mapping[str, Laws]) -> str:
 
 
 def seconds_of(call: Callable[[], Any], rounds: int = 7) -> float:
-    """Return the median seconds of a call, after one that does not count."""
+    """Return the median seconds of a call, after one warm-up call."""
     call()
     times = []
     for _ in range(rounds):
@@ -178,7 +178,7 @@ def seconds_of(call: Callable[[], Any], rounds: int = 7) -> float:
 
 
 def told_of_two_libraries() -> str:
-    """Say what a pool of threads loses, each of which multiplies by BLAS with all cores, and what cures it."""
+    """Measure and describe the slowdown of a thread pool in which each thread runs BLAS on all cores, and its cure."""
     from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
     if not any(library["user_api"] == "blas" for library in threadpool_info()):

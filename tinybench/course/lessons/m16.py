@@ -1,4 +1,4 @@
-"""What module 16 looks at: a real server whose digits shift, simulated incidents, and drift detectors on equal data."""
+"""Helpers for module 16: a real server with shifted digits, simulated incidents, and drift alarms without drift."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PHASES = ("as in training", "1 pixel to the right", "2 pixels to the right")
 
 
 class Digits(NamedTuple):
-    """A network for digits, fitted on 600 of them, and others in two parts: for a reference, and for the users."""
+    """A network fitted on 600 digits, and other digits in two parts: for the reference, and for the users' requests."""
 
     network: Any
     reference: np.ndarray
@@ -38,17 +38,17 @@ class Digits(NamedTuple):
     y: np.ndarray
 
     def save(self, path: Path) -> None:
-        """Write the network as an .onnx file that answers ten probabilities."""
+        """Write the network as an .onnx file with ten probabilities as its output."""
         import onnx
         from skl2onnx import to_onnx
 
         model = to_onnx(self.network, self.X[:1], options={"zipmap": False})
-        del model.graph.output[0]  # the labels: the probabilities tell more
+        del model.graph.output[0]  # removes the labels, because the probabilities contain more
         onnx.save(model, path)
 
 
 def digits_in_production() -> Digits:
-    """Return the network, 397 digits for a reference and 800 for the users; no two of them are the same."""
+    """Return the network, 397 digits for the reference and 800 for the users. The sets do not overlap."""
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
 
@@ -60,18 +60,18 @@ def digits_in_production() -> Digits:
 
 
 def moved_right(rows: np.ndarray, pixels: int) -> np.ndarray:
-    """Return digits moved so many pixels to the right; what leaves the picture is gone."""
+    """Return the digits, moved to the right by `pixels`. Pixels that leave the picture are lost."""
     moved = np.zeros_like(rows).reshape(-1, SIDE, SIDE)
     moved[:, :, pixels:] = rows.reshape(-1, SIDE, SIDE)[:, :, : SIDE - pixels]
     return moved.reshape(rows.shape)
 
 
 class Sent(NamedTuple):
-    """What became of requests: when they were sent and answered (s), what was answered, and the server's own word.
+    """The times and answers of requests, and the server's own measurements. Times are in seconds.
 
-    ``phase`` is the number of pixels; ``probabilities`` are NaN where there was no answer. ``reference`` holds the
-    probabilities of the reference's digits, ``metrics`` the text of /metrics, ``truth`` the server's own times of all
-    requests (s).
+    ``phase`` is the shift in pixels. ``probabilities`` are NaN if there was no answer. ``reference`` holds the
+    probabilities for the digits of the reference, ``metrics`` the text of /metrics, and ``truth`` the times of all
+    requests as recorded by the server.
     """
 
     start: np.ndarray
@@ -85,7 +85,7 @@ class Sent(NamedTuple):
 
     @property
     def right(self) -> np.ndarray:
-        """Whether the largest probability of each answer is that of the true label."""
+        """Whether each answer's largest probability is that of the true label."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.y)
 
     @property
@@ -100,13 +100,13 @@ class Sent(NamedTuple):
 
 
 class Client:
-    """Asks a server's /predict; each thread has its connection."""
+    """A client of a server's /predict. Each thread has its own connection."""
 
     def __init__(self, url: str) -> None:
         self.address, self.mine = urlsplit(url).netloc, threading.local()
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the probabilities that the server answers for some rows."""
+        """Return the server's probabilities for some rows, or NaN if the request fails."""
         if not hasattr(self.mine, "connection"):
             self.mine.connection = http.client.HTTPConnection(self.address, timeout=10)
         try:
@@ -121,7 +121,7 @@ class Client:
 
 
 def send(client: Client, rows: np.ndarray, rate: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Send rows one by one when users come (Poisson); return when, how long each waited, and the probabilities."""
+    """Send rows one by one as a Poisson process. Return the start times, the latencies and the probabilities."""
     start = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, len(rows)))
     latency, probabilities = np.empty(len(rows)), np.empty((len(rows), 10))
     begin = time.perf_counter()
@@ -138,7 +138,7 @@ def send(client: Client, rows: np.ndarray, rate: float, seed: int = 0) -> tuple[
 
 
 def serve_and_shift(digits: Digits, rate: float = 130.0) -> Sent:
-    """Serve the network by `tinybench serve`, and send it 240 digits as they are, then 180 each by 1 and 2 pixels."""
+    """Serve the network by `tinybench serve`. Send 240 digits as they are, 180 moved by 1 pixel and 180 by 2."""
     phase = np.repeat([0, 1, 2], [240, 180, 180])
     X, y = digits.X[: len(phase)], digits.y[: len(phase)]
     rows = np.select([(phase == k)[:, None] for k in range(3)], [moved_right(X, k) for k in range(3)])
@@ -164,10 +164,10 @@ def buckets(metrics: str, name: str) -> tuple[list[float], list[float]]:
 
 
 def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, str, str]]:
-    """Serve the network, send it 100 requests a second while a real Prometheus reads it, and yield what that says.
+    """Serve the network, send it 100 requests a second while Prometheus scrapes it, and yield the results of queries.
 
-    For each of two questions: its name, how Prometheus is asked, and the answer. Without Prometheus the text of
-    /metrics is read before and after.
+    Each of the two results is a name, a query for Prometheus, and its value. If Prometheus is not installed, yield a
+    note about this first, and compute the values from /metrics before and after the requests.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "digits.onnx"
@@ -191,7 +191,7 @@ def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, 
 
 
 def _own_reader(url: str) -> Callable[[str], list[tuple[dict[str, str], float]]]:
-    """Return what answers the two questions by a look at /metrics now and one when it is asked."""
+    """Return a substitute for Prometheus's `query`, which compares /metrics now and at the time of the query."""
 
     def look() -> tuple[float, str]:
         return time.monotonic(), urlopen(f"{url}/metrics").read().decode()
@@ -210,9 +210,10 @@ def _own_reader(url: str) -> Callable[[str], list[tuple[dict[str, str], float]]]
 
 
 def incidents(seed: int = 0) -> tuple[list[float], list[float]]:
-    """Return two counters read every minute for six hours, simulated: failed requests, and all.
+    """Simulate two counters, read every minute for six hours: of failed requests, and of all requests.
 
-    A thousand requests a minute, of which 0.05 % fail anyway. In minute 60 a quarter fail; from minute 150 to 190, 3 %.
+    About 1000 requests come each minute, of which 0.05 % usually fail. In minute 60, a quarter of them fail. From
+    minute 150 to 190, 3 % fail.
     """
     rng, share = np.random.default_rng(seed), np.full(360, 0.0005)
     share[60], share[150:190] = 0.25, 0.03
@@ -222,9 +223,9 @@ def incidents(seed: int = 0) -> tuple[list[float], list[float]]:
 
 
 def binned_statistics(reference: np.ndarray, windows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return PSI and the KS distance of many windows, given by the counts of their bins in the last axis.
+    """Return the PSI and the KS distance between a reference and many windows, from bin counts in the last axis.
 
-    Bins without a value count as a share of 0.0001, as most tools have it.
+    In the PSI, an empty bin counts as a share of 0.0001, as in most tools.
     """
     p, q = (counts / counts.sum(axis=-1, keepdims=True) for counts in (reference, windows))
     distance = np.abs(np.cumsum(p - q, axis=-1)).max(axis=-1)
@@ -233,7 +234,7 @@ def binned_statistics(reference: np.ndarray, windows: np.ndarray) -> tuple[np.nd
 
 
 def alarms_on_equal(sizes: Sequence[int], trials: int = 400, permutations: int = 99, m: int = 10_000) -> dict[str, Any]:
-    """Return how often each rule alarms where reference (m values in ten bins) and window come from one source."""
+    """Return each rule's false-alarm rates if reference (`m` values in ten bins) and window are equally distributed."""
     rng, even = np.random.default_rng(3), np.full(10, 0.1)
     rates: dict[str, list[float]] = {name: [] for name in ("PSI > 0.1", "PSI > 0.2", "PSI, permuted", "KS, permuted")}
     for n in sizes:
@@ -253,10 +254,10 @@ def alarms_on_equal(sizes: Sequence[int], trials: int = 400, permutations: int =
 def looking_again(
     alarm: Callable[[np.ndarray], Any], ks: Callable[[Any, Any], float], streams: int = 300, length: int = 300,
 ) -> dict[str, list[int]]:  # fmt: skip
-    """Return when each way of looking first alarms on equal streams, 0 where it never does.
+    """Return the number of values until each method's first alarm on streams without drift, or 0 if there is none.
 
-    `alarm` makes a `DriftAlarm` of a reference of 100 values; ``"KS"`` compares all values so far with the reference
-    after every 20th, by the threshold of a single test at 5 %.
+    `alarm` creates a `DriftAlarm` from a reference of 100 values. The KS tests compare all values so far with the
+    reference, once at the end or after every 20th value, by the threshold of a single test at 5 %.
     """
     rng = np.random.default_rng(4)
     first: dict[str, list[int]] = {"one KS test at the end": [], "a KS test every 20 values": [], "DriftAlarm": []}

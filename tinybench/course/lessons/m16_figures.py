@@ -1,4 +1,4 @@
-"""The figures of module 16's first half: panels, burn rates, buckets, drift."""
+"""Figures for module 16's first half: dashboard panels, burn rates, histogram buckets and drift."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARKERS = "osD^v"
 
 
 def _phases(axes: Any, sent: Sent, named: bool = False) -> None:
-    """Shade the phases, and name them above."""
+    """Shade the phases of the requests. If `named`, write their names above."""
     starts = [float(sent.start[sent.phase == k][0]) for k in range(3)]
     ends = [*starts[1:], float(sent.start[-1])]
     for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -28,7 +28,7 @@ def _phases(axes: Any, sent: Sent, named: bool = False) -> None:
 
 
 def figure_of_panels(sent: Sent, bound: float) -> dict[str, Any]:
-    """Return what `show_figure` takes: latency, failures and accuracy over time, in windows of half a second."""
+    """Return arguments for `show_figure`: latency, failures and accuracy over time, in windows of half a second."""
     import matplotlib.pyplot as plt
 
     edges = np.arange(0, sent.start[-1] + 0.5, 0.5)
@@ -75,9 +75,9 @@ def figure_of_panels(sent: Sent, bound: float) -> dict[str, Any]:
 
 
 def figure_of_burning(failed: Sequence[float], total: Sequence[float], rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `show_figure` takes: failures of simulated incidents, and when each rule rings.
+    """Return arguments for `show_figure`: failed requests in simulated incidents, and when each rule alarms.
 
-    A rule is a function of the readings up to now.
+    A rule is a function of the counters' readings so far.
     """
     import matplotlib.pyplot as plt
 
@@ -120,7 +120,7 @@ def figure_of_buckets(
     truth: np.ndarray, bounds: Sequence[float], counts: Sequence[float], quantile: Callable[..., float],
     ends: Callable[..., tuple[float, float]],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what `show_figure` takes: the server's own times, and what its histogram says of their quantiles."""
+    """Return arguments for `show_figure`: the server's own request times, and their quantiles by its histogram."""
     import matplotlib.pyplot as plt
 
     ordered = np.sort(truth) * 1e3
@@ -155,7 +155,7 @@ def figure_of_buckets(
 
 
 def figure_of_equal(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `show_figure` takes: how often each rule alarms where nothing has changed, by the window's size."""
+    """Return arguments for `show_figure`: each rule's false-alarm rate without any change, by window size."""
     import matplotlib.pyplot as plt
 
     sizes, trials = np.array(found["n"]), found["trials"]
@@ -190,7 +190,7 @@ def figure_of_equal(found: Mapping[str, Any]) -> dict[str, Any]:
 def figure_of_alarm(
     sent: Sent, evidence: Sequence[float], first: Mapping[str, Sequence[int]], level: float
 ) -> dict[str, Any]:
-    """Return what `show_figure` takes: the capital over the real requests, and false alarms of three ways to look."""
+    """Return arguments for `show_figure`: the alarm's capital by request, and the false alarms of three methods."""
     import matplotlib.pyplot as plt
 
     capital = np.maximum(np.asarray(evidence), 1e-3)

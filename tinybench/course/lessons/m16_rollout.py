@@ -1,4 +1,4 @@
-"""Module 16, second half: users who come to two versions, a rollout rehearsed and a real one, and histories."""
+"""Helpers for module 16's second half: simulated A/B tests, simulated and real rollouts, and commit histories."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tinybench.support.basics.numbers import number_of
 
 Names = Mapping[str, Any]
 Evidence = Callable[[int, int], float]
-Z = 1.959964  # two-sided, 5 %
-# packages, and what of them is imported anew to run on the notebook's functions
+Z = 1.959964  # critical value of a two-sided test at 5 %
+# packages, and their modules that are imported again so that they use the notebook's functions
 ON_PRODUCTION = (("tinybench", "production"), ("tinybench.tools", "rollout"))
 
 
 def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
-    """Return how many standard errors the share in a is above that in b, each of n; 0 where nothing was bad."""
+    """Return by how many standard errors a's share of bad events exceeds b's, each of n. It is 0 without bad events."""
     pooled = (bad_a + bad_b) / (2 * n)
     error = np.sqrt(2 * pooled * (1 - pooled) / n)
     z: np.ndarray = np.divide((bad_a - bad_b) / n, error, out=np.zeros(np.shape(error)), where=error > 0)
@@ -34,7 +34,7 @@ def z_of_shares(bad_a: np.ndarray, bad_b: np.ndarray, n: Any) -> np.ndarray:
 
 # ---- A/B tests
 class Stops(NamedTuple):
-    """Experiments that were looked at again and again: users of each version by look, and who had stopped by then."""
+    """The repeated looks at experiments: users of each version by look, whether each rule stops then, and estimates."""
 
     users: np.ndarray
     peeking: np.ndarray
@@ -42,11 +42,11 @@ class Stops(NamedTuple):
     estimates: np.ndarray
 
     def share(self, name: str) -> np.ndarray:
-        """Return by look which share of the experiments had found a difference."""
+        """Return for each look the share of experiments that have found a difference so far, by the rule `name`."""
         return np.asarray(np.maximum.accumulate(getattr(self, name), axis=1).mean(axis=0))
 
     def when(self, name: str) -> np.ndarray:
-        """Return at which look each experiment that stopped did so."""
+        """Return the index of the look at which each experiment stopped. Experiments that did not stop are left out."""
         found: np.ndarray = getattr(self, name)
         return np.asarray(found[found.any(axis=1)].argmax(axis=1))
 
@@ -54,10 +54,10 @@ class Stops(NamedTuple):
 def experiments(
     evidence: Evidence, share: float, change: float, looks: int = 40, every: int = 100, number: int = 800, seed: int = 1
 ) -> Stops:
-    """Simulate A/B tests with a look after each `every` users of either version.
+    """Simulate A/B tests with a look at the data after every `every` users of each version.
 
-    `evidence` takes the users with a failure in the new version and in both. Who peeks stops at p < 0.05, who is
-    patient at e ≥ 20.
+    `evidence` takes the number of users with a failure in the new version and in both, and returns an e-value. The
+    peeking rule stops at p < 0.05, the anytime-valid rule at e ≥ 20.
     """
     rng, known = np.random.default_rng(seed), cache(evidence)
     old, new = (rng.binomial(every, p, (number, looks)).cumsum(axis=1) for p in (share, share + change))
@@ -69,10 +69,10 @@ def experiments(
 def alarms_by_unit(
     numbers: Sequence[int], share: float = 0.05, users: int = 400, trials: int = 800
 ) -> dict[str, list[float]]:
-    """Return how often two equal versions "differ" at the 5 % level, counted per request and per user.
+    """Return the false-alarm rates of two equal versions at the 5 % level, counted per request and per user.
 
-    Each user sends so many requests. Some users' pictures are of the kind on which the model fails: half of the
-    variance lies between users.
+    There is a rate for each of `numbers`, the requests that each user sends. The model fails more often on some users'
+    pictures than on others': half of the variance lies between users.
     """
     rng = np.random.default_rng(3)
     found: dict[str, list[float]] = {"per request": [], "per user": []}
@@ -88,7 +88,7 @@ def alarms_by_unit(
 
 # ---- rollout
 def in_another_process(expression: str) -> str:
-    """Return what a Python process of its own prints for an expression."""
+    """Evaluate an expression in a new Python process, and return the printed value."""
     done = subprocess.run(
         [sys.executable, "-c", f"print({expression})"], capture_output=True, text=True, check=True, timeout=60
     )
@@ -96,7 +96,7 @@ def in_another_process(expression: str) -> str:
 
 
 class RehearsedLook(NamedTuple):
-    """What a look at a rollout showed, after so many users or seconds, and who then got the new version."""
+    """One look at a rollout: its time in users or seconds, the new version's share, and the evidence if it is fresh."""
 
     at: float
     share: float
@@ -105,7 +105,7 @@ class RehearsedLook(NamedTuple):
 
 
 class Rehearsal(NamedTuple):
-    """A rollout from its first look to its end; how many users came, and how many of them met the fault."""
+    """A simulated rollout: its looks, its final state, the number of users, and the number who met the fault."""
 
     looks: list[RehearsedLook]
     end: Any
@@ -120,24 +120,24 @@ class Rehearsal(NamedTuple):
 
 
 class StagedEvidence:
-    """Evidence that the new version has more than its part of some events, over stages with shares of their own."""
+    """The evidence that the new version has more than its share of some events, over stages with different shares."""
 
     def __init__(self, evidence: Callable[[int, int, float], float]) -> None:
         self.of, self.before, self.surplus = evidence, 1.0, 0.0
         self.new = self.both = 0
 
     def add(self, new: bool, happened: bool) -> None:
-        """Count an event that `happened`, and whether it was one of the `new` version."""
+        """Add a request: whether the event `happened`, and whether the request went to the `new` version."""
         self.new, self.both = self.new + (new and happened), self.both + happened
 
     def value(self, share: float) -> float:
-        """Return the product over the stages; where the new version has no more than its part, at most 1."""
+        """Return the product over all stages. If the new version has no more than its share of events, cap it at 1."""
         product = self.before * (self.of(self.new, self.both, share) if share < 1 else 1.0)
         more = self.surplus + self.new - share * self.both > 0
         return product if more else min(1.0, product)
 
     def close(self, share: float) -> None:
-        """End a stage: its evidence is kept as a factor, its counts are not."""
+        """End a stage: keep its evidence as a factor, and reset its counts."""
         if share < 1:
             self.before *= self.of(self.new, self.both, share)
             self.surplus += self.new - share * self.both
@@ -154,23 +154,24 @@ def rehearse_rollout(
     most: int = 20_000,
     seed: int = 0,
 ) -> Rehearsal:
-    """Roll a new version out to simulated users, by the student's `in_canary`, `share_e_value` and `advance`.
+    """Roll out a new version to simulated users, with the student's `in_canary`, `share_e_value` and `advance`.
+
+    Requests to the new version are also sent to the old version in the background, and up to 1 % of the answers may
+    differ. Slow answers are compared with the old version's as long as it has users. The evidence of the stages is
+    multiplied.
 
     Parameters
     ----------
     names
-        Where these functions are.
+        The names in the notebook, which include these functions.
     wrong
-        The probability that the new version's answer is wrong, by how many it has given.
+        The probability that an answer of the new version is wrong, by the number of answers that it has given.
     slow
-        The probability that an answer of the new version is slow; of the old one it is 0.01.
+        The probability that an answer of the new version is slow. For the old version, it is 0.01.
     blind_from
-        After so many users the metrics are away.
+        The number of users after which the metrics are missing.
     stage_users, every
-        How many users a stage needs, and after how many one looks.
-
-    Requests of users of the new version also go to the old one, aside: up to 1 % of the answers may differ. Slow
-    answers are compared with the old version's as long as it has users; the evidence of the stages is multiplied.
+        The number of users that a stage needs, and the number of users between two looks.
     """
     rng, state, looks = np.random.default_rng(seed), names["RolloutState"](), list[RehearsedLook]()
     answered = met = users = before = 0
@@ -198,9 +199,9 @@ def rehearse_rollout(
 
 
 def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, fault: str, **plan: Any) -> Any:
-    """Roll a model out beside itself with a fault, on two real servers, by the notebook's own `tinybench.production`.
+    """Roll out a faulty copy of a model on two real servers, with the notebook's own `tinybench.production`.
 
-    Return the rollout's `Report`. Where a Prometheus is installed and does not answer, it goes without.
+    Return the rollout's `Report`. If Prometheus is installed but does not answer, repeat the rollout without it.
     """
     with standing_in(names):
         from tinybench.tools.rollout.engine import roll_out
@@ -214,11 +215,11 @@ def roll_out_here(names: Names, model: Path, rows: np.ndarray, labels: Any, faul
 
 @contextmanager
 def standing_in(names: Names) -> Iterator[None]:
-    """Let these names be `tinybench.production` for what is imported meanwhile; afterwards all is as it was."""
+    """Use these names as `tinybench.production` for imports inside the block. Afterwards, restore all modules."""
     prefixes = tuple(map(".".join, ON_PRODUCTION))
     modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(prefixes)}
     places = [(vars(import_module(package)), name) for package, name in ON_PRODUCTION]
-    attributes = [package.pop(name, None) for package, name in places]  # an import leaves its module there, too
+    attributes = [package.pop(name, None) for package, name in places]  # an import also sets the package's attribute
     mine = types.ModuleType("tinybench.production")
     vars(mine).update({name: value for name, value in names.items() if not name.startswith("_")})
     sys.modules[mine.__name__] = mine
@@ -236,7 +237,7 @@ def standing_in(names: Names) -> Iterator[None]:
 
 # ---- history
 def noise(kind: str, rng: np.random.Generator, commits: int, spread: float = 0.005) -> np.ndarray:
-    """Return relative errors of a series of measurements: normal, with heavy tails, or each like the one before."""
+    """Return relative errors of a series of measurements: normal, with heavy tails, or autocorrelated."""
     if kind == "normal":
         return spread * rng.normal(size=commits)
     if kind == "heavy tails":
@@ -248,7 +249,7 @@ def noise(kind: str, rng: np.random.Generator, commits: int, spread: float = 0.0
 
 
 def neighbours(values: Sequence[float] | np.ndarray, limit: float = 0.02) -> list[int]:
-    """Return where a value differs from its predecessor by more than the limit."""
+    """Return the indices of the values that differ from their predecessors by more than the relative `limit`."""
     series = np.asarray(values)
     return [int(i) + 1 for i in np.flatnonzero(np.abs(series[1:] / series[:-1] - 1) > limit)]
 
@@ -256,7 +257,7 @@ def neighbours(values: Sequence[float] | np.ndarray, limit: float = 0.02) -> lis
 def false_alarms(
     rules: Mapping[str, Callable[[np.ndarray], list[int]]], kinds: Iterable[str], histories: int = 30
 ) -> dict[str, list[float]]:
-    """Return by rule, and for each kind of noise, the share of histories without a change in which it sees one."""
+    """Return for each rule, by kind of noise, the share of histories without a change in which the rule finds one."""
     rng, found = np.random.default_rng(5), {name: list[float]() for name in rules}
     for kind in kinds:
         series = [1 + noise(kind, rng, 100) for _ in range(histories)]
@@ -266,7 +267,7 @@ def false_alarms(
 
 
 class CommitTimes(NamedTuple):
-    """Times of a benchmark by commit on a machine that drifts, in ms, and of a baseline measured in the same rounds."""
+    """A benchmark's times by commit on a drifting machine, and a baseline's times in the same rounds, both in ms."""
 
     milliseconds: np.ndarray
     baseline: np.ndarray
@@ -274,12 +275,12 @@ class CommitTimes(NamedTuple):
 
     @property
     def ratio(self) -> np.ndarray:
-        """The time of each commit over that of the baseline, in which the machine's drift cancels."""
+        """The time of each commit divided by the baseline's. The machine's drift cancels out."""
         return np.asarray(self.milliseconds / self.baseline)
 
 
 def drifting_history(commits: int = 120, step: int = 70, size: float = 0.02, seed: int = 4) -> CommitTimes:
-    """Simulate a history: a machine that gets slower and faster by some per cent, outliers, and one real step."""
+    """Simulate a commit history on a machine whose speed drifts by some per cent, with outliers and one real step."""
     rng = np.random.default_rng(seed)
     machine = (
         1

@@ -1,4 +1,4 @@
-"""Module 16, second half: its figures; each function returns what `show_figure` takes."""
+"""Figures for module 16's second half. Each ``figure_of_…`` returns arguments for `show_figure`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _axes(rows: int = 1, columns: int = 1, **how: Any) -> tuple[Any, Any]:
 
 
 def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, Any]:
-    """Draw which share of A/B tests has found a difference by so many users, with equal and with unequal versions."""
+    """Plot the share of A/B tests that have found a difference against the users, for equal and unequal versions."""
     figure, panels = _axes(1, 2, figsize=(7.2, 3.4), sharex=True)
     for axes, stops, title in zip(panels, (equal, unequal), ("equal versions", "a worse version"), strict=True):
         for name, label, style, color in (
@@ -61,12 +61,12 @@ def figure_of_peeking(equal: Stops, unequal: Stops, planned: int) -> dict[str, A
 
 
 def at_the_plan(stops: Stops, planned: int) -> float:
-    """Return which share of the tests has p < 0.05 at the one look nearest to the plan."""
+    """Return the share of the tests with p < 0.05 at the look nearest to the planned number of users."""
     return float(stops.peeking[:, np.abs(stops.users - planned).argmin()].mean())
 
 
 def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
-    """Say when anytime-valid tests stopped, and how large they took the change to be."""
+    """Describe when the anytime-valid tests stopped, and how large they estimated the change to be."""
     when = unequal.when("anytime")
     found = unequal.anytime.any(axis=1)
     users, estimates = unequal.users[when], unequal.estimates[found, when]
@@ -81,7 +81,7 @@ def told_of_stops(unequal: Stops, planned: int, change: float) -> str:
 
 
 def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Draw how often equal versions "differ" against the requests of a user, counted per request and per user."""
+    """Plot the false alarms for equal versions against the requests of each user, counted per request and per user."""
     figure, axes = _axes(figsize=(6.2, 3.3))
     for (name, shares), style, color in zip(found.items(), ("s--", "o-"), (RED, BLUE), strict=True):
         axes.plot(
@@ -109,7 +109,7 @@ def figure_of_units(numbers: Sequence[int], found: Mapping[str, Sequence[float]]
 def figure_of_looks(
     looks: Sequence[RehearsedLook], stop_at: float, said: str, latencies: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
-    """Draw a rollout look by look: who has the new version, the evidence of harm, and the latency of either version."""
+    """Plot a rollout look by look: the new version's share, the evidence of harm, and both versions' latencies."""
     figure, panels = _axes(3, figsize=(6.8, 5.3), sharex=True, height_ratios=[1, 1.8, 1])
     at = [look.at for look in looks]
     panels[0].step(at, [100 * look.share for look in looks], where="pre", color="black", linewidth=2)
@@ -143,7 +143,7 @@ def figure_of_looks(
 
 
 def figure_of_report(report: Any) -> dict[str, Any]:
-    """Draw a real rollout, and say what came of it."""
+    """Plot a real rollout, and describe its result."""
     looks = [RehearsedLook(look.at, look.share, look.evidence, look.fresh) for look in report.looks]
     both = np.array([look.latencies for look in report.looks]).T * 1e3
     last, final = report.looks[-1], report.looks[-1].latencies
@@ -157,7 +157,7 @@ def figure_of_report(report: Any) -> dict[str, Any]:
 
 
 def figure_of_history(history: CommitTimes, steps: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Draw a history in milliseconds and as a ratio to its baseline, with the change points found in either."""
+    """Plot a history in milliseconds and as a ratio to its baseline, with the change points found in each."""
     figure, panels = _axes(2, 1, figsize=(6.8, 4.6), sharex=True)
     commits, said = np.arange(len(history.ratio)), []
     series = {"milliseconds": (history.milliseconds, "time (ms)"), "ratio": (history.ratio, "ratio to the baseline")}

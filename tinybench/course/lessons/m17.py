@@ -1,4 +1,4 @@
-"""Module 17: digits moved by a pixel, and a small problem of the same kind for the checks."""
+"""Helpers for module 17: digits shifted by a pixel, and a small problem of the same kind for the checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def quiet_fit(model: Any, X: Any, y: Any) -> Any:
-    """Return the fitted model, without the advice to train longer."""
+    """Fit a model without warnings that the training has not converged, and return the model."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -20,7 +20,7 @@ def quiet_fit(model: Any, X: Any, y: Any) -> Any:
 
 
 def shifted(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return five times as many digits: as they are, and moved by one pixel to each side."""
+    """Return five versions of the digits with their labels: unchanged, and shifted by one pixel in each direction."""
     moves = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)]
     pictures = [np.roll(np.reshape(X, (-1, 28, 28)), move, axis=(1, 2)) for move in moves]
     return np.concatenate(pictures).reshape(-1, 784), np.tile(y, len(moves))
@@ -28,7 +28,7 @@ def shifted(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def practice() -> SimpleNamespace:
-    """Return a small problem for the checks: plain digits of 28 × 28 pixels, and a network that reads them."""
+    """Return a small problem for the checks: digits of 28 × 28 pixels, and a network that classifies them."""
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
 
@@ -40,7 +40,7 @@ def practice() -> SimpleNamespace:
 
 
 def session_of(content: Any) -> Any:
-    """Return a session of an entry's bytes, or fail with words for a check."""
+    """Return a session of an entry's bytes. If they are invalid, raise AssertionError with an explanation."""
     from onnxruntime import InferenceSession
 
     if not isinstance(content, bytes):
