@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Drawn(NamedTuple):
-    """A figure with its alternative text, caption and data, named like the arguments of `course.show_figure`."""
+    """A figure with its alternative text, caption and data, named as in `tinybench.course.show_figure`."""
 
     figure: Figure
     alt: str

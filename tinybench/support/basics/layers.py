@@ -59,7 +59,7 @@ def layers_of(model: Any) -> list[Layer]:
 
 
 def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
-    """Return an untrained network with random weights scaled by He (2015). `sizes`: inputs, hidden units, outputs."""
+    """Return an untrained network for layer sizes from inputs to outputs. Random weights are scaled as by He (2015)."""
     rng = np.random.default_rng(seed)
     shapes = list(pairwise(sizes))
     weights = [rng.normal(0, math.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in shapes]

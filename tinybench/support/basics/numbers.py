@@ -26,7 +26,7 @@ def number_of(count: object, noun: str, many: str = "") -> str:
 
 
 def p_text(p: float, least_of: str = "") -> str:
-    """Return ``"p = 0.012"``, ``"p < 0.001"``, or ``"p ≤ 0.031, the least that 6 rounds allow"``.
+    """Return a p-value as text: ``"p = 0.012"``, ``"p < 0.001"``, ``"p ≤ 0.031, the least that 6 rounds allow"``.
 
     If `p` is the smallest p-value that the test can give for so little data, `least_of` names the data: ``"6 rounds"``.
     """

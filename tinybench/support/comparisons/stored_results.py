@@ -176,9 +176,10 @@ def gate_samples(
 
 
 def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str], values: str) -> Gate:
-    """Return the gate's answer with the conditions that differ, and undecided if more runs would not help.
+    """Return the gate's answer with the conditions that differ. If more runs would not help, it is "cannot tell".
 
-    More runs do not help if each result has one session only, conditions differ, or the slowdown is close to the limit.
+    More runs do not help if each result has one session only, if conditions differ that must not, or if the slowdown is
+    too close to the limit.
     """
     gate = replace(gate, differences=tuple(f"{name}: {change}" for name, change in changes.items()))
     comparison = gate.comparison

@@ -223,7 +223,7 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
 
 
 def p_and_n(comparison: Comparison) -> tuple[str, str]:
-    """Return ``p = 0.012``, and ``n = 30`` with warnings and, for autocorrelated rounds, the effective sample size."""
+    """Return the texts ``p = 0.012`` and ``n = 30``, the latter with warnings and any reduced effective sample size."""
     (first, second), checks = comparison.counts, comparison.checks
     p = p_text(comparison.p_value, least_of(comparison))
     if comparison.corrected_for > 1:

@@ -65,7 +65,7 @@ def look(root: Path | str = "/", of: Here | None = None) -> dict[str, Any]:
 
 
 def read_facts(root: Path | str = "/", before: dict[str, Any] | None = None, of: Here | None = None) -> dict[str, Any]:
-    """Return the facts about a machine and this process. An unknown fact is None.
+    """Return the facts about a machine and this process by name. An unknown fact is None.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _grown(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 
 def _others(before: str, now: str, own: float) -> float | None:
-    """Return the share of all cores kept busy by others: two lines of ``/proc/stat``, less our `own` CPU seconds."""
+    """Return the share of all cores kept busy by other processes, from two ``/proc/stat`` lines and our CPU seconds."""
     spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], now.split()[1:9], strict=True)]
     total, idle = sum(spent), spent[3] + spent[4] + spent[7]  # stolen time was not used by processes here
     if total <= 0 or min(spent) < 0:

@@ -100,7 +100,7 @@ def _disturbances(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _pace(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on a changing clock rate that do not depend on Linux."""
+    """Return the rules on core speed for every system: kinds of cores, throttling and power plan (not on Linux)."""
     kinds = facts.get("kinds") or [[]]
     fast = {
         "Linux": f"taskset -c {listed(kinds[-1])} python …, one kind only",

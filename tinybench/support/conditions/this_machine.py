@@ -26,7 +26,7 @@ from tinybench.support.conditions.library_kernels import loaded_pools, numpy_fla
 from tinybench.timer import clock_resolution
 
 SPINNING = {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "infinite", "GOMP_SPINCOUNT": "infinite"}
-PLANS = {  # power plans of Windows by identifier, as Windows translates their names
+PLANS = {  # power plans of Windows by identifier, because Windows translates the names
     "a1841308-3541-4fab-bc81-f71556f20b4a": "power saver",
     "381b4222-f694-41f0-9685-ff5bb260df2e": "balanced",
     "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "high performance",

@@ -117,7 +117,7 @@ class _Watched:
         return None
 
     def _second_time(self, answer: Any, args: Any, kwargs: Any) -> tuple[Any, str]:
-        """Call the stage again. Return the first answer, and the reason if a second call is not possible, else ""."""
+        """Call the stage again. Return the first answer, and the reason why it cannot be repeated, or ""."""
         first = self._pickled(answer)
         try:
             second = self.stage(*args, **kwargs)

@@ -29,7 +29,7 @@ class ProfileData(Protocol):
 
     @property
     def seconds(self) -> float:
-        """The time that the samples stand for."""
+        """The total time in seconds that the samples stand for."""
 
     @property
     def trunk(self) -> int:

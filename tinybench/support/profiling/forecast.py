@@ -131,7 +131,7 @@ class WhatIf:
             return head + row.verdict
         if row.low <= 0 <= row.high:
             return head + f"no gain to be seen ({_percent(row.low)} to {_percent(row.high)} % less time)"
-        width = max(100 * (row.high - row.low), 5.0)  # whole percent are enough
+        width = max(100 * (row.high - row.low), 5.0)  # whole percents are enough
         low, high = (with_digits(end, width) for end in sorted(abs(100 * end) for end in (row.low, row.high)))
         gain = with_digits(abs(100 * row.gain), width)
         if row.gain <= 0:

@@ -1,4 +1,4 @@
-"""A sampling profiler's timer: when to take samples of a running program, and by a signal or from a thread."""
+"""The timer of a sampling profiler. It takes samples at random moments, by a signal or from another thread."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Sampled(Protocol):
 
     @property
     def start(self) -> float:
-        """When the sample was taken, in seconds."""
+        """The time in seconds when the sample was taken."""
 
     @property
     def stack(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The time that the samples stand for."""
+        """The total time in seconds that the samples stand for."""
         return sum(sample.seconds for sample in self.samples)
 
     @property
@@ -70,7 +70,7 @@ class Profile:
         """The table of each function's own share with its sampling error, and its share with all that it calls."""
         if not self.samples:
             return Table([], self.how, empty="No samples: nothing ran long enough.")
-        from tinybench.sampler import Sample, self_shares, total_shares  # late: notebook 15 imports this file first
+        from tinybench.sampler import Sample, self_shares, total_shares  # late, as notebook 15 imports this file first
 
         kept = [Sample(0.0, stack, seconds) for stack, seconds in self.by_stack().items()]
         own, whole = defaultdict(float, self_shares(kept)), total_shares(kept)

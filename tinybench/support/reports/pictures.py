@@ -86,7 +86,7 @@ def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str
 
 
 def beaten_by(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> list[list[str]]:
-    """Return for each row the frontier models that beat it. A note marks models that are right on the same samples."""
+    """Return for each row the frontier models that beat it. A note marks those that are right on the same samples."""
     costs = objective_values(points, objectives) * [1 if way == "min" else -1 for way in objectives.values()]
     kept, found = frontier_nd(costs), []
     for point, cost in zip(points, costs, strict=True):

@@ -64,7 +64,7 @@ def _warm_median(subject: Subject) -> float:
 
 
 def _alike(subjects: Sequence[Subject]) -> list[Sequence[Subject]]:
-    """Split subjects, sorted by duration, into groups with gaps of at most a factor of 3 and 10 overall."""
+    """Split sorted subjects into groups. In a group, neighbours differ by a factor of at most 3, all by at most 10."""
     if len(subjects) < 2:
         return [subjects] if subjects else []
     medians = [_warm_median(subject) for subject in subjects]

@@ -147,7 +147,7 @@ class Subject:
 
 
 def _length(x: Any) -> int | None:
-    with suppress(Exception):  # of an array without dimensions, or of any other object
+    with suppress(Exception):  # len() fails for arrays without dimensions and many other objects
         return len(x)
     return None
 
@@ -233,5 +233,5 @@ class Record:
         self.notes = {**self.notes, "interrupted": f"{kind.__name__} in round {self.rounds + 1}"}
         vars(error)["results"] = self.results() if self.rounds else {}
         if self.rounds:
-            with suppress(Exception):  # such as an error that is a frozen dataclass
+            with suppress(Exception):  # fails for an error that is a frozen dataclass, for example
                 error.add_note(f"error.results holds the {number_of(self.rounds, 'complete round')} measured before")

@@ -1,4 +1,4 @@
-"""Reading and writing the requests of a load test as a CSV file."""
+"""A writer and a reader of the requests of a load test as a CSV file."""
 
 from __future__ import annotations
 
