@@ -1,1 +1,1 @@
-"""Code that the lessons use, one folder for each subject."""
+"""Supporting code of the lessons, with one folder for each subject."""

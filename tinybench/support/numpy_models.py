@@ -1,4 +1,4 @@
-"""Linear models and networks, and the pipelines around them, as plain NumPy in float32."""
+"""Linear models, multilayer perceptrons, and pipelines that end in one, as plain NumPy code in float32."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _activation(model: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 @dataclass(frozen=True)
 class NumpyTwin:
-    """A fitted model in NumPy, a function of rows; `borrowed` names steps that scikit-learn still does."""
+    """A fitted model as a NumPy function of rows. `borrowed` names the steps that still call scikit-learn."""
 
     steps: list[Callable[[Any], Any]]
     layers: list[tuple[np.ndarray, np.ndarray]]
@@ -45,17 +45,17 @@ class NumpyTwin:
     __repr__ = short_repr
 
     def __call__(self, X: Any) -> Any:
-        """Return probabilities of a classifier, values of a regressor."""
+        """Return the probabilities of a classifier, or the values of a regressor."""
         for step in self.steps:
             X = step(X)
         return X
 
 
 def numpy_twin(model: Any) -> NumpyTwin:
-    """Return a fitted linear model or multilayer perceptron, alone or behind a pipeline's steps, as plain NumPy.
+    """Return a fitted linear model or multilayer perceptron, alone or at the end of a pipeline, as plain NumPy.
 
-    Scalers are written out, other steps keep their own ``transform``. TypeError says why a model has no twin; the
-    twin is compared with the model on rows drawn at random first.
+    Scalers are rewritten in NumPy; other steps keep their own ``transform``. Before the twin is returned, its results
+    are compared with those of the model on random rows. If a model has no twin, raise TypeError with the reason.
     """
     *before, last = [step for _, step in getattr(model, "steps", [("model", model)])]
     steps: list[Callable[[Any], Any]] = []
@@ -82,7 +82,7 @@ def numpy_twin(model: Any) -> NumpyTwin:
 
 
 def dense_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the weights (inputs, units) and biases of each layer in float32; a linear model has one layer."""
+    """Return the weights (inputs, units) and the biases of each layer in float32. A linear model has one layer."""
     if hasattr(model, "coefs_"):
         pairs = list(zip(model.coefs_, model.intercepts_, strict=True))
     elif getattr(model, "loss", "") == "modified_huber":
@@ -96,16 +96,16 @@ def dense_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _ending(model: Any, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[Callable[[Any], Any]]:
-    """Return the steps from features to answers."""
+    """Return the functions that lead from features to predictions, in order."""
     act, outputs = _activation(model), len(layers[-1][1])
     hidden: list[Callable[[Any], Any]] = [lambda X: np.asarray(X, np.float32)]
     hidden += [partial(_layer, W, b, act) for W, b in layers[:-1]]
     kind = getattr(model, "out_activation_", None)
     if kind is None:
         kind = "identity" if not hasattr(model, "predict_proba") else "logistic" if outputs == 1 else "softmax"
-    if len(layers) == 1 and getattr(model, "loss", "") == "log_loss" and kind == "softmax":  # of SGDClassifier
+    if len(layers) == 1 and getattr(model, "loss", "") == "log_loss" and kind == "softmax":  # an SGDClassifier
         return [*hidden, lambda a: _one_against_rest(a @ layers[-1][0] + layers[-1][1])]
-    # `numpy_baseline` knows ReLU alone, but every last layer
+    # `numpy_baseline` supports only ReLU in hidden layers, but every kind of last layer
     all_of_it = getattr(model, "activation", "") == "relu"
     end = list(layers) if all_of_it else [layers[-1]]
     weights_and_biases = {"coefs_": [W for W, _ in end], "intercepts_": [b for _, b in end]}
@@ -120,15 +120,15 @@ def _layer(W: np.ndarray, b: np.ndarray, act: Callable[[np.ndarray], np.ndarray]
 def _one_against_rest(scores: np.ndarray) -> np.ndarray:
     from scipy.special import expit
 
-    p: np.ndarray = expit(scores.astype(np.float64))  # in float32 all of a row could be 0
+    p: np.ndarray = expit(scores.astype(np.float64))  # in float32 all probabilities of a row could be 0
     shares: np.ndarray = (p / p.sum(axis=1, keepdims=True)).astype(np.float32)
     return shares
 
 
 def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
-    """Return one of scikit-learn's scalers in NumPy, with its numbers.
+    """Return one of scikit-learn's scalers as a NumPy function, with its arrays. For any other step, return None.
 
-    The order of operations is that of scikit-learn. Returns None for another step.
+    The order of operations is that of scikit-learn.
     """
     first, second = {
         "StandardScaler": ((np.subtract, "mean_"), (np.divide, "scale_")),
@@ -141,8 +141,8 @@ def _scaler(step: Any) -> tuple[Callable[[Any], Any], list[np.ndarray]] | None:
     centred = getattr(step, "with_mean", True) and getattr(step, "with_centering", True)
     numbers = [getattr(step, first[1], None) if centred else None, getattr(step, second[1], None)]
     offset, unit = (numbers[1], 1.0) if first[0] is np.multiply else numbers
-    # far from 0 an offset rounded to float32 would move the rows by a share of their own spread; of these four
-    # scikit-learn rounds that of StandardScaler alone
+    # An offset far from 0 is kept in float64: rounded to float32, it would shift the rows by a share of their spread.
+    # Of these four scalers, scikit-learn rounds only the offset of StandardScaler.
     near = offset is None or np.all(np.abs(offset) <= 16 * np.abs(1.0 if unit is None else unit))
     kind = np.float32 if near or type(step).__name__ == "StandardScaler" else np.float64
     found = [(first[0], numbers[0]), (second[0], numbers[1])]

@@ -1,1 +1,1 @@
-"""Text, tables, pages, arrays and checks of arguments: code that imports nothing else of this library."""
+"""Helpers for text, tables, pages, arrays and argument checks. They import nothing else of this library."""

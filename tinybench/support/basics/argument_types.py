@@ -1,4 +1,4 @@
-"""Checks of argument types: a public function refuses other types than its annotations name, in one sentence."""
+"""Checks of argument types: a public function rejects types that its annotations do not allow, in one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 __all__ = ["check_kinds", "checked", "describe"]
 
-# what an argument may be, by the first word of its annotation, and what to call that
+# by the first word of an annotation: its name in error messages, and a function that checks a value
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "None": ("None", lambda value: value is None),
     "bool": ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
@@ -41,7 +41,7 @@ _ALIASES = {
     "Numbers": "Sequence[float]",
 }
 _ALIASES |= dict.fromkeys(("list", "tuple", "Iterable", "Collection", "np.ndarray"), "Sequence")
-# arrays and models by the names of their parameters, where the annotation is Any
+# names of parameters that must be arrays if their annotation is Any
 _ARRAYS = ("y", "predicted", "pred_a", "pred_b", "X", "sample", "calibration")
 _EXAMPLES = {
     "models": "pass models by name, such as {'fp32': model, 'int8': other}",
@@ -51,7 +51,7 @@ _EXAMPLES = {
 
 
 def _named(value: Any, name: str) -> bool:
-    """Return whether a value's class has this name. A student's own class counts, too."""
+    """Return whether a value's class, or one of its base classes, has this name. A student's own class counts too."""
     return any(kind.__name__ == name for kind in type(value).__mro__)
 
 
@@ -118,7 +118,7 @@ def _fits(value: Any, part: str) -> bool:
         if isinstance(value, np.ndarray):
             return element in ("float", "int") and value.ndim == 1 and value.dtype.kind in "fiub"
         items = value.values() if isinstance(value, Mapping) else value
-        # an iterator is left alone: looking into it would use it up
+        # the items of an iterator are not checked because that would consume them
         return not isinstance(value, Sized) or all(_KINDS[element][1](item) for item in items)
     return True
 
@@ -180,5 +180,5 @@ def checked(subject: Any) -> Any:
         check_kinds(annotations, signature.bind(*args, **kwargs).arguments)
         return subject(*args, **kwargs)
 
-    call.__module__ = "tinybench"  # where pickle finds it
+    call.__module__ = "tinybench"  # pickle looks for the function there
     return call

@@ -1,4 +1,4 @@
-"""Checks of numbers that a caller passes. Each error names the argument, what was found and what to give instead."""
+"""Checks of numbers that a caller passes. Each error names the argument, its value, and a valid value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_share(**values: float) -> None:
 
 
 def check_confidence(confidence: float) -> None:
-    """Raise ValueError unless an interval can have this coverage: above 0, and 1 for one without ends."""
+    """Raise ValueError unless 0 < `confidence` ≤ 1. An interval with confidence 1 is unbounded."""
     if not 0 < confidence <= 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
 
@@ -51,7 +51,7 @@ def check_numbers(least: int = 1, **samples: Sequence[float] | np.ndarray) -> No
 
 
 def check_counts(**histograms: Sequence[float]) -> None:
-    """Raise ValueError for the first named histogram with a count that is negative or not finite, or without counts."""
+    """Raise ValueError for the first named histogram that is empty or has a negative or non-finite count."""
     for name, counts in histograms.items():
         if len(counts) == 0:
             raise ValueError(f"{name} has no bins; give the count of each bin")
@@ -64,7 +64,7 @@ def check_counts(**histograms: Sequence[float]) -> None:
 
 
 def check_buckets(q: float, bounds: Sequence[float], counts: Sequence[float]) -> None:
-    """Raise ValueError unless `q` is a quantile, and the bounds and cumulative counts are those of a histogram."""
+    """Raise ValueError unless `q` is a quantile, and the bounds and cumulative counts form a valid histogram."""
     if not 0 <= q <= 1:
         raise ValueError(f"q is {q}; a quantile is a number from 0 to 1 (p95 is 0.95)")
     if len(bounds) < 2 or len(bounds) != len(counts):
@@ -97,7 +97,7 @@ def check_percentile(q: float) -> None:
 
 
 def check_serial(n: float, serial: float) -> None:
-    """Raise ValueError unless `n` is a number of workers, and `serial` a share from 0 to 1."""
+    """Raise ValueError unless `n`, a number of workers, is at least 1, and `serial` is a share from 0 to 1."""
     check_least(1, n=n)
     if not 0 <= serial <= 1:
         raise ValueError(f"serial is {serial}; the share that runs on one worker is a number from 0 to 1")

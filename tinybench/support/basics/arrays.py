@@ -1,4 +1,4 @@
-"""Rows and labels from .npy and .npz files."""
+"""Readers of rows and labels from .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz file, or the one of an .npy file, among them X."""
+    """Return the arrays of an .npz file by name. The array X is required; an .npy file holds X only."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     with path.open("rb") as file:
@@ -25,7 +25,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return a batch, all rows, and the labels where there are any."""
+    """Return one batch of rows (rows repeat if there are too few), all rows, and the labels or None."""
     arrays = load_arrays(path)
     rows = arrays["X"]
     if batch < 1:
@@ -34,7 +34,7 @@ def load_data(path: Path, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def load_labelled(path: Path, batch: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a batch, all rows and their labels."""
+    """Return one batch of rows, all rows, and their labels. Raise ValueError if the file has no labels."""
     first, rows, labels = load_data(path, batch)
     if labels is None:
         raise ValueError(f"{path} has no labels; accuracy needs y: np.savez(file, X=rows, y=labels)")

@@ -1,4 +1,4 @@
-"""Values that depend on those before them: how much, how many they count as, and batches that hardly do."""
+"""Autocorrelated values: the autocorrelation, the effective sample size, and nearly independent batches."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-FEW = 30  # with fewer values, dependence that spoils an interval is often overlooked
+FEW = 30  # with fewer values, the test often misses autocorrelation that invalidates an interval
 
 
 def _centred_ranks(values: Sequence[float]) -> np.ndarray:
-    """Return the ranks of the values, equal ones sharing theirs, with mean 0."""
+    """Return the ranks of the values, shifted to mean 0. Equal values share their mean rank."""
     _, inverse, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
     ranks: np.ndarray = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     ranks -= ranks.mean()
@@ -19,10 +19,10 @@ def _centred_ranks(values: Sequence[float]) -> np.ndarray:
 
 
 def _autocorrelations(values: Sequence[float]) -> np.ndarray:
-    """Return the autocorrelations of the ranks at all lags from 0; zeros after it where all values are equal."""
+    """Return the autocorrelations of the ranks at all lags from 0. For equal values, only lag 0 is not zero."""
     ranks, n = _centred_ranks(values), len(values)
     if not np.any(ranks):
-        ranks[0] = 1.0  # equal values: 1 at lag 0, nothing after it
+        ranks[0] = 1.0  # for equal values, the result is 1 at lag 0 and 0 elsewhere
     spectrum = np.abs(np.fft.rfft(ranks, 2 * n)) ** 2
     products: np.ndarray = np.fft.irfft(spectrum, 2 * n)[:n]
     products /= products[0]
@@ -30,14 +30,15 @@ def _autocorrelations(values: Sequence[float]) -> np.ndarray:
 
 
 def autocorrelation(values: Sequence[float]) -> float:
-    """Return how values go with the one before, from −1 to 1: correlation of ranks, which outliers do not sway."""
+    """Return the autocorrelation of the ranks at lag 1, from −1 to 1. Ranks make it robust against outliers."""
     return float(_autocorrelations(values)[1]) if len(values) > 1 else 0.0
 
 
 def correlation_time(values: Sequence[float]) -> float:
-    """Return how many values in a row tell as much as one independent value: 1 + 2 Σ ρ, at least 1.
+    """Return the number of consecutive values that are worth one independent value: 1 + 2 Σ ρ, at least 1.
 
-    The sum of autocorrelations ends where two neighbours are negative together. Geyer, Statistical Science 7 (1992).
+    The sum stops before the first pair of neighbouring autocorrelations with a negative sum. Geyer, Statistical Science
+    7 (1992).
     """
     rho = _autocorrelations(values)
     pairs = rho[: len(rho) // 2 * 2].reshape(-1, 2).sum(axis=1)
@@ -46,15 +47,15 @@ def correlation_time(values: Sequence[float]) -> float:
 
 
 def effective_count(values: Sequence[float]) -> float:
-    """Return about how many independent values would tell as much about the mean, at most their number."""
+    """Return the effective sample size: about how many independent values would estimate the mean equally well."""
     return len(values) / correlation_time(values)
 
 
 def is_dependent(values: Sequence[float]) -> bool:
-    """Whether values tend to resemble those before them; 5 to 6 % false alarms, whatever the distribution.
+    """Return whether values are positively autocorrelated. The false-alarm rate is 5 to 6 % for every distribution.
 
-    Sums the autocorrelations of ranks at the first lags, weighted as by Bartlett, against what shuffling would give.
-    Wald, Wolfowitz, Annals of Mathematical Statistics 14 (1943).
+    The statistic is the sum of the rank autocorrelations at the first lags with Bartlett's weights, compared with its
+    distribution under shuffling. Wald, Wolfowitz, Annals of Mathematical Statistics 14 (1943).
     """
     n = len(values)
     lags = np.arange(1, max(1, round(n ** (1 / 3)) - 1) + 1)
@@ -66,33 +67,34 @@ def is_dependent(values: Sequence[float]) -> bool:
 
 
 def batch_length(values: Sequence[float], least: int = 6) -> int:
-    """Return how many values in a row make a batch: 1 unless they depend on one another, odd, for `least` batches.
+    """Return the number of consecutive values in a batch. It is odd, and 1 if the values are not autocorrelated.
 
-    Three correlation times, where there are values enough: then batches hardly depend on one another.
+    A batch lasts three correlation times, so that batches are nearly independent. It is shorter if there would be fewer
+    than `least` batches otherwise.
     """
     if not is_dependent(values):
         return 1
     length = max(1, min(math.ceil(3 * correlation_time(values)), len(values) // least))
-    return length - 1 + length % 2  # the median of an odd number is as often above as below the truth
+    return length - 1 + length % 2  # the median of an odd number of values is too high as often as too low
 
 
 def batch_means(values: Sequence[float], length: int) -> list[float]:
-    """Return the means of batches of so many values in a row. Schmeiser, Operations Research 30 (1982)."""
+    """Return the means of batches of `length` consecutive values. Schmeiser, Operations Research 30 (1982)."""
     return [float(mean) for mean in np.mean(_batches(values, length), axis=1)]
 
 
 def batch_medians(values: Sequence[float], least: int = 6) -> list[float]:
-    """Return medians of batches that hardly depend on one another; the values themselves where they do not either."""
+    """Return the medians of nearly independent batches, or the values themselves if they are not autocorrelated."""
     return [float(median) for median in np.median(_batches(values, batch_length(values, least)), axis=1)]
 
 
 def _batches(values: Sequence[float], length: int) -> np.ndarray:
-    """Return one row for each batch; those values at the start that fill none are left out."""
+    """Return an array with one batch in each row. Values at the start that do not fill a batch are left out."""
     return np.asarray(values, dtype=float)[len(values) % length :].reshape(-1, length)
 
 
 def caution(values: Sequence[float], least: int = 6) -> str:
-    """Return a sentence on what dependence does to intervals of these values; "" where nothing is to be said."""
+    """Return a warning about how autocorrelation affects intervals of these values, or "" if there is no problem."""
     n = len(values)
     if n < 2 or min(values) == max(values):
         return ""

@@ -1,4 +1,4 @@
-"""A drawn figure with all that is said of it."""
+"""A figure together with its alternative text, caption and data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Drawn(NamedTuple):
-    """A figure, and what `tinybench.course.show_figure` takes beside it, under the same names."""
+    """A figure with its alternative text, caption and data, named as in `tinybench.course.show_figure`."""
 
     figure: Figure
     alt: str
@@ -18,6 +18,6 @@ class Drawn(NamedTuple):
     data: dict[str, list[Any]]
 
     def save(self, path: str | Path, dpi: int = 100) -> None:
-        """Write the figure in the format of the file's ending; ``.png`` and ``.svg`` also hold the alternative text."""
+        """Write the figure in the format of the file name. PNG and SVG files also hold the alternative text."""
         told = {"Description": self.alt} if Path(path).suffix in (".png", ".svg") else None
         self.figure.savefig(path, dpi=dpi, metadata=told)

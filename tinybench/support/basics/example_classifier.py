@@ -1,4 +1,4 @@
-"""A classifier to try a study on: a small network, and the digits that come with scikit-learn."""
+"""An example classifier for studies: a small network, and the digits data set of scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def digits() -> tuple[Any, ...]:
-    """Return training rows and labels, other rows and their labels: 8 × 8 pixels from 0 to 1."""
+    """Return training rows and labels, then test rows and labels. A row holds 8 × 8 pixels from 0 to 1."""
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -18,7 +18,7 @@ def digits() -> tuple[Any, ...]:
 
 
 def network(layers: tuple[int, ...] = (256, 128), iterations: int = 60) -> Any:
-    """Return a network that is not fitted yet; always with the same weights at the start."""
+    """Return a network that is not fitted yet. Its random seed is fixed, so its initial weights are always the same."""
     from sklearn.neural_network import MLPClassifier
 
     return MLPClassifier(layers, batch_size=200, max_iter=iterations, random_state=0)

@@ -1,4 +1,4 @@
-"""Networks as lists of layers: taken from scikit-learn, run, counted, and written as ONNX."""
+"""Networks as lists of layers. They are read from scikit-learn, run, counted, and written as ONNX."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Layer(NamedTuple):
     Attributes
     ----------
     W, b : numpy.ndarray
-        Weights of shape (inputs, units), and biases of shape (units,).
+        The weights of shape (inputs, units), and the biases of shape (units,).
     relu : bool
         Whether a ReLU follows.
     """
@@ -31,7 +31,7 @@ class Layer(NamedTuple):
 
 
 def check_layers(layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers as a list, or raise ValueError where they make no network or hold NaN."""
+    """Return the layers as a list. Raise ValueError if they do not fit together or hold NaN or infinite values."""
     layers = list(layers)
     if not layers:
         raise ValueError("there are no layers; layers_of(model) returns those of a fitted network")
@@ -59,7 +59,7 @@ def layers_of(model: Any) -> list[Layer]:
 
 
 def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
-    """Return an untrained network from its sizes: inputs, units of each hidden layer, outputs; scale of He (2015)."""
+    """Return an untrained network for layer sizes from inputs to outputs. Random weights are scaled as by He (2015)."""
     rng = np.random.default_rng(seed)
     shapes = list(pairwise(sizes))
     weights = [rng.normal(0, math.sqrt(2 / n), (n, m)).astype(np.float32) for n, m in shapes]
@@ -67,7 +67,7 @@ def initial_layers(sizes: Sequence[int], seed: int) -> list[Layer]:
 
 
 def activations(layers: Sequence[Layer], X: Any) -> list[np.ndarray]:
-    """Return the rows and what each layer makes of them; the last are the scores, before any softmax."""
+    """Return the rows, then the output of each layer. The last output holds the scores before any softmax."""
     values = [np.asarray(X, np.float32)]
     for W, b, relu in layers:
         a = values[-1] @ W + b
@@ -76,7 +76,7 @@ def activations(layers: Sequence[Layer], X: Any) -> list[np.ndarray]:
 
 
 def parameters(layers: Sequence[Layer]) -> int:
-    """Return how many numbers a network stores, zeros included."""
+    """Return the number of parameters of a network, zeros included."""
     return sum(layer.W.size + layer.b.size for layer in layers)
 
 
@@ -86,7 +86,7 @@ def zipped_size(path: str | Path) -> int:
 
 
 def save_layers(layers: Sequence[Layer], path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a network as an ``.onnx`` file from rows to probabilities."""
+    """Write a network as an ``.onnx`` file that maps rows to probabilities. Return the path."""
     from onnx import TensorProto, helper, numpy_helper
 
     path = Path(path)

@@ -1,4 +1,4 @@
-"""Numbers in text and JSON: counts with their nouns, values with the digits that an interval supports, p-values."""
+"""Numbers in text and JSON: counts with nouns, values rounded to the digits that an interval supports, p-values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def plural(count: object, noun: str, many: str = "") -> str:
 
 
 def number_of(count: object, noun: str, many: str = "") -> str:
-    """Return a count with its noun: ``"1 row"``, ``"12 batches"``, ``"1,200 queries"`` for the text ``"1,200"``."""
+    """Return a count with its noun: ``"1 row"``, ``"12 batches"``, or ``"1,200 queries"`` for the text ``"1,200"``."""
     return f"{count} {plural(count, noun, many)}"
 
 
 def p_text(p: float, least_of: str = "") -> str:
-    """Return ``"p = 0.012"``, ``"p < 0.001"``, or ``"p ≤ 0.031, the least that 6 rounds allow"``.
+    """Return a p-value as text: ``"p = 0.012"``, ``"p < 0.001"``, ``"p ≤ 0.031, the least that 6 rounds allow"``.
 
-    `least_of` names the data of a test whose p-value is the smallest that so few of them can give.
+    If `p` is the smallest p-value that the test can give for so little data, `least_of` names the data: ``"6 rounds"``.
     """
     if p < 0.001:
         return "p < 0.001"
@@ -50,9 +50,10 @@ def with_digits(value: float, width: float) -> str:
 def with_ends(
     value: float, ends: Sequence[float] | None, between: str = " to ", *, named: str = "", unit: str = ""
 ) -> str:
-    """Return ``"1.65 (1.60 to 1.71)"`` with the digits that the interval supports; without one, the value alone.
+    """Return a value with its interval, ``"1.65 (1.60 to 1.71)"``. Without an interval, return the value alone.
 
-    `named` stands before the ends, such as ``"95 % CI "``, and `unit` after the value.
+    The interval determines the number of digits. `named`, such as ``"95 % CI "``, is put before the ends of the
+    interval, and `unit` after the value.
     """
     width = ends[1] - ends[0] if ends else 0.0
     if not 0 < width < math.inf:
@@ -66,7 +67,7 @@ def _fourth_digit(value: float) -> int:
 
 
 def finite(value: Any) -> Any:
-    """Return a value as JSON can hold it: what is not finite becomes None."""
+    """Return a value that JSON can hold: NaN and infinite numbers become None, also in dictionaries and tuples."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""ONNX graphs in files: read, tidied, written."""
+"""Readers and writers of ONNX graphs in files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinybench.support.basics.whole_files import replacing
 
 
 def load_graph(source: Any) -> Any:
-    """Return an ``onnx.ModelProto`` from the path of an ``.onnx`` file, its bytes, or such an object."""
+    """Return an ``onnx.ModelProto`` from the path or the bytes of an ``.onnx`` file. A ModelProto is returned as is."""
     import onnx
 
     if isinstance(source, onnx.ModelProto):
@@ -17,7 +17,7 @@ def load_graph(source: Any) -> Any:
     content = source if isinstance(source, bytes) else Path(source).read_bytes()
     try:
         model = onnx.load_from_string(content)
-    except Exception:  # of protobuf, whose errors differ between its versions
+    except Exception:  # protobuf's errors differ between its versions
         model = onnx.ModelProto()
     if not model.graph.node:
         where = "these bytes are" if isinstance(source, bytes) else f"{source} is"
@@ -26,8 +26,8 @@ def load_graph(source: Any) -> Any:
 
 
 def tidy_opsets(graph: Any) -> None:
-    """Leave one version, the largest, of each operator set of a graph, the standard one included."""
-    # for a graph with trees skl2onnx lists the standard set twice, which ONNX Runtime's tools refuse
+    """Keep only the largest version of each operator set of a graph. Add the standard set if it is missing."""
+    # for a graph with trees, skl2onnx lists the standard set twice, which ONNX Runtime's tools reject
     versions: dict[str, int] = {}
     for opset in graph.opset_import:
         domain = "" if opset.domain == "ai.onnx" else opset.domain
@@ -38,13 +38,13 @@ def tidy_opsets(graph: Any) -> None:
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
-    """Raise FileExistsError if the file is there and must not be replaced."""
+    """Raise FileExistsError if the file exists and `overwrite` is False."""
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists; pass overwrite=True to replace it, or choose another name")
 
 
 def save_graph(graph: Any, path: Path) -> None:
-    """Write a graph so that a reader sees the old file or the new one, never half."""
+    """Write a graph atomically: a reader finds either the complete old file or the complete new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(graph.SerializeToString())

@@ -1,4 +1,4 @@
-"""A report as a page: HTML that needs no other file, or Markdown."""
+"""A report as a page: a self-contained HTML file, or Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Section(NamedTuple):
-    """One part of a report: heading, what to know to read the table, its rows of text, and figures that follow."""
+    """One section of a report: its heading, an introduction to the table, the table's rows, and names of pictures."""
 
     title: str
     text: str
@@ -25,7 +25,7 @@ class Section(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A figure of a report, with what it shows in words, for those who do not see it."""
+    """A figure of a report, with an alternative text for readers who cannot see it."""
 
     figure: Figure
     alt: str
@@ -67,18 +67,18 @@ img { background: #fff; height: auto; max-width: 100%; width: 720px; }
 
 
 class Page(NamedTuple):
-    """A report: to act on, to hand on, to print.
+    """A report as one page that can be printed.
 
     Attributes
     ----------
     title, sentence
-        Its heading, and the one sentence to act on.
+        The heading, and the one sentence that states the decision.
     pictures
-        By the names by which `sections` call for them; one that no section calls for stands at the top.
+        The pictures by name. `sections` refer to pictures by name; pictures without a reference stand at the top.
     sections
-        The rest, in order.
+        The sections, in order.
     warnings
-        What to keep in mind before acting, a sentence each; these stand before everything that was measured.
+        Warnings, one sentence each. They stand before all sections and pictures.
     """
 
     title: str
@@ -88,12 +88,12 @@ class Page(NamedTuple):
     warnings: Sequence[str] = ()
 
     def at_the_top(self) -> list[str]:
-        """Return the names of the pictures that no section calls for."""
+        """Return the names of the pictures that no section refers to."""
         placed = {name for section in self.sections for name in section.pictures}
         return [name for name in self.pictures if name not in placed]
 
     def html(self) -> str:
-        """Return it as HTML that needs no other file; a table of more than 30 rows is folded."""
+        """Return the report as a self-contained HTML page. A table with more than 30 rows is collapsed."""
         title = html.escape(self.title)
         parts = [f"<h1>{title}</h1>", f'<p class="act"><strong>{html.escape(self.sentence)}</strong></p>']
         if self.warnings:
@@ -118,7 +118,7 @@ class Page(NamedTuple):
         )
 
     def markdown(self) -> str:
-        """Return it as Markdown, with the pictures in files of their names next to it."""
+        """Return the report as Markdown. It refers to pictures by file name, but does not write these files."""
         parts = [f"# {self.title}", f"**{self.sentence}**"]
         if self.warnings:
             parts += ["## Read with care", "\n".join(f"- {warning}" for warning in self.warnings)]

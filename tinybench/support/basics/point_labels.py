@@ -1,4 +1,4 @@
-"""Names written at the points of a figure, so that none collides and each can be told."""
+"""Labels at the points of a figure, placed so that none overlap and each clearly belongs to its point."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ if TYPE_CHECKING:
 
 __all__ = ["label_points"]
 
-_GAPS = np.array([3, 8, 14, 22, 32, 44, 60, 80, 105, 135, 170, 210])  # in pixels at 100 dots an inch, as all here
+# all lengths here are in pixels at 100 dots per inch
+_GAPS = np.array([3, 8, 14, 22, 32, 44, 60, 80, 105, 135, 170, 210])  # candidate distances of a name from its marker
 _TURNS = np.deg2rad([35, 145, -35, -145, 90, -90, 0, 180, 60, 120, -60, -120, 15, 165, -15, -165])
-_MARKER = 7  # half the side of what a marker covers
-_NEAR = 14  # a name farther away than this gets a line that leads to it
+_MARKER = 7  # half the side of the square that a marker covers
+_NEAR = 14  # a name farther away than this gets a line that connects it with its point
 _COVERS, _CROSSES, _TOUCHES, _MISLEADS = 1000.0, 70.0, 25.0, 20.0  # costs, in pixels of distance
 
 
 def label_points(
     axes: Axes, points: Any, names: Sequence[str], *, lines: Any = (), first: Sequence[int] = (), fontsize: float = 10
 ) -> None:
-    """Write a name at each point so that no two collide; a thin line leads to each point whose name stands apart.
+    """Write a name at each point so that no two overlap. A thin line connects a distant name with its point.
 
-    Call it last: nothing may move afterwards, so the layout engine of the figure is switched off.
+    Call this function last: nothing may move afterwards, so it switches off the layout engine of the figure.
 
     Parameters
     ----------
     axes
-        Where the points are drawn.
+        The axes in which the points are drawn.
     points
-        Their places in the units of the axes, shape (n, 2).
+        The coordinates of the points in the units of the axes, shape (n, 2).
     names
-        One for each; a name that finds no free place is left out.
+        One name for each point. A name for which there is no free place is left out.
     lines
-        What names rather do not cover, such as error bars: shape (m, 2, 2), two ends each.
+        Lines that names should not cover, such as error bars: shape (m, 2, 2), two ends each.
     first
-        The points that choose their places first, by number.
+        The indices of the points whose names are placed first.
     fontsize
-        Of the names, in points.
+        The font size of the names, in points.
     """
     from matplotlib.text import Text
 
@@ -60,7 +61,7 @@ def label_points(
     ]  # fmt: skip
     for text in texts:
         text.set_in_layout(False)
-    windows = [Text.get_window_extent(text) for text in texts]  # of the words alone
+    windows = [Text.get_window_extent(text) for text in texts]  # the text only, without an arrow
     sizes = np.array([[window.width, window.height] for window in windows]).reshape(-1, 2) / pixel
     order = [*first, *(index for index in range(len(dots)) if index not in set(first))]
     found = _free_places(dots, sizes, np.array(axes.bbox.extents) / pixel, drawn, order)
@@ -69,7 +70,7 @@ def label_points(
             text.remove()
             continue
         text.set_position(tuple(found[index] * 0.72))
-        for edge in _leader(dots, index, found[index], sizes[index]):  # beneath all words
+        for edge in _leader(dots, index, found[index], sizes[index]):  # below all names
             ends = axes.transData.inverted().transform(np.array([dots[index], edge]) * pixel)
             axes.plot(*ends.T, "-", color="black", linewidth=0.7, zorder=2.5, scalex=False, scaley=False)
 
@@ -77,11 +78,11 @@ def label_points(
 def _free_places(
     dots: np.ndarray, sizes: np.ndarray, frame: np.ndarray, lines: np.ndarray, order: Sequence[int]
 ) -> dict[int, np.ndarray]:
-    """Return the step from each dot to the middle of its name; those without a free place are left out."""
+    """Return the offset from each dot to the centre of its name. Names without a free place are left out."""
     steps: dict[int, np.ndarray] = {}
     leaders: dict[int, list[Any]] = {}
     marks = np.hstack([dots - _MARKER, dots + _MARKER])
-    for _ in range(4):  # the first to choose reconsider when the last are there
+    for _ in range(4):  # names that were placed early are placed again once the later ones have a place
         before = dict(steps)
         for index in order:
             steps.pop(index, None)
@@ -103,14 +104,14 @@ def _free_places(
 
 
 def _best(dots: np.ndarray, index: int, size: np.ndarray, frame: np.ndarray, others: tuple[np.ndarray, ...]) -> Any:
-    """Return the step to the cheapest place for one name: near, alone, and nearer to its own dot than to others."""
+    """Return the offset with the lowest cost for one name: near its dot, without overlap, and far from other dots."""
     marks, names, lines, led = others
     gaps, turns = (grid.ravel() for grid in np.meshgrid(_GAPS, _TURNS, indexing="ij"))
     steps = np.stack([np.cos(turns), np.sin(turns)], axis=1) * (gaps[:, None] + _MARKER + size / 2)
     boxes = _box(dots[index] + steps, size)
     edges = dots[index] + _edge(steps, size)
     leaders = np.stack([np.broadcast_to(dots[index], edges.shape), edges], axis=1)
-    apart = [i for i in range(len(dots)) if np.abs(dots[i] - dots[index]).max() > _MARKER]  # dots in one place share it
+    apart = [i for i in range(len(dots)) if np.abs(dots[i] - dots[index]).max() > _MARKER]  # not the same place
     cost = gaps + _COVERS * _overlap(boxes, np.vstack([marks, names])).sum(axis=1)
     cost += 10 * _COVERS * ((boxes[:, :2] < frame[:2]) | (boxes[:, 2:] > frame[2:])).any(axis=1)
     cost += _TOUCHES * _through(boxes, lines).sum(axis=1) + _CROSSES * _through(boxes, led).sum(axis=1)
@@ -121,35 +122,35 @@ def _best(dots: np.ndarray, index: int, size: np.ndarray, frame: np.ndarray, oth
 
 
 def _leader(dots: np.ndarray, index: int, step: np.ndarray, size: np.ndarray) -> list[np.ndarray]:
-    """Return where the line to a name ends, if it needs one: it is far from its dot, or nearer to another."""
+    """Return the end of the line to a name, as a list. It is empty if the name is clearly near its own dot."""
     edge = _edge(step, size)
     far = np.hypot(*edge) > _MARKER + _NEAR
     return [dots[index] + edge] if far or _misleads(dots, index, _box(dots[index] + step, size)) else []
 
 
 def _misleads(dots: np.ndarray, index: int, box: np.ndarray) -> bool:
-    """Whether a name is not clearly nearer to its own dot than to any other."""
+    """Return whether a name fails to be clearly nearer to its own dot than to any other."""
     distances = np.hypot(*np.maximum(np.maximum(box[:2] - dots, dots - box[2:]), 0).T)
     return bool((np.delete(distances, index) < 1.4 * distances[index]).any())
 
 
 def _edge(step: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the place of a name that is nearest to its dot, from a step to its middle or many."""
+    """Return the offset from a dot to the nearest point of its name, from one or several offsets to the centre."""
     return np.asarray(np.sign(step) * np.maximum(np.abs(step) - size / 2, 0))
 
 
 def _box(middle: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return (left, bottom, right, top), for one or many."""
+    """Return one or several boxes (left, bottom, right, top), each one pixel wider to the left and the right."""
     return np.concatenate([middle - size / 2 - (1, 0), middle + size / 2 + (1, 0)], axis=-1)
 
 
 def _overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return which boxes overlap which others, shape (boxes, others)."""
+    """Return a boolean array of shape (boxes, others): whether a box overlaps another box."""
     return np.asarray(((boxes[:, None, :2] < others[:, 2:]) & (boxes[:, None, 2:] > others[:, :2])).all(axis=2))
 
 
 def _through(boxes: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Return through which boxes which lines pass, shape (boxes, lines)."""
+    """Return a boolean array of shape (boxes, lines): whether a line passes through a box."""
     along = lines[:, 1] - lines[:, 0]
     along = np.where(along == 0, 1e-9, along)
     ends = np.stack([(boxes[:, None, side] - lines[:, 0]) / along for side in ([0, 1], [2, 3])])
@@ -158,7 +159,7 @@ def _through(boxes: np.ndarray, lines: np.ndarray) -> np.ndarray:
 
 
 def _crossing(lines: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return which lines cross which others, shape (lines, others)."""
+    """Return a boolean array of shape (lines, others): whether two lines cross."""
 
     def side(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return np.asarray((b - a)[..., 0] * (c - a)[..., 1] - (b - a)[..., 1] * (c - a)[..., 0])

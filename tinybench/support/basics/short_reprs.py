@@ -1,4 +1,4 @@
-"""One line for an object that holds many measurements, for lists, dictionaries and error messages."""
+"""A one-line ``repr`` for objects that hold many measurements, for lists, dictionaries and error messages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SCALARS.maxstring = _SCALARS.maxother = 40
 def short_repr(self: Any) -> str:
     """Return ``<BenchmarkResult latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30>``, at most `MOST` characters.
 
-    Assign it in a dataclass, ``__repr__ = short_repr``. The line is the first one of ``str``. If the class has no
-    ``str`` of its own, the line holds the fields, and containers are shown by their sizes.
+    Assign this function in a dataclass: ``__repr__ = short_repr``. The text is the first line of ``str``. If the class
+    does not define ``__str__``, the text lists the fields, and shows containers by their sizes.
     """
     kind = type(self)
     text = ""

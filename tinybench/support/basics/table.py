@@ -1,4 +1,4 @@
-"""The one place that draws a table: as text, Markdown, HTML or CSV."""
+"""Tables as text, Markdown, HTML or CSV. All tables of the library are made here."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _NUMBER = re.compile(r"(?=.*\d)[-+]?[\d,.]+(e[-+]?\d+)?( ?%)?|–?")
 
 
 class Table:
-    """Rows of text under one header, in every form a reader may want; columns of numbers stand to the right.
+    """A table with a header, as text, Markdown, HTML or CSV. Columns of numbers are aligned to the right.
 
     Parameters
     ----------
     rows
-        Dictionaries with the keys of the first, which are the header; the first column names the row.
+        One dictionary for each row. The keys of the first row are the header; the first column names the row.
     caption
-        What the table shows.
+        A description of the table.
     header
-        Whether the names of the columns are shown.
+        Whether to show the names of the columns.
     empty
-        The sentence to show if there are no rows. CSV, which programs read, stays empty.
+        The sentence to show if there are no rows. CSV stays empty because programs read it.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Table:
         self.rows, self.caption, self.header, self.empty = [dict(row) for row in rows], caption, header, empty
 
     def _lines(self) -> tuple[list[str], list[list[str]], list[bool]]:
-        """Return the names of the columns, the cells of each row, and which columns hold numbers only."""
+        """Return the column names, the cells of each row, and for each column whether it holds only numbers."""
         names = list(self.rows[0]) if self.rows else []
         cells = [[row.get(name, "") for name in names] for row in self.rows]
         return (
@@ -47,7 +47,7 @@ class Table:
         )
 
     def text(self) -> str:
-        """Return aligned columns, without the caption."""
+        """Return the table as text with aligned columns, without the caption."""
         if not self.rows:
             return self.empty
         names, cells, numeric = self._lines()
@@ -62,7 +62,7 @@ class Table:
         )
 
     def __str__(self) -> str:
-        """Return the caption and aligned columns."""
+        """Return the caption, then the table as text with aligned columns."""
         return f"{self.caption}\n\n{self.text()}"
 
     def markdown(self) -> str:
@@ -78,7 +78,7 @@ class Table:
         return csv_text(self.rows).rstrip("\n")
 
     def html(self) -> str:
-        """Return an accessible HTML table; a new line in a cell stays one."""
+        """Return an accessible HTML table. Line breaks within cells are kept."""
         if not self.rows:
             return f"<p>{html.escape(' '.join(filter(None, [self.caption, self.empty])))}</p>"
         names, cells, numeric = self._lines()
@@ -100,7 +100,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {"table": str, "markdown": Table.ma
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header; None and NaN are empty, and text that a spreadsheet would run gets a quote."""
+    """Return rows as CSV with a header. None and NaN become empty; a quote protects text that looks like a formula."""
     if not rows:
         return ""
     stream = io.StringIO()

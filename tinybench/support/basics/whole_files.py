@@ -14,7 +14,7 @@ from typing import BinaryIO
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield an open file that replaces `path` when the block ends. If the block raises, `path` is unchanged.
 
-    The file has an unpredictable name and is opened once, so nobody can put a link in its place.
+    The file has an unpredictable name and is opened only once, so that nobody can put a link in its place.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     file = temporary.open("xb")

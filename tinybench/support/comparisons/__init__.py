@@ -1,1 +1,1 @@
-"""Lesson 07: two samples, warnings about a comparison, and the comparison in words."""
+"""Lesson 07: tests for two samples, warnings about a comparison, and the comparison in words."""

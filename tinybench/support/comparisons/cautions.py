@@ -1,4 +1,4 @@
-"""What may spoil a comparison, and what to say of it: dependent rounds, coarse clocks, suspended machines, no end."""
+"""Warnings about a comparison: autocorrelated rounds, coarse clocks, suspended machines, and too many rounds needed."""
 
 from __future__ import annotations
 
@@ -26,25 +26,29 @@ from tinybench.support.comparisons.two_samples import check_margin, same_rounds
 from tinybench.support.rounds.machine_state import verdict_of
 from tinybench.support.rounds.subject import Subject
 
-LONG = 3600.0  # s of measuring that are no advice
-BATCHES = 4  # at least: fewer batches than an order-statistic interval takes are longer, and depend less on one another
-MANY_ROUNDS = 10**5  # the same where nothing says how long a round takes
-# Two copies of one function differ because of where they lie in memory: by so many s a call, and by such a share of a
-# call that is timed in a loop, or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
+LONG = 3600.0  # s; a verdict does not advise to measure for longer than this
+# The minimum number of batches. An order-statistic interval needs more of them, but fewer batches are longer, and
+# therefore more nearly independent.
+BATCHES = 4
+MANY_ROUNDS = 10**5  # a verdict does not advise more rounds than this if the duration of a round is unknown
+# Two copies of one function differ because of their places in memory: by `LAYOUT` s a call, and by a share of the time
+# of a call that is timed in a loop, or alone. Mytkowicz et al., "Producing Wrong Data …" (ASPLOS 2009).
 LAYOUT, LAYOUT_IN_LOOP, LAYOUT_ALONE = 2e-9, 0.005, 0.0025
 
 
 def independent_values(
     x: Sequence[float], y: Sequence[float], paired: bool
 ) -> tuple[list[float], list[float], dict[str, float]]:
-    """Return the values to compare by, and how much those measured depend on one another.
+    """Return the values of x and y to compare, and their autocorrelation and effective sample sizes.
 
-    Where they do, they are medians of batches; a pair of them has the median ratio (or else difference) of its rounds.
+    Autocorrelated values are replaced by their batches: means if they are not `paired`, else medians. A pair of medians
+    has the median ratio of its rounds, or the median difference if not all values are positive. For values that are not
+    autocorrelated, the last item is empty.
     """
     if paired and len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} values do not pair; measure both in the same rounds, or paired=False")
     if not paired:
-        if min(*x, *y) == max(*x, *y):  # means of more or fewer equal values may round differently
+        if min(*x, *y) == max(*x, *y):  # means of unequally many equal values may round differently
             x, y = x[: len(y)], y[: len(x)]
         if not (is_dependent(x) or is_dependent(y)):
             return list(x), list(y), {}
@@ -52,13 +56,13 @@ def independent_values(
         about |= {"effective_a": effective_count(x), "effective_b": effective_count(y)}
         if min(*x, *y) <= 0:
             return batch_means(x, batch_length(x, BATCHES)), batch_means(y, batch_length(y, BATCHES)), about
-        # means of logarithms, as the geometric means of the values are compared
+        # use means of logarithms because the comparison uses geometric means
         logs = (batch_means(np.log(z).tolist(), batch_length(z, BATCHES)) for z in (x, y))
         first, second = (np.exp(means) for means in logs)
         return first.tolist(), second.tolist(), about
     positive = min(*x, *y) > 0
     u, v = (np.log(x), np.log(y)) if positive else (np.asarray(x), np.asarray(y))
-    gaps = np.round(u - v, 12) if positive else u - v  # what rounding leaves of equal ratios has an order, but no sense
+    gaps = np.round(u - v, 12) if positive else u - v  # removes rounding noise from equal ratios
     if not is_dependent(gaps.tolist()):
         return list(x), list(y), {}
     about = {"autocorrelation": autocorrelation(gaps.tolist()), "effective_rounds": effective_count(gaps.tolist())}
@@ -73,7 +77,7 @@ def independent_values(
 
 
 def coarse_step(x: Sequence[float], y: Sequence[float], paired: bool) -> float:
-    """Return the step in s in which a coarse clock tells these times, infinite if it saw none pass; 0 if it is fine."""
+    """Return a coarse clock's step in s, estimated from these times: infinite if all are 0. For a fine clock: 0."""
     values = np.unique([*x, *y])
     ties = float(np.mean(np.equal(x, y))) if paired else 1 - len(values) / (len(x) + len(y))
     if ties <= 0.5:
@@ -85,9 +89,10 @@ def coarse_step(x: Sequence[float], y: Sequence[float], paired: bool) -> float:
 
 
 def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str, by_coin: bool = False) -> list[str]:
-    """Return what to keep in mind with these times, nothing where all is well.
+    """Return warnings about the clock, extreme values and autocorrelation. The list is empty without problems.
 
-    Where a coin ordered each round (`by_coin`), the noise of the machine cannot prefer one of the two.
+    If the order within each round was random (`by_coin`), machine noise cannot favour one of the two. In this case, too
+    few values to detect autocorrelation cause no warning.
     """
     said, step = [], coarse_step(x, y, paired) if unit == "s" else 0.0
     if step:
@@ -106,7 +111,7 @@ def cautions_on(x: Sequence[float], y: Sequence[float], paired: bool, unit: str,
 
 
 def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
-    """Return how long a round of both takes in s, None where the results do not say."""
+    """Return the duration in s of a round of both models, or None if the results do not contain it."""
     loops = [result.metadata.get("loops") for result in (a, b)]
     if a.unit != "s" or not all(isinstance(number, int) for number in loops):
         return None
@@ -114,9 +119,10 @@ def seconds_a_round(a: BenchmarkResult, b: BenchmarkResult) -> float | None:
 
 
 def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | None = None) -> str:
-    """Return an undecided verdict with the time that its rounds take, or how close the two are if nobody would wait.
+    """Return an undecided verdict with the time that the missing rounds take. Return any other verdict unchanged.
 
-    A number of rounds is a rough guess: beyond a hundred it has two digits.
+    If that time is too long, the verdict states instead how close the two are. The number of rounds is a rough
+    estimate, so above 100 it is rounded to two digits.
     """
     found = re.fullmatch(r"undecided: needs (about ([\d,]+)|over 1,000,000) more rounds?", verdict)
     if not found:
@@ -137,14 +143,15 @@ def advised(verdict: str, ratio_ci: tuple[float, float], round_seconds: float | 
 
 
 def two_digits(count: float) -> int:
-    """Return a rough guess of a count as one says it: 303,205 is 300,000."""
+    """Return a count above 100 rounded to two significant digits: 303,205 becomes 300,000."""
     return int(float(f"{count:.2g}")) if count > 100 else int(count)
 
 
 def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, margin: float) -> None:
-    """Raise TypeError or ValueError if an argument of a live comparison makes no sense.
+    """Raise TypeError or ValueError if an argument of a live comparison is invalid.
 
-    It takes two models by name, an evidence and a time to stop at, and a fraction as the margin.
+    `models` must hold two models by name. `stop_at` is an e-value above 1, and `max_seconds` a finite positive time.
+    `margin` is a fraction.
     """
     check_kinds({"models": "Mapping[str, Any]"}, {"models": models})
     check_margin(margin)
@@ -159,7 +166,10 @@ def check_live(models: Mapping[str, Any], stop_at: float, max_seconds: float, ma
 
 
 def last_start(subjects: Mapping[str, Subject]) -> float:
-    """Return until when a round may begin: it passes the end of the time by one call of the slower model at most."""
+    """Return the latest time at which a round may begin.
+
+    A round that begins then exceeds the time limit by at most one measurement of the slower model.
+    """
     times = [s.loops * s.metadata["warmup"]["median"] for s in subjects.values() if s.metadata["warmup"]]
     return next(iter(subjects.values())).until - min(times, default=0.0)
 
@@ -175,9 +185,12 @@ def judged(
     ratio_ci: tuple[float, float],
     decide_again: Callable[[float, tuple[float, float]], str],
 ) -> tuple[str, str]:
-    """Return the verdict in words, as far as clock and machine allow one, with advice, and what to keep in mind."""
+    """Return the verdict in words, with advice if it is undecided, and the warnings as one text.
+
+    If the clock is too coarse, or the difference is within the effect of memory layout, the verdict is undecided.
+    """
     low, high = ratio_ci
-    if verdict.startswith("undecided") and 2 * low < high < math.inf:  # far ends count as logarithms
+    if verdict.startswith("undecided") and 2 * low < high < math.inf:  # for distant ends, decide by the logarithms
         verdict = decide_again(math.log(ratio), (math.log(low), math.log(high)))
     said = cautions_on(a.values, b.values, paired, a.unit, same_rounds(a, b))
     if (

@@ -1,4 +1,4 @@
-"""What the optional module 07_toolbox adds is used where it is there, and left out where it is not."""
+"""Access to the functions of the optional module 07_toolbox, which a student may not have built."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-# what stands in place of a number that only the toolbox can work out
+# the text to show instead of a number that only the toolbox computes
 NOT_BUILT = "not built: the optional module 07_toolbox works it out"
 
 
 def from_toolbox(name: str) -> Any:
-    """Return a function of `tinybench.toolbox`, None where a student has not built that module.
+    """Return a function of `tinybench.toolbox`, or None if the student has not built that module.
 
-    Such as ``holm = from_toolbox("holm")`` inside the function that needs it: where it is None, leave the column empty
-    and say `NOT_BUILT`.
+    Call it inside the function that needs the result: ``holm = from_toolbox("holm")``. If it is None, leave the column
+    empty and show `NOT_BUILT`.
     """
     try:
         toolbox = import_module("tinybench.toolbox")
@@ -26,6 +26,6 @@ def from_toolbox(name: str) -> Any:
 
 
 def corrected(p_values: Sequence[float]) -> list[float]:
-    """Return p values that allow for their number: by Holm if the toolbox is there, else by Bonferroni."""
+    """Return p-values corrected for multiple comparisons: by Holm if the toolbox is available, else by Bonferroni."""
     holm = from_toolbox("holm")
     return [min(1.0, len(p_values) * p) for p in p_values] if holm is None else [float(p) for p in holm(p_values)]

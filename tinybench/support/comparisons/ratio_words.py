@@ -1,4 +1,4 @@
-"""The words for a ratio of two measurements: less or more, percent or times, and an interval around them."""
+"""Words for the ratio of two measurements: less or more, percent or multiples, and the interval."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from tinybench.support.basics.numbers import with_ends
 
 
 def words_for(metric: str, unit: str) -> tuple[str, str]:
-    """Return what to call less and more of a metric."""
+    """Return the words for a lower and a higher value of a metric, such as ``("faster", "slower")`` for a time."""
     if metric == "throughput":
         return "slower", "faster"
     return ("faster", "slower") if unit == "s" else ("lower", "higher")
 
 
 def in_words(verdict: str, metric: str, unit: str) -> str:
-    """Return a verdict on less or more in the words of its metric."""
+    """Translate the verdict ``"faster"`` or ``"slower"`` to the words of a metric. Return other verdicts unchanged."""
     return dict(zip(("faster", "slower"), words_for(metric, unit), strict=True)).get(verdict, verdict)
 
 
 def short_number(value: float, ends: tuple[float, float]) -> str:
-    """Return a number with the digits that an interval of this width deserves: 41 for 38–44, 2.3 for 1.1–3.2."""
+    """Return a number with the digits that the interval supports: 41 for 38–44, 2.3 for 1.1–3.2."""
     width = ends[1] - ends[0]
     places = min(3, max(0, -math.floor(math.log10(width / 5)))) if 0 < width < 5 else 0
     return f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")  # + 0.0 turns −0 into 0
 
 
 def span(ends: tuple[float, float], unit: str) -> str:
-    """Return ``38–44 %``, or ``−1.2 to 3.4 %`` where a sign is in the way."""
+    """Return an interval as ``38–44 %``, or as ``−1.2 to 3.4 %`` if the lower end is negative."""
     low, high = (short_number(end, ends) for end in ends)
     return f"{low}{'–' if ends[0] >= 0 else ' to '}{high} {unit}".rstrip()
 
 
 def no_ends(ends: tuple[float, float]) -> str:
-    """Return why two ends are not shown as an interval: one is infinite, or they are equal."""
+    """Return the reason why two ends are not an interval: one is infinite, or they are equal."""
     return "no interval, as all are equal" if math.isfinite(ends[1] - ends[0]) else "no finite interval"
 
 
 def times_text(value: float) -> str:
-    """Return a factor for a sentence: 3.4, 0.02, 12,000, and a limit where it is beyond sense."""
+    """Return a factor for a sentence: 3.4, 0.02, 12,000. From a million on, or below a millionth, return a bound."""
     if value >= 1e6:
         return "over 1,000,000"
     if value < 1e-6:
@@ -52,7 +52,7 @@ def times_text(value: float) -> str:
 
 
 def gain_text(gain: float, ends: Sequence[float], unit: str = "") -> str:
-    """Return a gain in speed: ``2.06 (2.03–2.09)``, `unit` after 2.06, or below 1 ``1.65 times as long (1.6–1.7)``."""
+    """Return a speed-up as ``2.06 (2.03–2.09)`` with `unit` after 2.06. Below 1: ``1.65 times as long (1.6–1.7)``."""
     if gain >= 1:
         return with_ends(gain, ends, "–", unit=unit)
     low, high = ends

@@ -1,4 +1,4 @@
-"""What a gate against regressions answers; sessions and conditions of stored results."""
+"""Sessions and conditions of stored results, and the final answer of the regression gate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tinybench.support.comparisons.verdict import Gate
 
 HIGHER_IS_BETTER = ("accuracy", "balanced_accuracy", "recall", "throughput")
-MANY = 10**5  # more runs are no advice
-# differ from one measurement to the next, or describe what was measured and not how
+MANY = 10**5  # the gate does not advise more runs than this
+# metadata that are not conditions: they change with every measurement, or describe what was measured, not how
 _NO_CONDITION = re.compile(
     r"(model|name|target|seed|pairing|notes?|time|memory|sessions|warmup.*|round_.*|session_.*|by_batch|model_bytes.*|.*_shape|shape|stage|"
     r"measured|processes|load_average|frequency|pools)"
 )
-# times under these do not compare: another clock, other work, another pace of the processor, or other kernels
+# times are not comparable if these conditions differ: the clock, the work, the processor's rate, or the kernels
 _IDLE = r"PYTHON(HASHSEED|UNBUFFERED|DONTWRITEBYTECODE) "
 _LIBRARIES_RUN = rf"BLAS (kernel|threads)( of |$)|^(?!{_IDLE}).* \(environment\)$"
 _PACE = re.compile(
@@ -39,9 +39,10 @@ _ONE_SESSION = (
 
 
 def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return what metadata says of the conditions of a measurement, flat, as text; numbers that are measured left out.
+    """Return the conditions of a measurement in its metadata, as a flat dictionary of texts without measured numbers.
 
-    Of the system, its ``conditions`` where it has them; else everything, by names such as ``system.python``.
+    If the system has ``conditions``, only these are taken from it. Otherwise all its entries are taken, with names such
+    as ``system.python``.
     """
     found: dict[str, str] = {}
     for key, value in metadata.items():
@@ -60,14 +61,14 @@ def stored_conditions(metadata: Mapping[str, Any], prefix: str = "") -> dict[str
         else:
             found[prefix + key] = str(value)
     machine = metadata.get("machine")
-    # those of the process that was measured count, not those of the process that saved the result
+    # conditions of the measured process override those of the process that saved the result
     return found | machine.get("conditions", {}) if prefix == "" and isinstance(machine, Mapping) else found
 
 
 def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
-    """Return NumPy's linear algebra library and its threads, if the loaded pools identify it.
+    """Return NumPy's linear algebra library and its threads if the loaded pools identify it, else an empty dictionary.
 
-    Older results name the first pool that was loaded, which may be the one of SciPy.
+    This corrects older results, which name the pool that was loaded first, possibly that of SciPy.
     """
     threads = system.get("threads")
     pools = threads.get("pools", []) if isinstance(threads, Mapping) else []
@@ -80,7 +81,7 @@ def _blas_of_numpy(system: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _load_and_rate(result: BenchmarkResult) -> tuple[float | None, float | None]:
-    """Return the load when measuring began, and the processor's rate in MHz then; None where unknown."""
+    """Return the load average and the processor's rate in MHz at the start of the measurement, each None if unknown."""
     system = result.metadata.get("system")
     if not isinstance(system, Mapping):
         return None, None
@@ -89,7 +90,7 @@ def _load_and_rate(result: BenchmarkResult) -> tuple[float | None, float | None]
 
 
 def condition_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> dict[str, str]:
-    """Return each condition of both results that differs, as ``{"Python": "3.11.2 → 3.12.1"}``."""
+    """Return the conditions that differ between two results, as ``{"Python": "3.11.2 → 3.12.1"}``."""
     old, new = stored_conditions(baseline.metadata), stored_conditions(candidate.metadata)
     changes = {name: f"{before} → {after}" for name, (before, after) in differing(old, new).items()}
     (load, rate), (load_now, rate_now) = _load_and_rate(baseline), _load_and_rate(candidate)
@@ -101,7 +102,7 @@ def condition_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> 
 
 
 def library_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> list[str]:
-    """Return the kernels, threads and variables of numerical libraries that differ, as text."""
+    """Return the numerical libraries' kernels, threads and environment variables that differ, as texts."""
     changes = condition_changes(baseline, candidate)
     return [f"{name} {change}" for name, change in changes.items() if re.search(_LIBRARIES_RUN, name)]
 
@@ -109,9 +110,10 @@ def library_changes(baseline: BenchmarkResult, candidate: BenchmarkResult) -> li
 def allowed_changes(
     baseline: BenchmarkResult, candidate: BenchmarkResult, allow: Collection[str]
 ) -> tuple[dict[str, str], list[str], list[str]]:
-    """Return the conditions that differ, those of them that make times incomparable, and what is left of `allow`.
+    """Return the changed conditions, the names of those that make times incomparable, and the rest of `allow`.
 
-    What is left is for `check_comparable`; a condition may be allowed by its last part, ``governor``, too.
+    The rest is meant for `check_comparable`. A condition may also be allowed by the last part of its name, such as
+    ``governor``. If `allow` contains an unknown name, raise ValueError.
     """
     changes = condition_changes(baseline, candidate)
     stated = {*stored_conditions(baseline.metadata), *stored_conditions(candidate.metadata)}
@@ -119,7 +121,7 @@ def allowed_changes(
     shared = measurement_conditions(baseline)
     if unknown := set(allow) - short - set(shared):
         raise ValueError(f"allow names {sorted(unknown)}; there are {', '.join([*shared, *sorted(stated)])}")
-    machine = "machine" in allow  # what is allowed to be another machine has another pace
+    machine = "machine" in allow  # another machine may also have another clock rate
     blocking = [
         name
         for name in changes
@@ -129,10 +131,10 @@ def allowed_changes(
 
 
 def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
-    """Return a result with one median for each session, and whether these can tell how sessions differ.
+    """Return a result with one median for each session, and whether its values show how sessions differ.
 
-    ``metadata["sessions"]`` has the session of each value. Latencies without it were measured in a row by one process,
-    which is one session; other values count as independent.
+    ``metadata["sessions"]`` holds the session of each value. Latencies without it were measured in one process, which
+    counts as one session. Other values without it count as independent.
     """
     marks = result.metadata.get("sessions")
     if marks is None and not {"order", "loops", "round_starts"} & set(result.metadata):
@@ -156,9 +158,10 @@ def by_session(result: BenchmarkResult) -> tuple[BenchmarkResult, bool]:
 def gate_samples(
     worse: BenchmarkResult, better: BenchmarkResult, paired: bool | None
 ) -> tuple[BenchmarkResult, BenchmarkResult, bool, str]:
-    """Return what a gate compares, whether in pairs, and what its values are: rounds, runs, sessions, or one session.
+    """Return the two results to compare, whether they are paired, and the kind of their values.
 
-    Results of the same rounds compare round by round, others by the medians of their sessions.
+    The kind is "rounds", "runs", "sessions" or "one session". Results of the same rounds are compared round by round,
+    others by the medians of their sessions.
     """
     paired = same_rounds(worse, better) if paired is None else paired
     marked = "sessions" in worse.metadata and worse.metadata["sessions"] == better.metadata.get("sessions")
@@ -173,7 +176,11 @@ def gate_samples(
 
 
 def gate_answer(gate: Gate, changes: Mapping[str, str], blocking: Sequence[str], values: str) -> Gate:
-    """Return the answer with the conditions that differ, and with what no number of runs would cure."""
+    """Return the gate's answer with the conditions that differ. If more runs would not help, it is "cannot tell".
+
+    More runs do not help if each result has one session only, if conditions differ that must not, or if the slowdown is
+    too close to the limit.
+    """
     gate = replace(gate, differences=tuple(f"{name}: {change}" for name, change in changes.items()))
     comparison = gate.comparison
     if values == "one session":

@@ -1,4 +1,4 @@
-"""Two samples: whether they may be compared and pair, what to call them, and what independent ones say."""
+"""Statistics of two samples: whether they are comparable or paired, and tests for independent and batched samples."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval,
 from tinybench.support.basics.arguments import check_confidence
 from tinybench.support.comparisons.optional import from_toolbox
 
-FEW_BATCHES = 12  # from here on the sign test over batches gives p-values below 0.001
+FEW_BATCHES = 12  # with this many batches or more, the sign test can give p-values below 0.001
 _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")
 
 
 def measurement_conditions(result: BenchmarkResult) -> dict[str, Any]:
-    """Return what compared results share: metric, unit, shape, machine, measured; None where a result does not say."""
+    """Return the metadata that comparable results share: metric, unit, shape, machine, measured. None means unknown."""
     system, named = result.metadata.get("system"), result.metadata.get("machine")
     hardware = {key: system[key] for key in _HARDWARE if key in system} if isinstance(system, Mapping) else None
     return {
         "metric": result.metric_name,
         "unit": result.unit,
         "shape": result.metadata.get("input_shape"),
-        "machine": hardware or None if named is None or isinstance(named, Mapping) else named,  # a verdict is no name
+        "machine": hardware or None if named is None or isinstance(named, Mapping) else named,  # a mapping is a verdict
         "measured": result.measured,
     }
 
 
 def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[str] = ()) -> None:
-    """Raise ValueError if two results were not measured under the same conditions, as far as both state them.
+    """Raise ValueError if two results were measured under different conditions, as far as both state them.
 
-    `allow` names those of `measurement_conditions` that may differ; another name is a ValueError too.
+    `allow` names the `measurement_conditions` that may differ. If it contains an unknown name, raise ValueError.
     """
     first, second = measurement_conditions(a), measurement_conditions(b)
     if unknown := set(allow) - set(first):
@@ -47,9 +47,9 @@ def check_comparable(a: BenchmarkResult, b: BenchmarkResult, allow: Collection[s
 
 
 def median_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return the order-statistic interval of the median, −∞ to ∞ where there are too few values for one.
+    """Return the order-statistic interval of the median, or −∞ to ∞ if there are too few values.
 
-    ValueError unless `confidence` lies between 0 and 1; at 1 the interval has no ends.
+    Raise ValueError unless 0 < `confidence` ≤ 1. With confidence 1, the interval is unbounded.
     """
     check_confidence(confidence)
     try:
@@ -59,12 +59,12 @@ def median_interval(values: list[float], confidence: float = 0.95) -> tuple[floa
 
 
 def bounded_exp(x: float) -> float:
-    """Return exp(x), kept between 1e-304 and 1e304 for a finite x: the end of an interval is neither 0 nor infinite."""
+    """Return exp(x). For a finite x, limit it to 1e-304 to 1e304, so an interval does not end at 0 or infinity."""
     return math.exp(max(-700.0, min(700.0, x)) if math.isfinite(x) else x)
 
 
 def scatters(values: Sequence[float]) -> bool:
-    """Whether values differ by more than rounding, so that their standard deviation says something."""
+    """Return whether values differ by more than rounding errors, so that their standard deviation is meaningful."""
     return float(np.ptp(values)) > 1e-14 * float(np.max(np.abs(values)))
 
 
@@ -73,17 +73,17 @@ def difference_within(
 ) -> tuple[float, tuple[float, float]]:
     """Return the difference of two geometric means, and its interval.
 
-    The ends of the interval are taken over all pairs of means within the ellipse that gave the interval of their ratio,
-    so that one leaves out 0 exactly when the other leaves out 1. If `paired`, the ellipse follows how both vary
-    together.
+    The interval covers the differences of all pairs of means within the confidence ellipse that gave the interval of
+    their ratio. Thus it excludes 0 exactly when the interval of the ratio excludes 1. If `paired`, the ellipse takes
+    the covariance of both samples into account.
     """
     u, v = np.log(a), np.log(b)
     (error_u, error_v), shared = (math.sqrt(float(np.var(w)) / max(1, len(w) - 1)) for w in (u, v)), 0.0
     if paired and error_u:
         shared = float(np.mean((u - u.mean()) * (v - v.mean()))) / max(1, len(u) - 1) / error_u
-        error_v = math.sqrt(max(0.0, error_v**2 - shared**2))  # Cholesky: what of b does not vary with a
+        error_v = math.sqrt(max(0.0, error_v**2 - shared**2))  # Cholesky: the part of b that is uncorrelated with a
     reach = (math.log(ratio_ci[1]) - math.log(ratio_ci[0])) / 2 / (math.hypot(error_u - shared, error_v) or 1.0)
-    angles = math.atan2(-error_v, error_u - shared) + np.linspace(0, 2 * math.pi, 7201)  # has the farthest ratios
+    angles = math.atan2(-error_v, error_u - shared) + np.linspace(0, 2 * math.pi, 7201)  # includes the extreme ratios
     means_a = np.clip(u.mean() + reach * error_u * np.cos(angles), -700, 700)
     means_b = np.clip(v.mean() + reach * (shared * np.cos(angles) + error_v * np.sin(angles)), -700, 700)
     differences = np.exp(means_a) - np.exp(means_b)
@@ -92,7 +92,7 @@ def difference_within(
 
 
 def check_margin(margin: float, confidence: float = 0.95) -> None:
-    """Raise ValueError unless a margin and a confidence are fractions."""
+    """Raise ValueError unless 0 ≤ `margin` < 1 and 0 < `confidence` < 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     if not 0 <= margin < 1:
@@ -100,18 +100,18 @@ def check_margin(margin: float, confidence: float = 0.95) -> None:
 
 
 def as_result(values: BenchmarkResult | Sequence[float]) -> BenchmarkResult:
-    """Return plain measurements as a result."""
+    """Return plain measurements as a BenchmarkResult. Return a BenchmarkResult unchanged."""
     return values if isinstance(values, BenchmarkResult) else BenchmarkResult("measurement", list(values))
 
 
 def same_rounds(a: BenchmarkResult, b: BenchmarkResult) -> bool:
-    """Whether both results come from the same rounds of one `measure_latencies`."""
+    """Return whether both results come from the same rounds of one call of `measure_latencies`."""
     mark = a.metadata.get("pairing")
     return mark is not None and mark == b.metadata.get("pairing") and a.count == b.count
 
 
 def pair_names(a: BenchmarkResult, b: BenchmarkResult, names: tuple[str, str] | None) -> tuple[str, str]:
-    """Return what to call the two."""
+    """Return the given names, or the names of the two models. Equal names get the suffix (first) or (second)."""
     if names is not None:
         return names
     first, second = str(a.metadata.get("model", "a")), str(b.metadata.get("model", "b"))
@@ -119,11 +119,11 @@ def pair_names(a: BenchmarkResult, b: BenchmarkResult, names: tuple[str, str] | 
 
 
 def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
-    """Return a two-sided p value, and an interval of the difference, of two samples whose scatter is not known.
+    """Return a two-sided p-value and an interval of the difference for two samples whose scatter is unknown.
 
-    If all values of one sample lie above all of the other, p is the least that ranks allow, 2 / C(n + m, n). Otherwise
-    it is 1. The interval holds all differences of two values, −∞ to ∞ where there are too few values for one. A
-    single value says nothing about the scatter of its sample: then p is 1, and the interval −∞ to ∞.
+    If all values of one sample lie above all of the other, the p-value is the smallest that a rank test can give,
+    2 / C(n + m, n). Otherwise it is 1. The interval contains all differences of two values; with too few values, it is
+    −∞ to ∞. If a sample has a single value, nothing is known about its scatter: p is 1, and the interval −∞ to ∞.
     """
     if min(len(x), len(y)) < 2:
         return 1.0, (-math.inf, math.inf)
@@ -134,10 +134,10 @@ def by_ranks(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
 
 
 def welch(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, tuple[float, float]]:
-    """Return Welch's two-sided p value, and the interval of the difference of two means.
+    """Return Welch's two-sided p-value and the interval of the difference of two means.
 
-    Where the values of a sample are all equal, which does not mean that it has no scatter, both are those of
-    `by_ranks`. Welch, Biometrika 34 (1947).
+    If all values of a sample are equal, its scatter is unknown, and the result is that of `by_ranks`. Welch, Biometrika
+    34 (1947).
     """
     from scipy.special import stdtr, stdtrit
 
@@ -152,11 +152,11 @@ def welch(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> t
 
 
 def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
-    """Return what independent samples say of x and y, as `tinybench.comparison.compare_rounds` does of rounds.
+    """Compare independent samples x and y. Return a result with the keys of `tinybench.comparison.compare_rounds`.
 
-    The ratio is that of the geometric means, by Welch's test of the logarithms: its interval leaves out 1 exactly when
-    p is below 1 − `confidence`, and ends between 0 and infinity. Fieller's interval of the ratio of arithmetic means
-    covers 88 to 99 % instead of 95 % for widely scattered latencies, and may reach below 0.
+    The ratio is that of the geometric means, with Welch's test of the logarithms. Its interval excludes 1 exactly when
+    p is below 1 − `confidence`, and its ends are positive and finite. For comparison, Fieller's interval of the ratio
+    of arithmetic means covers 88 to 99 % instead of 95 % for widely scattered latencies, and may reach below 0.
     """
     if min(*x, *y) <= 0:
         p, ends = welch(x, y, confidence)
@@ -177,16 +177,16 @@ def compare_apart(x: Sequence[float], y: Sequence[float], confidence: float = 0.
 
 
 def few_batches(x: Sequence[float], y: Sequence[float], rounds: int) -> bool:
-    """Return whether paired values are so few batches of rounds that the sign test's p-value is at least 0.001."""
+    """Return whether paired values are batches of rounds, but too few for a sign test with a p-value below 0.001."""
     return len(x) < min(rounds, FEW_BATCHES) and len(np.unique(np.subtract(x, y))) > 1
 
 
 def compare_batches(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
-    """Compare x with y over a few batches of common rounds, and return the form of `compare_rounds`.
+    """Compare x with y over a few batches of common rounds. Return a result with the keys of `compare_rounds`.
 
-    The ratio is the geometric mean of the batches' ratios, by Student's t test of their logarithms, whose p-value has
-    no floor. The test holds for as few as 4 batches, also if their variances differ. Ibragimov, Müller, Journal of
-    Business & Economic Statistics 28 (2010).
+    The ratio is the geometric mean of the batches' ratios, with Student's t test of their logarithms. Unlike the sign
+    test's, its p-value has no lower limit. The test is valid for as few as 4 batches, even if their variances differ.
+    Ibragimov, Müller, Journal of Business & Economic Statistics 28 (2010).
     """
     if min(*x, *y) <= 0:
         p, difference, ends = _t_test([float(gap) for gap in np.subtract(x, y)], confidence)
@@ -200,7 +200,7 @@ def compare_batches(x: Sequence[float], y: Sequence[float], confidence: float = 
 
 
 def _t_test(values: list[float], confidence: float) -> tuple[float, float, tuple[float, float]]:
-    """Return Student's two-sided p-value of "the mean is 0", the mean, and its interval, for values that scatter."""
+    """Return Student's two-sided p-value of the hypothesis that the mean is 0, the mean, and its interval."""
     from scipy.special import stdtr
 
     mean, std = mean_and_std(values)
@@ -209,16 +209,16 @@ def _t_test(values: list[float], confidence: float) -> tuple[float, float, tuple
 
 
 def smallest_p(p: float, rounds: int) -> dict[str, float]:
-    """Return ``{"smallest_p": p}`` if no p-value of the sign test over so few rounds is smaller, else nothing.
+    """Return ``{"smallest_p": p}`` if `p` is the smallest p-value of a sign test over `rounds` rounds, else ``{}``.
 
-    From 11 rounds on the smallest p-value is below 0.001, and nobody reads a difference.
+    From 11 rounds on, the smallest p-value is below 0.001, so the note is not needed.
     """
     least = 2.0 ** (1 - rounds)
     return {"smallest_p": least} if 0.001 <= least < 1 and math.isclose(p, least) else {}
 
 
 def second_opinions(x: Sequence[float], y: Sequence[float], paired: bool) -> tuple[float, dict[str, float]]:
-    """Return Cohen's d and other tests' p-values; NaN and {} for single values, or without the optional toolbox."""
+    """Return Cohen's d, and a second test's p-value with A12. For single values or without the toolbox: NaN and {}."""
     if from_toolbox("cohens_d") is None or min(len(x), len(y)) < 2:
         return math.nan, {}
     u, v = (np.log(x), np.log(y)) if min(*x, *y) > 0 else (np.asarray(x), np.asarray(y))

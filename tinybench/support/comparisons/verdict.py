@@ -1,4 +1,4 @@
-"""What a comparison and a gate found, as data and as a sentence."""
+"""The results of a comparison and of a regression gate, as data and as a sentence."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ from tinybench.support.comparisons.ratio_words import no_ends, short_number, spa
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two results say about each other; ``str`` gives it as a sentence.
+    """The comparison of two results. ``str`` returns it as a sentence.
 
     Attributes
     ----------
     name_a, name_b
-        The models.
+        The names of the models.
     counts, paired, method
-        Measurements of a and of b, whether round by round, and how interval and p value came about.
+        The numbers of measurements of a and of b, whether they are compared round by round, and the method behind the
+        interval and the p-value.
     ratio, ratio_ci, difference, difference_ci
-        a / b, NaN where values are not all positive, and a − b in `unit`, with their intervals.
+        The ratio a / b (NaN if not all values are positive) and the difference a − b in `unit`, with their intervals.
     p_value, corrected_for
-        Two-sided; corrected for so many comparisons.
+        The two-sided p-value, and the number of comparisons for which it is corrected.
     effect_size
-        Cohen's d, of the rounds' differences if `paired`; NaN where the optional toolbox is not built.
+        Cohen's d, of the rounds' differences if `paired`. NaN if the optional toolbox is not built.
     verdict
-        About a, seen from b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about time),
-        ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
+        The verdict about a, relative to b: ``"faster"`` or ``"slower"`` (``"lower"`` or ``"higher"`` if not about
+        time), ``"equivalent"`` or ``"undecided: needs about n more rounds"``.
     confidence, margin, metric, unit, measured
-        Of the intervals; the relative change that does not matter; of the results (an estimate is not `measured`).
+        The confidence of the intervals; the relative change that does not matter; the metric and unit of the results,
+        and whether both were measured, not estimated.
     checks
-        Second opinions of the optional toolbox: p values of other tests, A12; where rounds depend on one another, how
-        much.
+        Additional figures: p-values of other tests and A12 from the optional toolbox, and the autocorrelation of the
+        rounds if there is any.
     caution
-        What to keep in mind, such as a clock too coarse; "" for nothing.
+        Warnings, such as a clock that is too coarse, or "".
     decided : bool
         Whether the verdict is anything but ``"undecided"``. A comparison itself is neither true nor false.
     """
@@ -74,7 +76,7 @@ class Comparison:
         return not self.verdict.startswith("undecided")
 
     def __bool__(self) -> bool:
-        """Raise TypeError: "faster", "slower" and "undecided" are neither true nor false."""
+        """Raise TypeError because "faster", "slower" and "undecided" are neither true nor false."""
         raise TypeError(
             f"a comparison is neither true nor false; this one is {self.verdict!r}: use .verdict or .decided"
         )
@@ -94,22 +96,23 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Gate:
-    """The answer of `regression_gate`; ``str`` gives it as a sentence.
+    """The answer of `regression_gate`. ``str`` returns it as a sentence.
 
     Attributes
     ----------
     verdict
-        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with what it needs, such as ``"needs 120 runs"``.
+        ``"passes"``, ``"fails"``, or ``"cannot tell: …"`` with the reason or the remedy, such as ``"needs 120 runs"``.
     slowdown, interval, max_slowdown
-        Relative slowdown of the candidate, its interval, and the limit.
+        The relative slowdown of the candidate, its interval, and the limit.
     needs
-        Runs (or sessions) in all that would probably decide; None where more of them would not, or it is decided.
+        The total number of runs (or sessions) that would probably decide. None if the gate is decided, or if more runs
+        would not help.
     comparison
         The comparison of the candidate with the baseline.
     differences
-        Conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
+        The conditions that differ, as ``"Python: 3.11.2 → 3.12.1"``.
     passed : bool
-        Whether the verdict is ``"passes"``; False where it cannot tell. ``if gate:`` tests the same.
+        Whether the verdict is ``"passes"``; False if it is ``"cannot tell"``. ``if gate:`` tests the same.
     """
 
     verdict: str
@@ -124,15 +127,15 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        """Whether the verdict is ``"passes"``: neither ``"fails"`` nor ``"cannot tell"`` is a pass."""
+        """Whether the verdict is ``"passes"``, neither ``"fails"`` nor ``"cannot tell"``."""
         return self.verdict == "passes"
 
     def __bool__(self) -> bool:
-        """Return `passed`, so that ``assert regression_gate(…)`` does what it says."""
+        """Return `passed`, so that ``assert regression_gate(…)`` raises unless the gate passes."""
         return self.passed
 
     def __str__(self) -> str:
-        """Return the verdict with limit, comparison, and what else differs."""
+        """Return the verdict with the limit, the comparison, and the conditions that differ."""
         told = f"{self.verdict} (limit {100 * self.max_slowdown:.3g} % slowdown): {self.comparison}"
         return f"{told}; also different: {'; '.join(self.differences)}" if self.differences else told
 
@@ -142,7 +145,7 @@ class Gate:
 
 
 def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]:
-    """Return change, its interval and ``"%"``; the difference in a readable unit where there is no ratio."""
+    """Return the relative change, its interval and ``"%"``. Without a ratio, return the difference with its unit."""
     if math.isnan(comparison.ratio):
         factor, unit = scale_unit(comparison.difference, comparison.unit)
         low, high = comparison.difference_ci
@@ -152,11 +155,12 @@ def in_percent(comparison: Comparison) -> tuple[float, tuple[float, float], str]
 
 
 def sentence(comparison: Comparison) -> str:
-    """Return ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``.
+    """Return a sentence such as ``int8 takes 41 % less time than fp32 (95 % CI 38–44 %, p < 0.001, n = 30)``.
 
-    From twice the time on it says ``a takes 3.4 times as long as b``, and below a tenth ``a is 12 times as fast as b``.
-    Others are ``a and b are equivalent within ± 2 % (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4, n = 30)`` and ``a
-    against b is undecided: needs about 80 more rounds (change −50 %, no finite interval, p = 0.25, n = 3)``.
+    From twice the time on, the sentence is ``a takes 3.4 times as long as b``, and from a tenth down ``a is 12 times as
+    fast as b``. Other verdicts are ``a and b are equivalent within ± 2 % (change 0.3 %, 95 % CI −0.5 to 1.1 %, p = 0.4,
+    n = 30)`` and ``a against b is undecided: needs about 80 more rounds (change −50 %, no finite interval, p = 0.25, n
+    = 3)``.
     """
     change, ends, unit = in_percent(comparison)
     (p, n), a, b, verdict = p_and_n(comparison), comparison.name_a, comparison.name_b, comparison.verdict
@@ -165,7 +169,7 @@ def sentence(comparison: Comparison) -> str:
         return told
     decided = verdict != "equivalent" and not verdict.startswith("undecided")
     less = change < 0
-    if decided and less:  # "41 % less" is said with a positive number
+    if decided and less:  # "41 % less" needs a positive number
         change, ends = -change, (-ends[1], -ends[0])
     amount = f"{short_number(change, ends)} {unit}".rstrip()
     interval = f"{level} {span(ends, unit)}" if is_interval(*ends) else no_ends(ends)
@@ -178,7 +182,7 @@ def sentence(comparison: Comparison) -> str:
 
 
 def _more_or_less(comparison: Comparison, amount: str, less: bool) -> str:
-    """Return ``takes 41 % less time than``: of what there is less, as 41 % faster may mean two things."""
+    """Return ``takes 41 % less time than``. It names the quantity because "41 % faster" is ambiguous."""
     word = "less" if less else "more"
     if comparison.metric == "throughput":
         return f"does {amount} {word} per second than"
@@ -188,9 +192,9 @@ def _more_or_less(comparison: Comparison, amount: str, less: bool) -> str:
 
 
 def in_times(comparison: Comparison, level: str, details: str) -> str | None:
-    """Return the sentence in times instead of percent, where percent would be beyond sense: nobody says 1204 % more.
+    """Return the sentence with a factor ("13 times as long") if a percentage would be hard to read ("1204 % more").
 
-    None where percent are fine.
+    If a percentage is readable, return None.
     """
     (low, high), ratio, verdict = comparison.ratio_ci, comparison.ratio, comparison.verdict
     a, b, timed = comparison.name_a, comparison.name_b, comparison.unit == "s"
@@ -219,7 +223,7 @@ def in_times(comparison: Comparison, level: str, details: str) -> str | None:
 
 
 def p_and_n(comparison: Comparison) -> tuple[str, str]:
-    """Return ``p = 0.012``, and ``n = 30`` with as how many they count if they depend on one another, and cautions."""
+    """Return the texts ``p = 0.012`` and ``n = 30``, the latter with warnings and any reduced effective sample size."""
     (first, second), checks = comparison.counts, comparison.checks
     p = p_text(comparison.p_value, least_of(comparison))
     if comparison.corrected_for > 1:
@@ -233,14 +237,14 @@ def p_and_n(comparison: Comparison) -> tuple[str, str]:
         n += ", partly an estimate"
     if few := re.search(r"batches hold, here (\d+), which are few", comparison.caution):
         n += f", in {number_of(few[1], 'batch')}, which are few: measure for longer"
-    # that so few rounds tell little is written in the table only, and so is again as how many they count
+    # only the table shows the warning about too few rounds; the effective sample size is not repeated
     hidden = "too few to see|batches hold" if "effective" in "".join(checks) else "too few to see"
     said = [part for part in comparison.caution.split("; ") if part and not re.search(hidden, part)]
     return p, "; ".join([n, *said])
 
 
 def least_of(comparison: Comparison) -> str:
-    """Return the count that limits the p-value, such as ``"6 rounds"``, or "" if the p-value is above its floor."""
+    """Return the count that limits the p-value, such as ``"6 rounds"``. If p is not the smallest possible: ""."""
     if "smallest_p" not in comparison.checks:
         return ""
     values = round(1 - math.log2(comparison.checks["smallest_p"]))
@@ -248,7 +252,7 @@ def least_of(comparison: Comparison) -> str:
 
 
 def comparison_facts(comparison: Comparison) -> dict[str, str]:
-    """Return what a comparison found, by name, for a table."""
+    """Return the parts of a comparison as texts by name, for a table."""
     factor, unit = scale_unit(comparison.difference, comparison.unit)
     difference, low, high = (value / factor for value in (comparison.difference, *comparison.difference_ci))
     level = f"{100 * comparison.confidence:.3g} % CI"
@@ -284,5 +288,5 @@ def comparison_facts(comparison: Comparison) -> dict[str, str]:
 
 
 def as_fields(found: Any) -> dict[str, Any]:
-    """Return the fields of what was found, and its sentence, as JSON can hold them."""
+    """Return the fields of a Comparison or Gate, and its sentence, as data that JSON can hold."""
     return finite(asdict(found) | {"sentence": str(found)})  # type: ignore[no-any-return]

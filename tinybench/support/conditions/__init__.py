@@ -1,1 +1,1 @@
-"""What a machine is like to measure on: facts, rules, and the notes that every result carries."""
+"""Conditions of a measurement: facts about the machine, rules on them, and the notes stored with every result."""

@@ -1,4 +1,4 @@
-"""Limits of Linux's control groups on processor time, versions 1 and 2, at every level above this process."""
+"""CPU time limits of Linux control groups, versions 1 and 2, at every level of the hierarchy above this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOUNTS = {2: ("sys/fs/cgroup", "sys/fs/cgroup/unified"), 1: ("sys/fs/cgroup/cpu"
 
 
 def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
-    """Yield version and folder of each group that this process is in, from the outermost that can be seen inwards."""
+    """Yield the version and folder of each control group of this process, from the outermost visible group inwards."""
     for line in read_text(root / "proc/self/cgroup").splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -23,7 +23,7 @@ def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
             folder = mount
             yield version, folder
             own = PurePosixPath(path)
-            # a container may see its own group as the root, while the path is told from outside
+            # in a container, the own group may be mounted as the root although its path is the path on the host
             below = own.relative_to(inside).parts if own.is_relative_to(inside) else ()
             for part in below if ".." not in below else ():
                 folder = folder / part
@@ -31,7 +31,7 @@ def own_groups(root: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _mounts(root: Path, version: int) -> list[tuple[Path, str]]:
-    """Return where the groups of a version are mounted, and which group of all is the root there."""
+    """Return the mount points for a control group version, each with the group that is mounted as its root."""
     found = []
     for line in read_text(root / "proc/self/mountinfo").splitlines():
         before, dash, after = line.partition(" - ")
@@ -45,9 +45,9 @@ def _mounts(root: Path, version: int) -> list[tuple[Path, str]]:
 
 
 def tightest_quota(root: Path) -> str | None:
-    """Return the smallest limit as ``cpu.max`` has it, ``"50000 100000"`` for half a core; ``"max"`` for none.
+    """Return the smallest limit in the format of ``cpu.max``: ``"50000 100000"`` is half a core, ``"max"`` no limit.
 
-    None where there is a file that says something else.
+    If a file has unexpected content, return None.
     """
     limits: list[tuple[int, int]] = []
     for version, folder in own_groups(root):
@@ -68,9 +68,10 @@ def tightest_quota(root: Path) -> str | None:
 
 
 def times_stopped(root: Path) -> tuple[int, int] | None:
-    """Return in how many periods a limit counted, and in how many of these its group was stopped, since it exists.
+    """Return the numbers of enforced periods and of throttled periods since the group was created.
 
-    Of the group that was stopped most often; (0, 0) without any limit, None where no group counts.
+    The numbers are those of the group that was throttled most often. Without any limit, return (0, 0). If there are
+    limits but no group counts its periods, return None.
     """
     counts, groups = [], 0
     for _, folder in own_groups(root):

@@ -1,4 +1,4 @@
-"""How many cores there are for this process."""
+"""The number of cores that this process may use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import psutil
 
 
 def usable_cores(process: Any = None) -> int:
-    """Return how many cores this process may use: its affinity where the system knows one, else all of them."""
-    affinity = getattr(process or psutil.Process(), "cpu_affinity", None)  # macOS has none
+    """Return the number of cores that a process may use: those of its CPU affinity, or all if there is none."""
+    affinity = getattr(process or psutil.Process(), "cpu_affinity", None)  # macOS has no CPU affinity
     return len(affinity()) if affinity else psutil.cpu_count() or 1

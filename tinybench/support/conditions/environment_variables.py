@@ -13,18 +13,18 @@ SETTINGS = re.compile(
     r"PYTHON(HASHSEED|OPTIMIZE|MALLOC|MALLOCSTATS|DEVMODE|TRACEMALLOC|PROFILEIMPORTTIME|ASYNCIODEBUG|PERFSUPPORT|"
     r"NODEBUGRANGES|DONTWRITEBYTECODE|UNBUFFERED|_GIL|_JIT|_CPU_COUNT)"
 )
-# set by threadpoolctl, joblib and scikit-learn when they are imported, and by the sandbox; they change no time
+# variables that do not change any time; threadpoolctl, joblib and scikit-learn set them on import, as does the sandbox
 HARMLESS = ("KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ORT_DISABLE_TELEMETRY")
-# variables that forbid instructions which the processor may have
+# variables that disable processor instructions
 LIMITS = ("NPY_DISABLE_CPU_FEATURES", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
-VARIABLE = " (environment)"  # ends the name of a condition that is a variable
-RECORDED = "environment"  # the condition that lists all variables: one that it does not list was not set
+VARIABLE = " (environment)"  # the suffix of a condition's name if the condition is an environment variable
+RECORDED = "environment"  # the condition that lists all variables; a variable missing from this list was not set
 UNSET = "unset"
 
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that are set and change speed or results, by name in alphabetical order."""
+    """Return the variables that are set and change speed or results. Names are in alphabetical order."""
     return {
         name: environ[name]
         for name in sorted(environ)
@@ -33,15 +33,15 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def conditions_of_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return variables as conditions of a measurement: the list of their names, and the value of each."""
+    """Return environment variables as conditions of a measurement: the list of all names, and the value of each."""
     listed = ", ".join(settings) or "no variable set"
     return {RECORDED: listed, **{f"{name}{VARIABLE}": value for name, value in settings.items()}}
 
 
 def differing(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the conditions that are in both records and differ, as pairs of values.
+    """Return the conditions that differ between two records, with both values. Skip those missing from one record.
 
-    A variable that only one record names is `UNSET` in the other, if that one lists its variables.
+    An environment variable is not missing but `UNSET` if the record lists its variables.
     """
 
     def stated(record: Mapping[str, str], name: str) -> str | None:

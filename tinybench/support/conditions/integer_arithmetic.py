@@ -1,4 +1,4 @@
-"""How ONNX Runtime multiplies 8-bit integers on this machine."""
+"""A probe of 8-bit integer matrix products in ONNX Runtime on this machine: exact, saturating or unsupported."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 def integer_products() -> dict[str, str]:
     """Return how ONNX Runtime multiplies 8-bit integers on this machine, by types such as ``"uint8 × int8"``.
 
-    ``"exact"``; ``"saturating"``, as on x86 processors with AVX2 but without VNNI, which add pairs of products in 16
-    bits; ``"unsupported"`` where this build has no such product. The largest numbers of the types are multiplied, once.
+    A value is ``"exact"``, ``"saturating"`` or ``"unsupported"`` (this build of ONNX Runtime lacks the product).
+    x86 processors with AVX2 but without VNNI saturate because they add pairs of products in 16 bits. The probe
+    multiplies the largest numbers of each type. The result is cached.
     """
     import onnxruntime
     from onnx import helper
@@ -36,7 +37,7 @@ def integer_products() -> dict[str, str]:
                     model.SerializeToString(), options, providers=["CPUExecutionProvider"]
                 )
                 sums = session.run(None, {"a": a, "w": w})[0]
-            except Exception:  # of the runtime, which names no common class
+            except Exception:  # ONNX Runtime's errors have no common base class
                 kind = "unsupported"
             else:
                 kind = "exact" if np.array_equal(sums, a.astype(np.int64) @ w.astype(np.int64)) else "saturating"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from tinybench.support.conditions.reading import read_text
 
-# Instructions, the processor's flags for them, and the kernels of OpenBLAS (dynamic.c) and BLIS (bli_arch.c) that use
-# them; the widest first. A name that is not listed gets no warning.
+# Instruction sets, the processor's flags for them, and the kernels of OpenBLAS (dynamic.c) and BLIS (bli_arch.c) that
+# use them. The widest instruction set comes first. A kernel that is not listed causes no warning.
 _X86 = (
     (
         "AVX-512",
@@ -35,7 +35,7 @@ _ARM = (
         | {"thunderx2t99", "thunderx3t110", "falkor", "tsv110", "emag8180", "generic"},
     ),
 )
-_NUMPY_FLAGS = {  # NumPy's names, where no file lists the processor's flags
+_NUMPY_FLAGS = {  # NumPy's names of the flags, for systems where no file lists the processor's flags
     "avx": {"AVX", "X86_V3"},
     "fma": {"FMA3", "X86_V3"},
     "avx2": {"AVX2", "X86_V3"},
@@ -51,14 +51,15 @@ class Blas(NamedTuple):
     Attributes
     ----------
     package
-        The Python package that brought it, such as ``numpy``: each may bring its own. ``system`` for one of the system.
+        The Python package that ships the library, such as ``numpy``, or ``system`` for a library of the system.
+        Several packages may each ship their own library.
     name
-        Name and version, such as ``openblas 0.3.31``.
+        The name and version of the library, such as ``openblas 0.3.31``.
     kernel
-        The processor that the chosen kernels were written for, such as ``SkylakeX``; empty where the library does not
-        say.
+        The processor type for which the selected kernels were written, such as ``SkylakeX``. Empty if the library does
+        not report it.
     threads
-        Number of threads it may use.
+        The number of threads that the library may use.
     """
 
     package: str
@@ -71,9 +72,9 @@ class Blas(NamedTuple):
 
 
 def loaded_pools() -> list[dict[str, Any]] | None:
-    """Return what threadpoolctl says of the loaded libraries with threads, or None where it is not installed.
+    """Return threadpoolctl's description of each loaded library with threads. Without threadpoolctl, return None.
 
-    Nothing is loaded for this: a library that nobody has used yet is not listed. It takes some milliseconds.
+    The call loads no library, so a library that has not been used yet is not listed. The call takes some milliseconds.
     """
     try:
         from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
@@ -83,15 +84,15 @@ def loaded_pools() -> list[dict[str, Any]] | None:
 
 
 def loaded_blas() -> list[Blas] | None:
-    """Return the loaded linear algebra libraries by package, or None where threadpoolctl is not installed."""
+    """Return the loaded linear algebra libraries, or None if threadpoolctl is not installed."""
     pools = loaded_pools()
     return None if pools is None else read_pools(pools)
 
 
 def read_pools(pools: Iterable[Mapping[str, Any]]) -> list[Blas]:
-    """Return the linear algebra among the pools of `threadpoolctl.threadpool_info`.
+    """Return the linear algebra libraries among the pools of `threadpoolctl.threadpool_info`.
 
-    NumPy's comes first, in whichever order the libraries were loaded.
+    NumPy's library comes first, whatever the order in which the libraries were loaded.
     """
     found = (
         Blas(
@@ -108,7 +109,7 @@ def read_pools(pools: Iterable[Mapping[str, Any]]) -> list[Blas]:
 
 
 def _package(file: str) -> str:
-    """Return the Python package that brought a shared library, or ``system``."""
+    """Return the Python package that contains a shared library, or ``system``."""
     found = re.search(r"[/\\](?:site|dist)-packages[/\\]([a-z0-9]+)", file)
     return found[1] if found else "system"
 
@@ -130,7 +131,7 @@ def listed_flags(root: Path) -> set[str]:
 
 
 def numpy_flags() -> set[str]:
-    """Return the flags of this processor that NumPy knows, by Linux's names."""
+    """Return the flags of this processor that NumPy reports, translated to Linux's names."""
     import numpy as np
 
     known = set(np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", []))
@@ -138,7 +139,7 @@ def numpy_flags() -> set[str]:
 
 
 def unused_instructions(kernel: str, flags: Collection[str]) -> str:
-    """Return the instructions of a processor that a kernel does not use but other kernels do, or an empty string."""
+    """Return the widest instruction set of a processor if the kernel does not use it, else an empty string."""
     levels = _ARM if "asimd" in flags else _X86
     used = next((level for level, (_, _, kernels) in enumerate(levels) if kernel.lower() in kernels), 0)
     best = next(level for level, (_, needed, _) in enumerate(levels) if needed <= set(flags))
@@ -146,6 +147,6 @@ def unused_instructions(kernel: str, flags: Collection[str]) -> str:
 
 
 def slower_kernels(libraries: Sequence[Blas], flags: Collection[str]) -> dict[str, str]:
-    """Return the kernels that do not use all instructions of the processor, each with the unused instructions."""
+    """Return the libraries whose kernels leave processor instructions unused, each with the unused instructions."""
     found = {str(blas): unused_instructions(blas.kernel, flags) for blas in libraries}
     return {text: instructions for text, instructions in found.items() if instructions}

@@ -1,4 +1,4 @@
-"""What can be read about a machine: its cores, what limits and disturbs them, and what this process brings along."""
+"""Facts about a machine: its cores, their limits and disturbances, and facts about this process."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tinybench.support.conditions.this_machine import Here, facts_by_asking, her
 CPU = "sys/devices/system/cpu"
 SUPPLIES = "sys/class/power_supply"
 CONTAINERS = {"docker": "docker", "kubepods": "kubernetes", "libpod": "podman", "lxc": "lxc", "machine.slice": "nspawn"}
-# drivers with governors of their own, whose powersave follows the load: docs.kernel.org, admin-guide/pm/intel_pstate
+# drivers with their own governors, where powersave follows the load: docs.kernel.org, admin-guide/pm/intel_pstate
 AUTONOMOUS = {"intel_pstate", "amd-pstate-epp"}
-WINDOW = 0.5  # s between two looks, where nobody has looked before
-SHORTEST = 0.2  # s between two looks, below which ticks of 10 ms tell nothing
+WINDOW = 0.5  # s between two readings of the counters if there is no earlier reading
+SHORTEST = 0.2  # s; readings closer together are useless because the kernel counts in ticks of 10 ms
 
 
 def number(text: str) -> float | None:
-    """Return a number of the kernel's, None for any other text."""
+    """Return the number in a text from the kernel, or None if the text is not a number."""
     return float(text) if re.fullmatch(r"-?\d{1,20}(\.\d{1,9})?", text) else None
 
 
 def numbers(text: str) -> list[int]:
-    """Return the cores of a list such as ``0-3,8``; none for any other text."""
+    """Return the core numbers in a list such as ``0-3,8``. For any other text, return an empty list."""
     found: list[int] = []
     for part in text.split(",") if re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text) else []:
         first, _, last = part.partition("-")
@@ -36,19 +36,19 @@ def numbers(text: str) -> list[int]:
 
 
 def fields(text: str) -> dict[str, float]:
-    """Return the counts of a file of lines such as ``name 12`` or ``name: 12 kB``."""
+    """Return the counts in a text with lines such as ``name 12`` or ``name: 12 kB``, by name."""
     words = (line.replace(":", " ").split() for line in text.splitlines())
     return {row[0]: value for row in words if len(row) > 1 and (value := number(row[1])) is not None}
 
 
 def waiting(text: str) -> float | None:
-    """Return for which share of the last 10 s some task waited, by a file of ``/proc/pressure``."""
+    """Return the share of the last 10 s in which some task waited, from the text of a file in ``/proc/pressure``."""
     found = re.search(r"^some avg10=(\d{1,3}\.\d+)", text)
     return float(found[1]) / 100 if found else None
 
 
 def look(root: Path | str = "/", of: Here | None = None) -> dict[str, Any]:
-    """Return counts that only grow: two looks tell what went on between them."""
+    """Return one reading of counters that only grow. The difference of two readings shows the activity in between."""
     root, of = Path(root), of or here()
     stat = re.match(r"cpu +\d+( +\d+){7,}$", read_text(root / "proc/stat").partition("\n")[0])
     pages = fields(read_text(root / "proc/vmstat"))
@@ -65,23 +65,25 @@ def look(root: Path | str = "/", of: Here | None = None) -> dict[str, Any]:
 
 
 def read_facts(root: Path | str = "/", before: dict[str, Any] | None = None, of: Here | None = None) -> dict[str, Any]:
-    """Return what is known about a machine and this process; None for what is not.
+    """Return the facts about a machine and this process by name. An unknown fact is None.
 
     Parameters
     ----------
     root
-        Where Linux's ``proc`` and ``sys`` are found. What is missing, unreadable or garbage is unknown.
+        The folder that contains Linux's ``proc`` and ``sys``. A missing, unreadable or malformed file makes its facts
+        unknown.
     before
-        An earlier `look`; without one there are two now, half a second apart.
+        An earlier result of `look`. Without it, `look` is called twice, half a second apart.
     of
-        What no file of the kernel tells; see `Here`.
+        Facts that are not in files of the kernel; see `Here`.
 
     Returns
     -------
     dict
-        Among others ``cores`` that this process may use, of all ``cores_online``; ``cpu_max``, the tightest limit of
-        its control groups as the text of such a file; ``stat``, the first lines of ``/proc/stat`` at both looks;
-        ``load``, the share of all cores that others kept busy meanwhile.
+        The facts by name. Examples: ``cores`` is the number of cores that this process may use, out of
+        ``cores_online``. ``cpu_max`` is the tightest limit of its control groups in the format of that file. ``stat``
+        holds the first lines of ``/proc/stat`` at both readings. ``load`` is the share of all cores that other
+        processes kept busy between the readings.
     """
     root, of = Path(root), of or here()
     if before is None:
@@ -114,7 +116,7 @@ def read_facts(root: Path | str = "/", before: dict[str, Any] | None = None, of:
 
 
 def _grown(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """Return what happened between two looks."""
+    """Return the facts that follow from the difference of two readings of `look`."""
     seconds = max(now["seconds"] - before["seconds"], 1e-3)
 
     def grew(name: str) -> float | None:
@@ -139,16 +141,16 @@ def _grown(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 
 def _others(before: str, now: str, own: float) -> float | None:
-    """Return which share of all cores was busy with what is not ours, by two looks and our own seconds in between."""
+    """Return the share of all cores kept busy by other processes, from two ``/proc/stat`` lines and our CPU seconds."""
     spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], now.split()[1:9], strict=True)]
-    total, idle = sum(spent), spent[3] + spent[4] + spent[7]  # what was stolen, nobody here used
+    total, idle = sum(spent), spent[3] + spent[4] + spent[7]  # stolen time was not used by processes here
     if total <= 0 or min(spent) < 0:
         return None
-    return max(0.0, (total - idle) / total - own / (total / 100))  # a tick is 10 ms, whatever the kernel's own are
+    return max(0.0, (total - idle) / total - own / (total / 100))  # /proc/stat counts in 10 ms on every kernel
 
 
 def _kinds_of_cores(root: Path, usable: Sequence[int]) -> dict[str, Any]:
-    """Return which cores share one, are of several kinds, or lie at several memories."""
+    """Return the number of SMT siblings, one core of each sibling group, and the cores by kind and by NUMA node."""
     cores = set(usable)
     pairs = _of_cores(root, usable, "topology/thread_siblings_list").values()
     known = [group for text in pairs if (group := numbers(text))]
@@ -171,19 +173,19 @@ def _kinds_of_cores(root: Path, usable: Sequence[int]) -> dict[str, Any]:
 
 
 def _of_cores(root: Path, usable: Sequence[int], name: str) -> dict[int, str]:
-    """Return the text of a file of each core; where the first has none, none is looked for: there may be hundreds."""
+    """Read one sysfs file for every core. If the first core lacks it, return {} without trying hundreds of others."""
     if not (root / CPU / f"cpu{usable[0]}" / name).exists():
         return {}
     return {core: read_text(root / CPU / f"cpu{core}" / name) for core in usable}
 
 
 def _pace(root: Path, usable: Sequence[int]) -> dict[str, Any]:
-    """Return what governs the clock rate."""
+    """Return the facts that determine the clock rate: governor, driver, preference, turbo and throttling."""
 
     def each(name: str) -> set[str]:
         return set(filter(None, _of_cores(root, usable, f"cpufreq/{name}").values()))
 
-    driver = read_text(root / CPU / f"cpu{usable[0]}/cpufreq/scaling_driver")  # one for all of them
+    driver = read_text(root / CPU / f"cpu{usable[0]}/cpufreq/scaling_driver")  # all cores share one driver
     return {
         "governor": ", ".join(sorted(each("scaling_governor"))) or None,
         "driver": driver or None,
@@ -196,7 +198,7 @@ def _pace(root: Path, usable: Sequence[int]) -> dict[str, Any]:
 
 
 def turbo(root: Path) -> bool | None:
-    """Return whether the processor may exceed its nominal clock rate, None where Linux does not say."""
+    """Return whether the processor may exceed its nominal clock rate, or None if Linux does not report it."""
     folder = root / CPU
     for file, off in (("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")):
         if said := read_text(folder / file):
@@ -205,7 +207,7 @@ def turbo(root: Path) -> bool | None:
 
 
 def _capped(root: Path) -> bool | None:
-    """Return whether the processor is cooled by slowing it down right now, or short of voltage (Raspberry Pi)."""
+    """Return whether the processor is currently throttled because of heat or, on a Raspberry Pi, of low voltage."""
     found = None
     for device in (root / "sys/class/thermal").glob("cooling_device*"):
         if re.search(r"cpu|processor", read_text(device / "type").lower()):
@@ -217,7 +219,7 @@ def _capped(root: Path) -> bool | None:
 
 
 def _on_battery(root: Path) -> bool | None:
-    """Return whether this machine runs on its battery; one of a mouse does not count. False without any."""
+    """Return whether this machine runs on its battery. A mouse's battery does not count. Without a battery: False."""
     folder = root / SUPPLIES
     supplies = [path for path in folder.glob("*") if read_text(path / "scope") != "Device"]
     mains = [read_text(path / "online") for path in supplies if read_text(path / "type") in ("Mains", "USB")]
@@ -229,13 +231,13 @@ def _on_battery(root: Path) -> bool | None:
 
 
 def _memory_left(root: Path) -> float | None:
-    """Return which share of the memory programs could still have."""
+    """Return the share of the memory that is still available to programs."""
     memory = fields(read_text(root / "proc/meminfo"))
     return memory.get("MemAvailable", 0) / memory["MemTotal"] if memory.get("MemTotal") else None
 
 
 def _container(root: Path) -> str | None:
-    """Return which kind of container this is, an empty text for none."""
+    """Return the kind of container, an empty string outside of containers, or None if unknown."""
     signs: dict[str, Callable[[], bool]] = {
         "docker": (root / ".dockerenv").exists,
         "podman": (root / "run/.containerenv").exists,
@@ -250,7 +252,7 @@ def _container(root: Path) -> str | None:
 
 
 def _hypervisor(root: Path) -> str | None:
-    """Return which hypervisor this machine runs on, an empty text for none."""
+    """Return the hypervisor of this machine, an empty string without one, or None if unknown."""
     if named := read_text(root / "sys/hypervisor/type"):
         return named
     text = read_text(root / "proc/cpuinfo")

@@ -1,4 +1,4 @@
-"""What is fine on a machine that measures, why it matters, and what to type where it is not."""
+"""The rules of the machine check: which facts are fine, why they matter, and which command fixes a problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Rule", "rules_for"]
 
 
 def rules_for(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules for a machine, with the commands of its system; facts may be missing."""
+    """Return the rules for a machine, with commands for its operating system. Any fact may be missing."""
     rules = [*_share(facts), *_disturbances(facts), *_pace(facts), *_process(facts)]
     if facts.get("system") == "Linux":
         rules += linux_rules(facts)
@@ -26,7 +26,7 @@ def rules_for(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _share(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on what this process may use."""
+    """Return the rules on the resources granted to this process: cores, quota and threads."""
     cores, container = facts.get("cores") or 1, facts.get("container")
     granted = facts.get("granted") or cores
     least = max(1, int(granted))
@@ -76,7 +76,7 @@ def _share(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _disturbances(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on what disturbs it just now."""
+    """Return the rules on current disturbances: the load of other processes, and battery use."""
     cores = facts.get("cores_online") or 1
     shows = {"Darwin": "top -o cpu", "Windows": "Task Manager"}.get(facts.get("system", ""), "top")
     return [
@@ -100,7 +100,7 @@ def _disturbances(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _pace(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on a pace that changes, as far as all systems have them."""
+    """Return the rules on core speed for every system: kinds of cores, throttling and power plan (not on Linux)."""
     kinds = facts.get("kinds") or [[]]
     fast = {
         "Linux": f"taskset -c {listed(kinds[-1])} python …, one kind only",
@@ -143,7 +143,7 @@ def _steps(step: float) -> str:
 
 
 def _process(facts: Mapping[str, Any]) -> list[Rule]:
-    """Return the rules on this process and its Python."""
+    """Return the rules on this process: kernels, environment variables, priority, Python and clock."""
     settings = facts.get("settings") or {}
     return [
         _kernels(facts),
@@ -199,7 +199,7 @@ def _process(facts: Mapping[str, Any]) -> list[Rule]:
 
 
 def _kernels(facts: Mapping[str, Any]) -> Rule:
-    """Return the rule on the kernels of linear algebra."""
+    """Return the rule on the kernels of the linear algebra libraries."""
     settings, flags = facts.get("settings") or {}, facts.get("flags") or ()
     slower = slower_kernels(facts.get("blas") or (), flags)
     asked = [name for name in ("OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE") if name in settings]
@@ -218,7 +218,7 @@ def _kernels(facts: Mapping[str, Any]) -> Rule:
 
 
 def _macos() -> list[Rule]:
-    """Return the rules on what only macOS has."""
+    """Return the rules that apply to macOS only."""
     return [
         Rule(
             "Rosetta",

@@ -1,4 +1,4 @@
-"""What the kernel and the installed packages tell in small files."""
+"""Readers of small files: those of the kernel, and the metadata of installed packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a small file, or nothing where there is none that can be read."""
+    """Return the stripped text of a small file, or an empty string if the file is missing or unreadable."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(1 << 20).strip()
@@ -18,5 +18,5 @@ def read_text(path: Path) -> str:
 
 @cache
 def installed_version(name: str) -> str:
-    """Return the version of a package, or raise PackageNotFoundError; a long file is parsed, and only once."""
+    """Return the version of a package, or raise PackageNotFoundError. Cached because a long file must be parsed."""
     return version(name)

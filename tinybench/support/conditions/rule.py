@@ -1,4 +1,4 @@
-"""What a rule on a machine is, and what all of them may say."""
+"""A rule on a fact about a machine, and the texts that several rules share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROUNDS = "compare in shuffled rounds (tinybench compare), which hit all models a
 
 
 class Rule(NamedTuple):
-    """Something to look at: which fact, which values are fine, how to show one, why it matters, what to type."""
+    """A rule on one fact: which values are fine, how to show a value, why it matters, and which command fixes it."""
 
     name: str
     fact: str
@@ -20,7 +20,7 @@ class Rule(NamedTuple):
 
 
 def listed(cores: Sequence[int]) -> str:
-    """Return cores in order as `taskset` takes them: ``0-3,8``."""
+    """Return sorted core numbers in the format of `taskset`: ``0-3,8``."""
     runs: list[list[int]] = []
     for core in cores:
         if runs and core == runs[-1][-1] + 1:
@@ -31,5 +31,5 @@ def listed(cores: Sequence[int]) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return a share with two digits."""
+    """Return a share as a percentage with two significant digits."""
     return f"{100 * share:.2g} %"

@@ -1,4 +1,4 @@
-"""What no file of the kernel tells: this process, its Python, and what macOS and Windows answer when asked."""
+"""Facts that are not in files of the kernel: this process, its Python, and the output of macOS or Windows commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tinybench.support.conditions.library_kernels import loaded_pools, numpy_fla
 from tinybench.timer import clock_resolution
 
 SPINNING = {"OMP_WAIT_POLICY": "active", "KMP_BLOCKTIME": "infinite", "GOMP_SPINCOUNT": "infinite"}
-PLANS = {  # of Windows; their names are translated, their numbers are not
+PLANS = {  # power plans of Windows by identifier, because Windows translates the names
     "a1841308-3541-4fab-bc81-f71556f20b4a": "power saver",
     "381b4222-f694-41f0-9685-ff5bb260df2e": "balanced",
     "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "high performance",
@@ -35,7 +35,7 @@ PLANS = {  # of Windows; their names are translated, their numbers are not
 
 
 def command_output(*command: str) -> str:
-    """Return what a command of the system prints, nothing if it cannot be asked."""
+    """Return the output of a system command. If the command is missing or takes over 5 s, return an empty string."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=5, check=False
@@ -45,13 +45,13 @@ def command_output(*command: str) -> str:
 
 
 def busy_seconds() -> float:
-    """Return how long this process and those it started and has waited for kept a core busy, in s."""
+    """Return the CPU time in seconds of this process and of its child processes that have been waited for."""
     times = os.times()
     return sum(times[:4])
 
 
 def spent_seconds() -> tuple[float, float] | None:
-    """Return for how long all cores together were busy and idle, in s; None where nobody counts."""
+    """Return the busy and the idle seconds of all cores together, or None if the system does not count them."""
     try:
         times = psutil.cpu_times()
     except (OSError, RuntimeError):
@@ -61,22 +61,24 @@ def spent_seconds() -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Here:
-    """What a look at a machine needs beside its files.
+    """The sources of facts about a machine that are not files of the kernel.
 
     Attributes
     ----------
     system, release
-        As `platform.system` and `platform.release` say.
+        The results of `platform.system` and `platform.release`.
     cores
-        Those that this process may use, by number; none where nobody knows, which means all.
+        The numbers of the cores that this process may use. Empty if unknown, which means all cores.
     process
-        Facts about this process, see `process_facts`.
+        The facts about this process, see `process_facts`.
     ask
-        Runs a command of the system and returns what it prints.
+        A function that runs a system command and returns its output.
     clock, pause, busy
-        Seconds, a wait of so many, and the seconds that this process kept a core busy.
+        Functions that return the time in seconds, wait for a number of seconds, and return the CPU time of this
+        process in seconds.
     spent
-        Where there is no ``/proc/stat``: the seconds that all cores together were busy, and idle.
+        A function that returns the busy and the idle seconds of all cores together, for systems without
+        ``/proc/stat``.
     """
 
     system: str = "Linux"
@@ -93,8 +95,8 @@ class Here:
 
 
 def here() -> Here:
-    """Return this machine and process."""
-    affinity = getattr(psutil.Process(), "cpu_affinity", None)  # macOS has none
+    """Return the sources of facts about the current machine and process."""
+    affinity = getattr(psutil.Process(), "cpu_affinity", None)  # macOS has no CPU affinity
     cores = affinity() if affinity else range(usable_cores())
     return Here(platform.system(), platform.release(), tuple(cores), process_facts())
 
@@ -120,7 +122,7 @@ def process_facts() -> dict[str, Any]:
 
 
 def priority() -> str | None:
-    """Return what makes the system run others first, an empty text for nothing."""
+    """Return the low priority of this process in words, an empty string for a usual one, or None if unknown."""
     with suppress(OSError, psutil.Error, ValueError):
         value = psutil.Process().nice()
         if platform.system() == "Windows":
@@ -134,7 +136,7 @@ def priority() -> str | None:
 
 
 def unplugged() -> bool | None:
-    """Return whether this machine runs on its battery, False without one; None where nobody knows."""
+    """Return whether this machine runs on its battery. Without a battery, return False. If unknown, return None."""
     try:
         battery = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError):
@@ -143,7 +145,7 @@ def unplugged() -> bool | None:
 
 
 def python_burdens() -> list[str]:
-    """Return what makes this Python slower than users' is."""
+    """Return everything that slows this Python down, such as a debug build or a profiler."""
     monitoring = getattr(sys, "monitoring", None)
     tools = [name for number in range(6) if (name := monitoring.get_tool(number))] if monitoring else []
     burdens = {
@@ -159,7 +161,7 @@ def python_burdens() -> list[str]:
 
 
 def facts_by_asking(of: Here) -> dict[str, Any]:
-    """Return what macOS or Windows says; for other systems nothing."""
+    """Return the facts that macOS or Windows reports through commands. For other systems, return an empty dict."""
     told = {"cpu_max": "max", "wsl": False, "container": ""}
     if of.system == "Darwin":
         return told | _of_macos(of)
@@ -181,7 +183,7 @@ def _of_macos(of: Here) -> dict[str, Any]:
         "plan": None if low is None else "low power mode" if low[1] == "1" else "usual",
         "capped": None if limit is None else int(limit[1]) < 100,
         "kinds": [list(range(a, b)) for a, b in pairwise(ends)][::-1] or None,  # slowest first
-        "translated": bool(translated),  # Macs with Intel do not know the word
+        "translated": bool(translated),  # Macs with Intel processors do not have this setting
         "hypervisor": None if virtual is None else "yes" if virtual else "",
     }
 

@@ -1,1 +1,1 @@
-"""Lesson 05: what hides memory, what a meter can see, and memory stage by stage in a fresh process."""
+"""Lesson 05: memory that measurements miss, the resolution of memory counts, and memory by stage in a new process."""

@@ -1,4 +1,4 @@
-"""What hides memory from a measurement: freed pages that stay, and the arena of ONNX Runtime."""
+"""Helpers against two causes of hidden memory: freed pages that stay allocated, and ONNX Runtime's memory arena."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.support.rounds.calls import refuse_later_answer
 
 
 def free_heap() -> bool:
-    """Collect garbage, and return the C heap's free pages to the system; whether the C library could (glibc can)."""
+    """Collect garbage and return free heap pages to the system. Return False if the C library cannot (glibc can)."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -24,7 +24,7 @@ def free_heap() -> bool:
 
 @contextmanager
 def young_heap() -> Iterator[None]:
-    """Set aside what is there already, so that collecting garbage within the block costs almost nothing."""
+    """Freeze all existing objects, so that a garbage collection within the block costs almost nothing."""
     gc.freeze()
     try:
         yield
@@ -33,13 +33,13 @@ def young_heap() -> Iterator[None]:
 
 
 class WithoutArenas:
-    """A call whose ONNX Runtime sessions run as twins without an arena.
+    """A wrapper of a call that replaces its ONNX Runtime sessions by twins without a memory arena.
 
-    It does not matter what holds the sessions: an attribute, a closure, a registry.
+    A session is found wherever it is stored: in an attribute, a closure or a registry.
 
     A twin is built when its session first runs; ``late`` holds the numbers of the calls in which that happened.
-    ``arena`` says what was done: ``"none"`` ran, ``"off in a twin session"``, or ``"on, and hides memory"`` where a
-    session cannot be built again.
+    ``arena`` is ``"none"`` if no session with an arena ran, ``"off in a twin session"`` if a twin ran, or
+    ``"on, and hides memory"`` if a session could not be built again.
     """
 
     def __init__(self, call: Callable[[Any], Any]) -> None:
@@ -47,7 +47,7 @@ class WithoutArenas:
         self._number, self._twins, self._new = -1, dict[int, tuple[Any, Any]](), set[int]()
 
     def __call__(self, x: Any) -> Any:
-        """Call with sessions looked up here: their class gets this object in the place of the attribute `_sess`."""
+        """Run the call while this object replaces the sessions' attribute `_sess`, so that sessions become twins."""
         answer = self._answer(x)
         refuse_later_answer(answer, self.call)
         return answer
@@ -61,7 +61,7 @@ class WithoutArenas:
         kind._sess = self
         try:
             return self.call(x)
-        except Exception:  # such as an I/O binding, which takes no other session than its own
+        except Exception:  # for example, an I/O binding accepts only its own session
             if not self._twins:
                 raise
             self.arena = ARENA_ON
@@ -79,7 +79,7 @@ class WithoutArenas:
         if id(own) not in self._twins:
             try:
                 self._twins[id(own)] = session, _arena_free_twin(session)
-            except Exception:  # its source is gone, or it has custom operators
+            except Exception:  # the model file is gone, or the session has custom operators
                 self.arena = ARENA_ON
                 return own
             self.arena = "off in a twin session"
@@ -88,10 +88,10 @@ class WithoutArenas:
 
     def __set__(self, session: Any, own: Any) -> None:
         session.__dict__["_sess"] = own
-        self._new.add(id(own))  # a session of this very call: nothing in its arena yet
+        self._new.add(id(own))  # a session created during this call, so its arena is still empty
 
     def renew(self) -> None:
-        """Build each twin again, so that its next call is its first."""
+        """Rebuild every twin, so that its next call is a first call."""
         self._twins = {key: (session, _arena_free_twin(session)) for key, (session, _) in self._twins.items()}
 
 
@@ -104,7 +104,7 @@ def _has_arena(session: Any) -> bool:
 
 def _arena_free_twin(session: Any) -> Any:
     kind, options = sys.modules["onnxruntime"].InferenceSession, session.get_session_options()
-    options.enable_cpu_mem_arena = False  # the session's own object, so it is put back as it was
+    options.enable_cpu_mem_arena = False  # the session's own object, so it is restored below
     try:
         return kind(session._model_path or session._model_bytes, options, providers=session.get_providers())
     finally:

@@ -1,4 +1,4 @@
-"""What a measurement of memory can see: the error of the kernel's counts, and the pages that one call touches."""
+"""Limits of memory measurements: the error of the kernel's counts, and the pages that one call touches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tinybench.support.footprint.heap import ARENA_ON, young_heap
 
 
 def count_error(cores: int = 1) -> int:
-    """Return by how many bytes the kernel's memory counts may be off after a call that keeps so many cores busy.
+    """Return the possible error in bytes of the kernel's memory counts after a call that keeps `cores` cores busy.
 
-    Each core (before Linux 6.2, each thread) collects pages in batches of its own, one for each of three kinds; see
-    proc_pid_status(5). A process has been on one core more than it keeps busy.
+    Each core (before Linux 6.2, each thread) counts pages in its own batches, one for each of three kinds of pages; see
+    proc_pid_status(5). The process is assumed to have run on one core more than it keeps busy.
     """
     there = os.cpu_count() or 1
     return 3 * min(cores + 1, max(2, there)) * max(32, 2 * there) * mmap.PAGESIZE
 
 
 def exact_memory(field: str, proc: str | Path = "/proc") -> int:
-    """Return a field of ``self/smaps_rollup`` in bytes, counted page by page; OSError where there is no such file."""
+    """Return a field of ``self/smaps_rollup`` in bytes, counted page by page. Raise OSError if it is missing."""
     for line in Path(proc, "self", "smaps_rollup").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -33,10 +33,10 @@ def exact_memory(field: str, proc: str | Path = "/proc") -> int:
 
 
 def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> tuple[int | None, int]:
-    """Return the bytes of all pages that one call touches, and how many cores it keeps busy.
+    """Return the bytes of all pages that one call touches, and the number of cores that it keeps busy.
 
-    The pages are read or written, and may have been resident before. Without ``self/smaps_rollup`` in `proc` the bytes
-    are None, the model is not called, and one core is assumed.
+    Touched pages were read or written; they may have been resident before. Without ``self/smaps_rollup`` in `proc`, the
+    bytes are None, the model is not called, and one core is assumed.
     """
     try:
         exact_memory("Referenced", proc)
@@ -44,17 +44,17 @@ def touched_memory(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc
     except OSError:
         return None, 1
     start, used = time.perf_counter(), time.process_time()
-    with young_heap():  # a collection would touch all objects there are
+    with young_heap():  # a garbage collection would touch all existing objects
         call(x)
     cores = (time.process_time() - used) / max(time.perf_counter() - start, 1e-9)
     return exact_memory("Referenced", proc), max(1, min(math.ceil(cores), os.cpu_count() or 1))
 
 
 def note_memory_seen(result: BenchmarkResult, first: float, touched: int | None = None, cores: int = 1) -> None:
-    """Add to a result of added memory whether it was ``seen``, the ``resolution`` in B, and what a call ``touched``.
+    """Add notes to the metadata of a memory result: ``seen``, the ``resolution`` in bytes, and the bytes ``touched``.
 
-    `first` is what the first call added. Memory that was not seen is ``at_most`` so large (None: nobody knows);
-    ``caution`` says in words what may be hidden.
+    `first` is the memory that the first call added. If added memory was not ``seen``, ``at_most`` is its upper bound,
+    or None if unknown. ``caution`` describes memory that may be hidden.
     """
     error, added = count_error(cores), result.median
     small = f"below {error / 1e3:.0f} kB, the error of the kernel's counts" if added <= error else _megabytes(added)

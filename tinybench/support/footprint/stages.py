@@ -1,4 +1,4 @@
-"""Memory stage by stage in a fresh Python process."""
+"""A measurement of memory in a fresh Python process, stage by stage."""
 
 from __future__ import annotations
 
@@ -97,8 +97,9 @@ def run():
 def run_fresh_stages(task: Mapping[str, Any]) -> dict[str, Any]:
     """Run a `fresh_task` in a fresh process and return its memory.
 
-    Returns ``method``, and in bytes ``peak``, ``retained``, ``resident`` by stage; ``touched`` as by `touched_memory`.
+    The keys of the result are ``stages``, with ``peak``, ``retained`` and ``resident`` in bytes for each stage;
+    ``method``; and ``touched``, the result of `touched_memory`.
     """
-    # a process begins with the ru_maxrss of the one that starts it, so a small one starts it
+    # a process inherits the ru_maxrss of its parent, so a small process starts it
     small = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
     return fresh_process(_CHILD, {"proc": "/proc", "method": PEAK_METHOD, **task}, sys.executable, "-c", small)

@@ -1,1 +1,1 @@
-"""Lesson 15: sampled stacks, and experiments on what a faster stage would bring."""
+"""Lesson 15: sampled stacks, and experiments on the benefit of a faster stage."""

@@ -1,4 +1,4 @@
-"""The trial run of a pipeline: who calls which stage for how long, what it answers, and which one ends it."""
+"""A trial run of a pipeline: the calls, durations and answers of each stage, and stages that end the process."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from tinybench.support.rounds.calls import same_content
 
 Stage = Callable[..., Any]
 MOST = 64 << 20  # bytes of recorded inputs and answers in one process
-PATIENCE = 2.0  # s for a run to end by itself after a stage has failed in another thread or process
+PATIENCE = 2.0  # s that a run may take to end by itself after a stage has failed in another thread or process
 
 _here = threading.local()
-_told: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}  # by folder and process: what threads there told
+_told: dict[tuple[str, int], list[tuple[int, dict[str, Any]]]] = {}  # by folder and process: (thread, entry) pairs
 
 
 class StageError(RuntimeError):
-    """A stage ended its thread or its process, or failed where nobody caught it."""
+    """The error of a stage that ended its thread or its process, or that failed without being caught."""
 
 
 @dataclass
 class Trial:
     """The result of a trial run of a pipeline.
 
-    By stage: its `calls`, seconds on the `clock` and on a `processor`, and why it cannot be called twice on one input
-    (`once`). `workers` are the (process, thread) that called stages. `pairs` are the pickled inputs and answers of the
-    stage that was recorded; `unrecorded` says why there are none.
+    Four dictionaries hold, for each stage, its number of `calls`, its seconds on the `clock`, its `processor` seconds,
+    and the reason why it cannot be called twice on one input (`once`). `workers` are the (process, thread) pairs that
+    called stages. `pairs` are the pickled inputs and answers of the recorded stage; `unrecorded` is the reason if they
+    could not be recorded.
     """
 
     calls: dict[str, int]
@@ -54,16 +55,19 @@ class Trial:
 
     @property
     def overlaps(self) -> bool:
-        """Whether stages ran elsewhere than in the thread that asked."""
+        """Whether stages ran outside of the current thread."""
         return self.workers != {(os.getpid(), threading.get_ident())}
 
     def share(self, name: str, seconds: float) -> float:
-        """Return a stage's share of a profile of a run of so many s; a profile adds up all threads and processes."""
+        """Return a stage's share of `seconds`, the duration of a run, or of the total time of all stages if longer.
+
+        The total is longer if stages overlap, because it adds up all threads and processes, as a profile does.
+        """
         return self.clock[name] / max(seconds, sum(self.clock.values()))
 
 
 class _Watched:
-    """A stage that tells when it begins and how it ends: to a list, or to a file in a process that was started."""
+    """A stage that records when it begins and how it ends: in a list or, in a child process, in a file."""
 
     def __init__(
         self, name: str, stage: Stage, folder: str, twice: bool, record: bool, clock: Callable[[], float]
@@ -108,12 +112,12 @@ class _Watched:
 
     @staticmethod
     def _pickled(value: Any) -> bytes | None:
-        with contextlib.suppress(Exception):  # of any kind, as objects pickle themselves
+        with contextlib.suppress(Exception):  # pickling runs code of the object, which may raise anything
             return pickle.dumps(value)
         return None
 
     def _second_time(self, answer: Any, args: Any, kwargs: Any) -> tuple[Any, str]:
-        """Return the answer, and why the stage cannot be called twice on the same input."""
+        """Call the stage again. Return the first answer, and the reason why it cannot be repeated, or ""."""
         first = self._pickled(answer)
         try:
             second = self.stage(*args, **kwargs)
@@ -139,7 +143,7 @@ class _Watched:
 
 @contextlib.contextmanager
 def _no_exit() -> Iterator[None]:
-    """Have `os._exit` raise `StageError` while a stage is running, here and in processes forked from here."""
+    """Make `os._exit` raise `StageError` while a stage is running, in this process and in forked processes."""
     leave = os._exit
 
     def refuse(status: int) -> Any:
@@ -156,7 +160,7 @@ def _no_exit() -> Iterator[None]:
 
 
 def _entries(folder: str) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
-    """Yield process, thread and what was told there."""
+    """Yield the process, the thread and the entries recorded there, for each thread."""
     here = list(_told[folder, os.getpid()])
     for thread in {thread for thread, _ in here}:
         yield os.getpid(), thread, [entry for each, entry in here if each == thread]
@@ -167,7 +171,7 @@ def _entries(folder: str) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
 
 
 def _failure(folder: str) -> str:
-    """Return which stage failed, or was running in a process that is gone; nothing if none."""
+    """Return a text about a stage that failed or whose process died while it ran. Without one, return ""."""
     for pid, _, told in _entries(folder):
         for entry in told:
             if "error" in entry:
@@ -185,7 +189,7 @@ def _gone(pid: int) -> bool:
 
 
 def _interrupt() -> None:
-    """Interrupt the main thread, even where it waits for another process."""
+    """Interrupt the main thread, even if it is waiting for another process."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
@@ -237,9 +241,10 @@ def trial_run(
     record: str = "",
     clock: Callable[[], float] = time.perf_counter,
 ) -> Trial:
-    """Run once with stages that are watched; those in `twice` are called again on each input, `record` is recorded.
+    """Run a pipeline once and record the calls of its stages.
 
-    Raises StageError that names a stage which ends its thread or process, wherever it runs.
+    Stages in `twice` are called twice on each input. The inputs and answers of the stage `record` are recorded. If a
+    stage ends its thread or process, raise StageError with its name.
     """
     with tempfile.TemporaryDirectory() as folder:
         watched = {

@@ -1,4 +1,4 @@
-"""A profile as a flame graph, and as files for speedscope and Perfetto."""
+"""A profile as a flame graph, and as a file for speedscope or Perfetto."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tinybench.support.basics.short_reprs import short_repr
 
 __all__ = ["flame_figure", "flame_svg", "save_flame", "save_perfetto", "save_speedscope"]
 
-ROW, TEXT, DEEPEST = 19, 12, 40  # px, px, calls
-SLIMMEST, NAMED = 0.002, 0.05  # share of the width: to be drawn, to bear a name
-# tints of Okabe's and Ito's colours on which black reads well; they tell files apart, and names do so without them
+ROW, TEXT, DEEPEST = 19, 12, 40  # row height in px, font size in px, maximum number of nested calls
+SLIMMEST, NAMED = 0.002, 0.05  # the smallest share of the width for a box, and for a box with a name
+# tints of Okabe's and Ito's colours on which black text is legible; each file has a tint, but names suffice without it
 TINTS = ["#9fcbe8", "#f6c98a", "#8fd6bf", "#e6bcd3", "#f3ea8e", "#f0b391", "#c9c9c9"]
 
 
 class ProfileData(Protocol):
-    """What is drawn and saved of a `stacks.Profile`."""
+    """The attributes of a `stacks.Profile` that are drawn and saved."""
 
     samples: list[Any]
     how: str
 
     @property
     def seconds(self) -> float:
-        """The time that the samples stand for."""
+        """The total time in seconds that the samples stand for."""
 
     @property
     def trunk(self) -> int:
-        """How many functions at the root are left out."""
+        """The number of functions at the root that are left out."""
 
     @property
     def shares(self) -> Any:
@@ -44,13 +44,13 @@ class ProfileData(Protocol):
 
 
 def shared_depth(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return how many functions two stacks share from the outermost on."""
+    """Return the number of functions that two stacks share, counted from the outermost."""
     return next((depth for depth, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 @dataclass
 class Box:
-    """A function in one place of the graph: how long it was on, itself and with what it calls."""
+    """A function in the graph. `seconds` includes the time of the functions that it calls, `own` does not."""
 
     name: str
     seconds: float = 0.0
@@ -61,7 +61,7 @@ class Box:
 
 
 def tree(profile: ProfileData) -> Box:
-    """Return the calls as a tree; a function that calls itself again and again is one box."""
+    """Return the calls of a profile as a tree. Direct recursion of a function becomes one box."""
     root = Box("all")
     for stack, seconds in profile.by_stack().items():
         box = root
@@ -74,7 +74,7 @@ def tree(profile: ProfileData) -> Box:
 
 
 def placed(root: Box) -> Iterator[tuple[Box, int, float]]:
-    """Yield each box that can be seen with its depth and where it begins, as a share of the width."""
+    """Yield each box that is large enough to be drawn, with its depth and its left edge as a share of the width."""
     waiting = [(root, 0, 0.0)]
     while waiting:
         box, depth, left = waiting.pop()
@@ -86,10 +86,10 @@ def placed(root: Box) -> Iterator[tuple[Box, int, float]]:
 
 
 def flame_svg(profile: ProfileData) -> str:
-    """Return the flame graph as SVG, as wide as there is room; its names do not shrink where that is little.
+    """Return the flame graph as SVG. It fills the available width, and its text keeps its size when there is little.
 
-    The outermost function stands at the top, below it what it calls, as wide as the share of the time. Pointing at a
-    box tells its name and shares.
+    The outermost function is at the top, with the functions that it calls below it. The width of a box is its share of
+    the time. A tooltip shows the name and the shares of each box.
     """
     root = tree(profile)
     boxes = list(placed(root)) if root.seconds else []
@@ -112,7 +112,7 @@ def flame_svg(profile: ProfileData) -> str:
 
 
 def _short(name: str, share: float) -> str:
-    """Return what stands in a box: its right end is cut off where there is no room."""
+    """Return the text in a box. Its most important part comes first because the right end may be cut off."""
     function, _, file = name.rpartition(" (")
     return f"{function.rpartition('.')[2]} {100 * share:.0f} %  ({file}"
 
@@ -122,7 +122,7 @@ def _file(name: str) -> str:
 
 
 def flame_in_words(profile: ProfileData) -> str:
-    """Return what the flame graph shows, for those who do not see it."""
+    """Return a description of the flame graph in words, for readers who cannot see it."""
     if not profile.samples:
         return "Flame graph without boxes: nothing ran long enough to be looked at."
     rows = profile.shares.rows[:5]
@@ -133,7 +133,7 @@ def flame_in_words(profile: ProfileData) -> str:
 
 
 def flame_figure(profile: ProfileData) -> str:
-    """Return the flame graph as HTML, with what it shows in words and the table below it."""
+    """Return the flame graph as HTML, with a caption and the table of shares below it."""
     said = (
         f"{profile.seconds:.3g} s from left to right, sorted by share; below each function what it calls. One file has "
         f"one colour. {profile.how[:1].upper() + profile.how[1:]}."
@@ -145,7 +145,7 @@ def flame_figure(profile: ProfileData) -> str:
 
 
 def save_flame(profile: ProfileData, path: str | Path) -> None:
-    """Write the flame graph as SVG (``.svg``), or as an HTML page with its table."""
+    """Write the flame graph as SVG if the path ends in ``.svg``, else as an HTML page with its table."""
     page = flame_svg(profile)
     if Path(path).suffix.lower() != ".svg":
         page = (
@@ -157,7 +157,7 @@ def save_flame(profile: ProfileData, path: str | Path) -> None:
 
 
 def save_speedscope(profile: ProfileData, path: str | Path) -> None:
-    """Write a file that https://www.speedscope.app opens: in the order of time, left heavy, and as a table."""
+    """Write a file for https://www.speedscope.app, which shows it in order of time, "left heavy", or as a table."""
     trunk, frames = profile.trunk, dict[str, int]()
     samples = [[frames.setdefault(name, len(frames)) for name in sample.stack[trunk:]] for sample in profile.samples]
     page = {
@@ -184,7 +184,7 @@ def save_speedscope(profile: ProfileData, path: str | Path) -> None:
 def save_perfetto(profile: ProfileData, path: str | Path) -> None:
     """Write a trace that https://ui.perfetto.dev and chrome://tracing open.
 
-    Each function is a slice from the first to the last of neighbouring samples that it was on in.
+    A function is one slice for each series of consecutive samples in which it was on the stack.
     """
     here = {"pid": 1, "tid": 1}
     events: list[dict[str, Any]] = [

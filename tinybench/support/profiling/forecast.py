@@ -1,4 +1,4 @@
-"""What was foreseen of a faster stage, and how well it is known."""
+"""The forecast gain of a faster stage, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tinybench.support.profiling.dry_run import Trial
 
 Gain = Callable[[Any, Any, Any, int], float]
-NEAR = 0.015  # a gain is known well enough if its interval reaches so far to either side,
-TOO_WIDE = 0.05  # and not at all if it reaches farther than this
-FAITHFUL = 0.05  # runs that should take as long as others may be off by so much
+NEAR = 0.015  # a gain is known well enough if its interval extends at most this far to either side
+TOO_WIDE = 0.05  # a gain is unknown if its interval extends farther than this
+FAITHFUL = 0.05  # the largest tolerable error of control runs, as a share of the time that they should take
 
 
 def gain_interval(
@@ -31,9 +31,9 @@ def gain_interval(
     times: int,
     resamples: int = 400,
 ) -> tuple[float, float]:
-    """Return the 95 % interval of a gain by the bootstrap over rounds.
+    """Return the 95 % bootstrap interval of a gain, resampling rounds.
 
-    It has no ends for fewer than 4 rounds, or where no round differs from another: nothing shows the scatter then.
+    For fewer than 4 rounds, or if all rounds are equal, return −∞ to ∞, because the scatter is unknown.
     """
     if len(plain) < 4:
         return -math.inf, math.inf
@@ -54,10 +54,10 @@ def _percent(share: float) -> str:
 
 
 class Row(NamedTuple):
-    """What one speed-up would bring, in shares of the present time, with its 95 % interval.
+    """The gain from one speed-up as a share of the present time, with its 95 % interval.
 
-    `promised` is what the stage's share of a profile promises, `error` by which share the runs were off that should
-    have taken as long as the plain ones, or p times as long.
+    `promised` is the gain that follows from the stage's share of a profile. `error` is the relative error of control
+    runs, which should take as long as the plain runs or, if they run all stages p times, p times as long.
     """
 
     speedup: float
@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why nobody can tell; empty if the gain can be told."""
+        """The reason why the gain is unknown, or an empty string if it is known."""
         if abs(self.error) > FAITHFUL:
             more = "more" if self.error > 0 else "less"
             return f"runs that should take as long took {abs(100 * self.error):.0f} % {more}"
@@ -81,13 +81,13 @@ class Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """``ok``, or what stands in the way."""
+        """``ok``, or ``cannot tell`` with the reason."""
         return f"cannot tell: {self.why}" if self.why else "ok"
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a faster stage `name` would bring, by speed-up; `seconds` are those of all runs, by arm."""
+    """The gains from a faster stage `name`, one row for each speed-up. `seconds` holds the times of all runs by arm."""
 
     name: str
     rows: tuple[Row, ...]
@@ -104,31 +104,34 @@ class WhatIf:
         return self.trial.share(self.name, float(np.median(self.seconds["plain"])))
 
     def saved(self, arm: str) -> tuple[float, float, float]:
-        """Return which share of the time an arm that ran beside really saved, and its 95 % interval."""
+        """Return the share of the time that another arm of the same rounds saved, and its 95 % interval."""
         plain, other = self.seconds["plain"], self.seconds[arm]
         return _saved(plain, other, plain, 1), *gain_interval(_saved, plain, other, plain, 1)
 
     def narrow(self, beside: Iterable[str] = ()) -> bool:
-        """Whether all gains are known to 1.5 points, and no control is so little off that it may be chance."""
+        """Return whether all gains, and those of the arms `beside`, are known to ±1.5 points, with clear control runs.
+
+        Control runs are not clear if their error exceeds the tolerance by so little that it may be due to chance.
+        """
         ends = [(row.low, row.high) for row in self.rows] + [self.saved(arm)[1:] for arm in beside]
         doubtful = any(FAITHFUL < abs(row.error) < 2 * FAITHFUL for row in self.rows)
         return not doubtful and all(high - low <= 2 * NEAR for low, high in ends)
 
     def __getitem__(self, speedup: float) -> Row:
-        """Return the row of a speed-up."""
+        """Return the row of a speed-up. If there is none, raise KeyError."""
         for row in self.rows:
             if row.speedup == speedup:
                 return row
         raise KeyError(f"{speedup}; there are {', '.join(f'{row.speedup:g}' for row in self.rows)}")
 
     def sentence(self, row: Row) -> str:
-        """Return ``model 5× faster: it takes 17 % less time (15–19), 1.2 times as fast``."""
+        """Return a sentence such as ``model 5× faster: it takes 17 % less time (15–19), 1.2 times as fast``."""
         head = f"{self.name} {row.speedup:g}× faster: "
         if row.why:
             return head + row.verdict
         if row.low <= 0 <= row.high:
             return head + f"no gain to be seen ({_percent(row.low)} to {_percent(row.high)} % less time)"
-        width = max(100 * (row.high - row.low), 5.0)  # whole percent are enough
+        width = max(100 * (row.high - row.low), 5.0)  # whole percents are enough
         low, high = (with_digits(end, width) for end in sorted(abs(100 * end) for end in (row.low, row.high)))
         gain = with_digits(abs(100 * row.gain), width)
         if row.gain <= 0:
@@ -144,7 +147,7 @@ class WhatIf:
         return "" if verdict == "ok" else f"; mind this machine: {verdict}"
 
     def table(self) -> Table:
-        """Return a row for each speed-up."""
+        """Return a table with a row for each speed-up."""
         return Table(
             [
                 {

@@ -1,4 +1,4 @@
-"""Operators of ONNX graphs that multiply matrices, and the type they compute in."""
+"""ONNX operators that multiply matrices, and the types in which they compute."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ PRODUCTS: dict[str, str | None] = {
     "DynamicQuantizeMatMul": "uint8",
     "MatMulNBits": FOUR_BITS,
 }
-"""Operators that multiply matrices, and the type they compute in where that is not the type of their first input:
-``DynamicQuantizeMatMul`` takes floats and makes integers of them itself, ``MatMulNBits`` takes floats, too."""
+"""Operators that multiply matrices, each with its type of computation, or None if that is the type of its first input.
+``DynamicQuantizeMatMul`` takes floats and converts them to integers; ``MatMulNBits`` takes floats, too."""

@@ -1,4 +1,4 @@
-"""Looking at what runs now and then: when, and by what means."""
+"""The timer of a sampling profiler. It takes samples at random moments, by a signal or from another thread."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tinybench.support.basics.numbers import number_of
 
 __all__ = ["Ticks", "running", "ticking"]
 
-DEAREST = 0.005  # share of the time that looks themselves may take: with what they push out of the caches, 1 % or so
-SOONEST = 20e-6  # s; an alarm set for less may be over before it is set
-KEPT_WAITING = 200e-6  # s that a look is late when native code kept it waiting
-IN_VAIN = 8  # looks from the other thread that came too late
-OWN = 1e-3  # s by which the alarm may be off from what was set
-LAG = 50e-6  # s; Python code takes a signal within less
+DEAREST = 0.005  # the largest share of the time that samples may take: about 1 % with their effect on the caches
+SOONEST = 20e-6  # s; an alarm with a shorter delay may be due before it is set
+KEPT_WAITING = 200e-6  # s; if a sample is later than this, native code has delayed it
+IN_VAIN = 8  # attempts to sample from the other thread that came too late
+OWN = 1e-3  # s; an alarm within this tolerance of the planned time is our own
+LAG = 50e-6  # s; Python code handles a signal sooner than this
 RESUME = opmap.get("RESUME")
 
 BY_SIGNAL = (
@@ -37,19 +37,19 @@ BY_THREAD = (
 
 
 class Ticks:
-    """When to look: at a random moment of every interval, so that nothing that repeats itself can hide between looks.
+    """A schedule of samples: at a random moment of every interval, so that periodic work cannot hide between them.
 
-    `clock` tells the time in whole intervals: of all those whose moment has come. A sampler that uses it gives each
-    look the weight of the intervals it stands for. Native code keeps a look waiting; it then stands for all that were
-    due meanwhile. By a usual clock it would also get the time of whatever was too short to be looked at before, which
-    then seems to take none.
+    `clock` counts the time of all intervals whose random moment has passed. A sampler that uses it weights each sample
+    by the intervals that the sample stands for. If native code delays a sample, the sample stands for all intervals
+    that were due in the meantime. With an ordinary clock, a sample would also get the time of functions that were too
+    short to be sampled before, and they would seem to take no time.
 
     Attributes
     ----------
     interval
-        Seconds, above 0. `ticking` makes it longer where a look takes so long that looking would cost more than 1 %.
+        The length of an interval in seconds, above 0. `ticking` increases it if sampling would cost more than 1 %.
     how
-        By what means `ticking` looked, how often, and what is then biased.
+        A description of the way in which `ticking` took samples, how often, and the resulting bias.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Ticks:
         self.passed, self.begin, self.end, self.due = 0.0, 0.0, 0.0, math.inf
 
     def start(self) -> None:
-        """Begin the first interval."""
+        """Start the first interval."""
         self.passed, self.begin = 0.0, self.timer()
         self.end = self.begin
         self._next()
@@ -70,7 +70,7 @@ class Ticks:
         self.due, self.end = self.end + self.rng.random() * self.interval, self.end + self.interval
 
     def clock(self) -> float:
-        """Return the seconds from the start to the end of the last interval whose moment has come."""
+        """Return the seconds from the start to the end of the last interval whose moment has passed."""
         now = self.timer()
         while now >= self.due:
             self.passed = self.end - self.begin
@@ -78,27 +78,27 @@ class Ticks:
         return self.passed
 
     def pause(self) -> float:
-        """Return the seconds until the next moment."""
+        """Return the seconds until the next sample is due, at least `SOONEST`."""
         return max(SOONEST, self.due - self.timer())
 
 
-_one = threading.Lock()  # a process has one such timer
+_one = threading.Lock()  # a process has only one timer for SIGALRM
 
 
 class ticking:
-    """Call ``take(frame)`` now and then for the time of a block, with what its thread just runs.
+    """A context manager that samples its block: at random moments, it calls ``take(frame)`` with the current frame.
 
     Parameters
     ----------
     take
-        Looks at a frame; what it raises ends the looking, and is raised at the end of the block.
+        A function of a frame. If it raises an exception, sampling stops, and the exception is raised after the block.
     interval
-        Seconds between two looks on average, or `Ticks`.
+        The average number of seconds between two samples, or a `Ticks`.
 
     Raises
     ------
     RuntimeError
-        If the program uses the timer itself, a profile is being taken already, or there is no way to look.
+        If the program uses the timer or its signal itself, or if another profile is being taken.
     """
 
     by_signal = False
@@ -110,13 +110,13 @@ class ticking:
         self.problem: Exception | None = None
         self.on, self.lost = False, False
         self.before: Any = None
-        self.late, self.patience = 0, 1  # looks that were kept waiting, and how many are needed to try another way
+        self.late, self.patience = 0, 1  # the number of delayed samples, and the number that wakes the other thread
         self.thread, self.stop = threading.get_ident(), threading.Event()
         self.turn, self.wanted = threading.Lock(), threading.Lock()
         self.watcher = threading.Thread(target=self._watch, name="tinybench-ticks", daemon=True)
 
     def __enter__(self) -> Ticks:
-        """Begin to look; return the `Ticks`, which say how."""
+        """Start sampling. Return the `Ticks`, whose `how` describes the method."""
         if not _one.acquire(blocking=False):
             raise RuntimeError("a profile is being taken already, and there is one timer: take one after the other")
         try:
@@ -136,12 +136,12 @@ class ticking:
         return self.ticks
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Stop looking, and leave the signal as it was."""
+        """Stop sampling, and restore the signal handler."""
         self.on = False
         if self.by_signal:
             self.lost = signal.getsignal(signal.SIGALRM) != self._on_signal
             left, _ = signal.getitimer(signal.ITIMER_REAL)
-            if not self.lost or abs(left - self.ticks.pause()) < OWN:  # else it is the program's by now
+            if not self.lost or abs(left - self.ticks.pause()) < OWN:  # else the program set the timer
                 signal.setitimer(signal.ITIMER_REAL, 0)
             if not self.lost:
                 signal.signal(signal.SIGALRM, self.before)
@@ -166,7 +166,7 @@ class ticking:
         return often
 
     def _may_alarm(self) -> bool:
-        """Take the signal, or return that this cannot be done in this thread or on this system."""
+        """Install the signal handler. Return False if this thread or this system does not allow it."""
         if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
             return False
         left, _ = signal.getitimer(signal.ITIMER_REAL)
@@ -180,10 +180,10 @@ class ticking:
             )
         try:
             signal.signal(signal.SIGALRM, self._on_signal)
-        except ValueError:  # an interpreter inside another program
+        except ValueError:  # an interpreter embedded in another program
             return False
         self.before = before
-        signal.siginterrupt(signal.SIGALRM, False)  # native code's reads and writes go on by themselves
+        signal.siginterrupt(signal.SIGALRM, False)  # system calls of native code resume after the signal
         return True
 
     def _on_signal(self, _: int, frame: Any) -> None:
@@ -201,10 +201,10 @@ class ticking:
             self.wanted.release()
 
     def _watch(self) -> None:
-        """Look from this thread: always, or while signals have to wait for native code and the lock is free then.
+        """Sample from the watcher thread: always, or while native code delays signals without holding the lock.
 
-        Where it is not, this thread only costs time: after some looks in vain it lets more signals wait until it tries
-        again.
+        If native code holds the interpreter's lock, this thread only costs time. After `IN_VAIN` failed attempts, it
+        waits for twice as many delayed signals before it tries again.
         """
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
@@ -222,7 +222,7 @@ class ticking:
             self.wanted.acquire()
 
     def _look(self, frame: Any) -> bool:
-        """Let a frame be looked at, if it is time and nobody else does; return whether it was."""
+        """Take a sample of a frame if one is due and no other thread is sampling. Return whether it was taken."""
         if not self.on or not self.turn.acquire(blocking=False):
             return False
         try:
@@ -234,21 +234,22 @@ class ticking:
             self.looks += 1
             self.spent += time.thread_time() - began
             self.ticks.interval = max(self.asked, self.spent / self.looks / DEAREST)
-        except Exception as problem:  # must not be raised in the middle of the program, which may expect such a one
+        except Exception as problem:  # raised later, as the program might catch it here
             self.problem, self.on = problem, False
         finally:
             self.turn.release()
         return True
 
 
-_known: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id: their own hash takes long
+_known: dict[int, tuple[CodeType, frozenset[int]]] = {}  # by id because hashing a code object is slow
 
 
 def running(frame: Any) -> Any:
-    """Return the frame that was on, for one in which a look was let in; None for the end of the looking itself.
+    """Return the frame that spent the time before a sample in `frame`. For the sampler's own code, return its caller.
 
-    Python lets signals in where a function begins, after a call of native code, and where a loop begins anew. A
-    function that only begins has not run yet: what took the time was before it.
+    Python handles signals at the start of a function, after a call of native code, and at the start of a loop
+    iteration. A function at its start has not run yet, so the time belongs to its caller. Return None if no frame of
+    the program remains.
     """
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
@@ -258,7 +259,7 @@ def running(frame: Any) -> Any:
 
 
 def _beginnings(code: CodeType) -> frozenset[int]:
-    """Return where in its bytes a function begins or, as a generator, goes on."""
+    """Return the offsets in the byte code at which a function starts or a generator resumes."""
     found = _known.get(id(code))
     if found is None:
         steps = code.co_code

@@ -1,4 +1,4 @@
-"""What was seen of a run, as a table, as a flame graph, and as text for other tools."""
+"""The sampled stacks of a run, as a table, as a flame graph, and as text for other tools."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ROWS = 20
 
 
 class Sampled(Protocol):
-    """From `start` on, for so many `seconds`, this stack was on; s."""
+    """A sample: a `stack` that ran for some `seconds` from `start` on."""
 
     @property
     def start(self) -> float:
-        """When the sample was taken, in seconds."""
+        """The time in seconds when the sample was taken."""
 
     @property
     def stack(self) -> tuple[str, ...]:
@@ -30,18 +30,18 @@ class Sampled(Protocol):
 
     @property
     def seconds(self) -> float:
-        """The time for which the sample stands."""
+        """The time in seconds for which the sample stands."""
 
 
 class Profile:
-    """What was on during a run, and for how long: a table, and in a notebook a flame graph above it.
+    """The profile of a run, shown as a table of functions and their times. A notebook adds a flame graph above it.
 
     Parameters
     ----------
     samples
-        Each with `start`, `stack` (the outermost function first) and `seconds`.
+        The samples, each with `start`, `stack` (the outermost function first) and `seconds`.
     how
-        How they came about, and what is biased.
+        A description of the way in which the samples were taken, and of their bias.
     """
 
     def __init__(self, samples: Iterable[Sampled], how: str = "") -> None:
@@ -49,12 +49,12 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The time that the samples stand for."""
+        """The total time in seconds that the samples stand for."""
         return sum(sample.seconds for sample in self.samples)
 
     @property
     def trunk(self) -> int:
-        """How many functions lead to the last one that all stacks share: not of interest, and left out everywhere."""
+        """The number of outermost functions that are left out: those that lead to the last function shared by all."""
         ordered = sorted({sample.stack for sample in self.samples})
         return max(0, shared_depth(ordered[0], ordered[-1]) - 1) if ordered else 0
 
@@ -67,10 +67,10 @@ class Profile:
 
     @property
     def shares(self) -> Table:
-        """The share of each function itself, and with all it calls; and how far chance may put the first off."""
+        """The table of each function's own share with its sampling error, and its share with all that it calls."""
         if not self.samples:
             return Table([], self.how, empty="No samples: nothing ran long enough.")
-        from tinybench.sampler import Sample, self_shares, total_shares  # late: notebook 15 imports this file first
+        from tinybench.sampler import Sample, self_shares, total_shares  # late, as notebook 15 imports this file first
 
         kept = [Sample(0.0, stack, seconds) for stack, seconds in self.by_stack().items()]
         own, whole = defaultdict(float, self_shares(kept)), total_shares(kept)
@@ -85,7 +85,7 @@ class Profile:
         return Table([self._row(name, own[name], whole[name]) for name in told], caption)
 
     def _row(self, name: str, own: float, whole: float) -> dict[str, str]:
-        looks = len(self.samples) + 4  # Agresti and Coull (1998); looks are spread more evenly, so it is less
+        looks = len(self.samples) + 4  # Agresti and Coull (1998); an upper bound, as samples are spread evenly
         middle = (own * len(self.samples) + 2) / looks
         return {
             "function": name,
@@ -105,7 +105,7 @@ class Profile:
 
 
 def collapsed(samples: Iterable[Sampled]) -> str:
-    """Return a line ``a;b;c 1200`` for each stack, with its microseconds, as flamegraph.pl and inferno read it."""
+    """Return a line ``a;b;c 1200`` for each stack, with its microseconds: the format of flamegraph.pl and inferno."""
     times = defaultdict[str, float](float)
     for sample in samples:
         line = ";".join(name.replace(";", ",").replace("\n", " ") for name in sample.stack)

@@ -1,4 +1,4 @@
-"""Work that stands in for a stage: of the same kind, of any length, and with the stage's recorded answers."""
+"""Stand-ins for a stage: the same kind of work, of any duration, with the stage's recorded answers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Stage = Callable[..., Any]
 
 
 class Kind(NamedTuple):
-    """What a stage spends its time on, as shares that add up to 1.
+    """The shares of a stage's time by kind of work. They add up to 1.
 
-    Python that gives the interpreter's lock away when asked; C code that keeps it; C code that releases it; waiting.
+    The kinds are Python code, which passes on the interpreter's lock when requested; C code that holds the lock
+    (`held`); C code that releases it; and waiting.
     """
 
     python: float
@@ -28,7 +29,7 @@ class Kind(NamedTuple):
     waits: float
 
     def __str__(self) -> str:
-        """Return the shares above a twentieth in words."""
+        """Return the shares above 5 % in words."""
         words = ("Python", "C code that keeps the interpreter's lock", "C code that releases it", "waiting")
         return ", ".join(f"{100 * share:.0f} % {word}" for share, word in zip(self, words, strict=True) if share > 0.05)
 
@@ -38,7 +39,7 @@ def _python(amount: float) -> None:
         pass
 
 
-# so much work of each kind, whatever the unit; the third does not touch memory
+# functions that do an amount of work of each kind, in arbitrary units; the third does not touch memory
 _WORK: tuple[Callable[[float], object], ...] = (
     _python,
     lambda amount: sum(repeat(0, int(amount))),
@@ -48,9 +49,10 @@ _PROBES = (40_000, 100_000, 2_000)
 
 
 def paces() -> tuple[float, ...]:
-    """Return how much of each kind of work takes a processor 1 s, then what a sleep takes at least besides.
+    """Return the amount of each kind of work that takes 1 s of processor time, then two overheads of a sleep.
 
-    That is how many s the sleeper wakes up late, and how many s of a processor going to sleep and waking up take.
+    The overheads are the smallest delay of waking up, in seconds, and the median processor time in seconds of going to
+    sleep and waking up.
     """
     found: list[list[float]] = [[] for _ in _WORK]
     for _ in range(9):
@@ -69,14 +71,14 @@ def paces() -> tuple[float, ...]:
 
 
 class Delay(NamedTuple):
-    """Takes as long as a stage would, in its way: each kind of work in one piece."""
+    """A function that takes as long as a stage, with the same kinds of work. Each kind is done in one piece."""
 
     kind: Kind
     seconds: float
     paces: tuple[float, ...]
 
     def __call__(self, *_: Any, less: float = 0.0, **__: Any) -> None:
-        """Take the time, `less` s that are over already."""
+        """Work for the stage's time, minus `less` seconds that have already passed."""
         seconds = max(0.0, self.seconds - less)
         for work, pace, share in zip(_WORK, self.paces, self.kind, strict=False):
             if share * seconds * pace >= 1:
@@ -86,13 +88,16 @@ class Delay(NamedTuple):
 
 
 class Answers:
-    """What a stage answered to what, both pickled, so that nobody can change them; it is asked for what is new."""
+    """A cache of a stage's outputs by input. Both are pickled so that later changes have no effect.
+
+    For an unknown input, the stage runs.
+    """
 
     def __init__(self, pairs: Mapping[bytes, bytes], stage: Stage) -> None:
         self.by_input, self.stage = {_digest(given): answer for given, answer in pairs.items()}, stage
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the answer, which is recorded if it is new."""
+        """Return the recorded answer. If there is none, run the stage and record its answer."""
         given = _digest(pickle.dumps((args, kwargs)))
         if given not in self.by_input:
             self.by_input[given] = pickle.dumps(self.stage(*args, **kwargs))
@@ -104,13 +109,13 @@ def _digest(given: bytes) -> bytes:
 
 
 class StandIn:
-    """Gives a stage's recorded answers after a delay in its way; `delays` by input, in the order of the answers."""
+    """A stand-in that returns a stage's recorded answers after similar work. `delays` has the order of the answers."""
 
     def __init__(self, answers: Answers, delays: Sequence[Delay]) -> None:
         self.answers, self.delays = answers, dict(zip(answers.by_input, delays, strict=True))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Answer, and take the rest of the time."""
+        """Return the recorded answer after the delay of this input. For an unknown input, raise KeyError."""
         start = time.perf_counter()
         given = _digest(pickle.dumps((args, kwargs)))
         if given not in self.answers.by_input:
@@ -120,14 +125,14 @@ class StandIn:
         return answer
 
     def faster(self, speedup: float) -> StandIn:
-        """Return the same with shorter delays."""
+        """Return a stand-in whose delays are shorter by the factor `speedup`."""
         delays = [delay._replace(seconds=delay.seconds / speedup) for delay in self.delays.values()]
         return StandIn(self.answers, delays)
 
 
 @contextmanager
 def _ticks(interval: float) -> Iterator[list[int]]:
-    """Count in another thread how often it gets the interpreter's lock, which all keep for so many s if they can."""
+    """Yield a list whose item counts how often another thread gets the interpreter's lock at this switch interval."""
     count, over, before = [0], threading.Event(), sys.getswitchinterval()
 
     def tick() -> None:
@@ -147,7 +152,7 @@ def _ticks(interval: float) -> Iterator[list[int]]:
 
 
 def _tick_rates(calls: Sequence[Callable[[], Any]], interval: float, at_least: float = 0.08) -> list[float]:
-    """Return how many times a second another thread gets the interpreter's lock during calls, made in turn."""
+    """Return for each call how many times per second another thread gets the interpreter's lock. Calls take turns."""
     spent, ticked = [0.0] * len(calls), [0] * len(calls)
     with _ticks(interval) as count:
         while min(spent) < at_least:
@@ -160,7 +165,7 @@ def _tick_rates(calls: Sequence[Callable[[], Any]], interval: float, at_least: f
 
 
 def _between(value: float, low: float, high: float) -> float:
-    """Return where a value lies between two others: 0 at the first, 1 at the second, and never beyond."""
+    """Return the position of a value between `low` (0) and `high` (1), clipped. Snap to 0 or 1 if closer than 0.15."""
     share = min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.0
     return round(share) if min(share, 1 - share) < 0.15 else share
 
@@ -168,9 +173,10 @@ def _between(value: float, low: float, high: float) -> float:
 def look_closely(
     stage: Stage, inputs: Sequence[bytes], paces: tuple[float, ...], cpu_beside: float | None = None, passes: int = 3
 ) -> tuple[Kind, list[float]]:
-    """Return what a stage spends its time on, and the seconds for each of its pickled inputs, with nobody beside it.
+    """Return the shares of a stage's kinds of work, and its seconds for each pickled input. The stage runs alone here.
 
-    With other stages beside it, a call takes `cpu_beside` s of a processor in the mean: they share caches and memory.
+    In the pipeline, a call takes `cpu_beside` seconds of processor time on average, because other stages share caches
+    and memory. If given, the processor seconds are scaled to this average.
     """
     given = [pickle.loads(each) for each in inputs]
     times: list[list[tuple[float, float]]] = [[] for _ in inputs]
@@ -182,11 +188,11 @@ def look_closely(
             found.append((cpu, time.perf_counter() - start - cpu))
     idle = sorted(wait for found in times for _, wait in found)
     busy = [median(cpu for cpu, _ in found) for found in times]
-    usual = idle[len(idle) // 4]  # what others took of a processor's time is in some calls only
+    usual = idle[len(idle) // 4]  # only some calls lose processor time to other programs
     waits = [min(wait for _, wait in found) if usual > 0.03 * median(busy) else 0.0 for found in times]
     slower = cpu_beside * len(busy) / sum(busy) if cpu_beside and sum(busy) else 1.0
     lengths = [slower * a + b for a, b in zip(busy, waits, strict=True)]
-    asleep = sum(paces[-1] for wait in waits if wait)  # what going to sleep takes of a processor is no work
+    asleep = sum(paces[-1] for wait in waits if wait)  # processor time of going to sleep is not work
     waiting = min(1.0, (sum(waits) + asleep) / sum(lengths))
     if waiting > 0.95:
         return Kind(0.0, 0.0, 0.0, 1.0), lengths

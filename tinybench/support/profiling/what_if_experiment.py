@@ -1,4 +1,4 @@
-"""Causal profiling: what a faster stage would bring end to end, measured before anybody writes it."""
+"""Causal profiling: a measurement of the end-to-end gain of a faster stage before the faster stage is written."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Run = Callable[[Mapping[str, Stage]], Any]
 
 
 class Repeated:
-    """A stage that does its work so many `times` whenever it is called, and gives the first answer.
+    """A stage that does its work several `times` in each call, and returns the first answer.
 
-    A stage with a method ``again`` has that called from the second time on, in place of itself.
+    If the stage has a method ``again``, this method is called instead for each repetition.
     """
 
     def __init__(self, stage: Stage, times: int) -> None:
         self.stage, self.times = stage, times
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the stage as often as agreed."""
+        """Run the stage `times` times."""
         answer = self.stage(*args, **kwargs)
         again = getattr(self.stage, "again", self.stage)
         for _ in range(self.times - 1):
@@ -55,7 +55,7 @@ class Repeated:
 
 
 class Once:
-    """A stage that must not be called twice on the same input: `delay` takes its time from the second time on."""
+    """A stage that must not be called twice on the same input. Its repetitions run `delay`, which takes as long."""
 
     def __init__(self, stage: Stage, delay: Delay) -> None:
         self.stage, self.again = stage, delay
@@ -66,7 +66,7 @@ class Once:
 
 
 class _Paced:
-    """A stage that sets, in a process it was sent to, how long threads there hold the interpreter's lock."""
+    """A stage that, in a child process, sets the switch interval: how long threads hold the interpreter's lock."""
 
     def __init__(self, stage: Stage, interval: float) -> None:
         self.stage, self.interval, self.home = stage, interval, os.getpid()
@@ -78,17 +78,17 @@ class _Paced:
 
 
 def in_order(items: Iterable[Any]) -> Run:
-    """Return a function for `what_if` that calls the stages in order: each takes the answer of the one before it.
+    """Return a function for `what_if` that calls the stages in order. Each stage takes the answer of the previous one.
 
     Parameters
     ----------
     items
-        What the first stage takes, item by item.
+        The inputs of the first stage, one for each call.
 
     Returns
     -------
     Callable
-        Takes the stages by name, and returns the last stage's answers in the order of `items`.
+        A function that takes the stages by name, and returns the last stage's answers in the order of `items`.
     """
     items = list(items)
 
@@ -113,21 +113,22 @@ def in_rounds(
     clock: Callable[[], float] = time.perf_counter,
     rng: random.Random | None = None,
 ) -> dict[str, list[float]]:
-    """Return the seconds of each arm's runs, taken in rounds; in a shuffled order and each for about as long.
+    """Return the seconds of each arm's runs. In each round, the arms run in random order and each for about as long.
 
     Parameters
     ----------
     run
-        Sends all items through the stages that it is given.
+        A function that sends all items through the stages that it receives.
     arms
-        Sets of stages. While one with `Repeated` stages runs, threads take turns at the interpreter's lock so much more
-        seldom, in child processes that its stages run in, too.
+        Sets of stages by name. For an arm with `Repeated` stages, the interpreter's switch interval is multiplied by
+        the number of repetitions, in child processes, too.
     rounds
-        How many at least; two, if `max_seconds` are over earlier.
+        The minimum number of rounds. If `max_seconds` are over earlier, two rounds are enough.
     enough
-        Looks at what was measured after each round from then on, and says whether to stop; without it, `rounds` it is.
+        A function that is called after each round from `rounds` on, with all measurements, and returns whether to stop.
+        Without it, measuring stops after `rounds` rounds.
     clock, rng
-        What tells s, and what shuffles.
+        A clock in seconds, and the random generator that shuffles the arms.
     """
     rng = rng or random.Random(0)
     seconds: dict[str, list[float]] = {name: [] for name in arms}
@@ -144,7 +145,7 @@ def in_rounds(
     while done < 2 or ((done < rounds or (enough and not enough(seconds))) and clock() - began < max_seconds):
         rng.shuffle(order)
         for name in order:
-            runs = round(max(paces.values()) / paces[name])  # what lasts as long meets as many disturbances
+            runs = round(max(paces.values()) / paces[name])  # equally long runs meet equally many disturbances
             sys.setswitchinterval(interval * paces[name])
             try:
                 start = clock()
@@ -159,7 +160,7 @@ def in_rounds(
 
 @dataclass
 class Prepared:
-    """A pipeline that was looked at: its stages as they can be repeated, and the stand-in for one of them if any."""
+    """A pipeline after its trial runs: stages that can be repeated, and the stand-in for one stage if there is one."""
 
     stages: dict[str, Stage]
     trial: Trial
@@ -176,9 +177,10 @@ def prepare_stages(
     once: Collection[str] = (),
     clock: Callable[[], float] = time.perf_counter,
 ) -> Prepared:
-    """Look at a pipeline by two trial runs, and refuse what cannot be asked of it.
+    """Analyse a pipeline in two trial runs, and return its stages in repeatable form.
 
-    Raises ValueError for unknown names and a stage that is never called, StageError for one that ends its process.
+    Raise ValueError for an unknown name or a stage that is never called, TypeError for a stage that is not a function,
+    and StageError for a stage that ends its process.
     """
     for unknown in {name, *once} - set(stages):
         raise ValueError(f"there is no stage {unknown!r}; there are {', '.join(stages)}")
@@ -202,7 +204,7 @@ def prepare_stages(
     plan = Prepared(ready, trial, {"workers": len(trial.workers), **machine_notes()})
     same = bool(trial.pairs) and trial.pairs.keys() <= first.pairs.keys()
     if not same or first.unrecorded or name in trial.once:
-        return plan  # a chain, or nothing can stand in: not for a stage that is given something else in each run
+        return plan  # no stand-in for a stage that cannot be recorded, or whose inputs differ from run to run
     cpu = trial.processor[name] / trial.calls[name]
     kind, lengths = look_closely(stages[name], list(first.pairs), paces, cpu)
     plan.stand_in = StandIn(Answers(first.pairs, stages[name]), [Delay(kind, seconds, paces) for seconds in lengths])
@@ -210,11 +212,11 @@ def prepare_stages(
 
 
 def without(stages: Mapping[str, Stage], name: str, run: Run | None = None) -> dict[str, Stage]:
-    """Return the stages, one of them replaced by its answers, which take next to no time.
+    """Return the stages with one of them replaced by its recorded answers, which take almost no time.
 
-    What is left is the time of everything around it: is the pipeline bound by its input and output, or by this stage?
-    An answer is recorded when an input comes for the first time, so run it once before you measure; or pass the `run`,
-    which then records them all, and in processes that it starts, too.
+    The remaining time is that of everything else, so it shows whether the pipeline is bound by this stage. An answer is
+    recorded when its input occurs for the first time, so run the pipeline once before you measure. Alternatively, pass
+    `run` to record all answers now, including those of child processes.
     """
     answers = Answers({}, stages[name])
     if run:

@@ -1,1 +1,1 @@
-"""Lesson 10: the sections, pictures and pairwise tests of a report."""
+"""Lesson 10: the sections and pictures of a report."""

@@ -29,27 +29,27 @@ def plot_pareto_frontier(
     Parameters
     ----------
     points
-        As for `pareto_frontier`; results bring their intervals and units.
+        The points, as for `pareto_frontier`. Values that are results are drawn with their intervals and units.
     objectives
-        Two of them: x and y.
+        The two objectives, first x, then y.
     labels
-        A name for each point; by default its ``"model"``. A label that finds no free place is left out, those of the
-        frontier last.
+        A name for each point; by default its ``"model"``. A label without a free place is left out. Labels of the
+        frontier are placed first.
     probabilities
-        Membership probabilities to write behind the names.
+        The membership probabilities to write after the names.
     title
-        Title of the figure.
+        The title of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Not known to pyplot: a notebook shows it, ``savefig`` writes it.
+        The figure. It is not registered with pyplot; a notebook shows it, and ``savefig`` writes it.
 
     Raises
     ------
     ValueError
-        If there are not two objectives, or labels or probabilities are not one for each point; else see
-        `objective_values`.
+        If there are not exactly two objectives, or not one label or probability for each point. For further reasons,
+        see `objective_values`.
     """
     from matplotlib.figure import Figure
 
@@ -73,10 +73,10 @@ def plot_pareto_frontier(
         axis.set_label_text(f"{text}, {'lower' if objectives[metric] == 'min' else 'higher'} is better", fontsize=11)
     values, corners = values / scales, corners / scales
     ends = np.array([[interval(value) for value in column] for column in raw]) / np.array(scales)[:, None, None]
-    errors = np.abs(ends - values.T[:, :, None]).transpose(0, 2, 1)  # NaN draws no bar
+    errors = np.abs(ends - values.T[:, :, None]).transpose(0, 2, 1)  # for NaN, no error bar is drawn
     ends = np.where(np.isfinite(ends), ends, values.T[:, :, None])
 
-    styles = (  # Okabe-Ito blue and vermilion; shape and filling tell them apart without colour
+    styles = (  # Okabe-Ito blue and vermilion; shape and filling also differ, for readers who do not see the colours
         (on_frontier, "o", "#0072B2", "#0072B2", "on the frontier"),
         (~on_frontier, "s", "white", "#D55E00", "dominated"),
     )
@@ -87,7 +87,7 @@ def plot_pareto_frontier(
             drawn = axes.errorbar(
                 x, y, xerr=errors[0][:, chosen], yerr=errors[1][:, chosen], fmt=marker, markersize=8,
                 markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.6, ecolor="0.6", elinewidth=1,
-                capsize=3, label=name, zorder=4 if marker == "o" else 3,  # the frontier is never hidden
+                capsize=3, label=name, zorder=4 if marker == "o" else 3,  # frontier on top
             )  # fmt: skip
             handles.append(drawn)
     for k, name in enumerate("xy"):
@@ -114,7 +114,7 @@ def plot_pareto_frontier(
 
 
 def _axis_label(metric: str, column: Sequence[Any]) -> tuple[float, str]:
-    """Return by what to divide and what to write, such as (0.001, "latency (ms)")."""
+    """Return the divisor for the values of an axis, and the axis label, such as (0.001, "latency (ms)")."""
     results = [value for value in column if isinstance(value, BenchmarkResult)]
     text = metric.replace("_", " ")
     if not results:
@@ -127,7 +127,7 @@ def _axis_label(metric: str, column: Sequence[Any]) -> tuple[float, str]:
 
 
 def _readable_log_axis(axes: Axes, axis: str) -> None:
-    """Make an axis logarithmic with ticks written out, at 1, 2 and 5 as long as there are few decades."""
+    """Make an axis logarithmic with plain tick labels, at 1, 2 and 5 if it spans only a few decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     getattr(axes, f"set_{axis}scale")("log")

@@ -1,4 +1,4 @@
-"""The figures of a study, and what they show in words."""
+"""The figures of a study, and their descriptions in words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Results = dict[str, dict[str, BenchmarkResult]]  # by metric and model
 
 
 def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
-    """Draw every measurement of one metric, and each model's value with its interval."""
+    """Draw all measurements of one metric, and each model's central value with its interval."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -52,7 +52,7 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
             lower, value, upper = (
                 number / factor for number in (interval(result)[0], central(result), interval(result)[1])
             )
-            known = math.isfinite(upper - lower)  # one value, or equal ones, have no bar
+            known = math.isfinite(upper - lower)  # a single value, or equal values, have no error bar
             error = [[max(0.0, value - lower)], [max(0.0, upper - value)]] if known else None
             axes.errorbar(
                 value, row, xerr=error, fmt="D", color="#D55E00", ecolor="black", markersize=7, capsize=7, zorder=2
@@ -79,14 +79,14 @@ def plot_metric(metric: str, by_model: Mapping[str, BenchmarkResult]) -> Figure:
 
 
 def draw_frontier(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> Figure:
-    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`; probabilities are written where one is in doubt."""
+    """Draw rows of `BenchmarkSuite.generate_pareto_frontier`. Write probabilities if any is between 1 and 99 %."""
     shares = [point["probability"] for point in points]
     doubtful = any(0.01 < share < 0.99 for share in shares)
     return draw_points(points, objectives, probabilities=shares if doubtful else None)
 
 
 def beaten_by(points: Sequence[dict[str, Any]], objectives: Mapping[str, str]) -> list[list[str]]:
-    """Return for each row which models of the frontier beat it, and where they are right on the same rows."""
+    """Return for each row the frontier models that beat it. A note marks those that are right on the same samples."""
     costs = objective_values(points, objectives) * [1 if way == "min" else -1 for way in objectives.values()]
     kept, found = frontier_nd(costs), []
     for point, cost in zip(points, costs, strict=True):
@@ -101,7 +101,7 @@ def _same_rows(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 
 def tradeoff(results: Results, x_metric: str, y_metric: str) -> list[dict[str, Any]]:
-    """Return the rows of `BenchmarkSuite.generate_pareto_frontier`."""
+    """Return the rows of `BenchmarkSuite.generate_pareto_frontier` for two metrics."""
     objectives = {metric: DIRECTIONS[metric] for metric in (x_metric, y_metric)}
     points = as_rows({metric: visible(results).get(metric, {}) for metric in objectives})
     points = [point for point in points if objectives.keys() <= point.keys()]
@@ -116,7 +116,7 @@ def tradeoff(results: Results, x_metric: str, y_metric: str) -> list[dict[str, A
 
 
 def metric_label(metric: str, result: BenchmarkResult) -> str:
-    """Return what a metric is called; CPU time, which stands in for energy, by its own name."""
+    """Return the name of a metric for readers. Energy that was estimated, or replaced by CPU time, is named as such."""
     if metric != "energy":
         return metric
     if result.unit == "s":
@@ -125,7 +125,7 @@ def metric_label(metric: str, result: BenchmarkResult) -> str:
 
 
 def for_people(metric: str, value: float, unit: str, ends: tuple[float, float] = (-math.inf, math.inf)) -> str:
-    """Return a value for people, with three digits, or fewer if its interval supports fewer."""
+    """Return a value with its unit as a text with three digits, or fewer if its interval supports fewer."""
     if metric == "accuracy":
         width = 100 * (ends[1] - ends[0]) if is_interval(*ends) else 0.0
         return f"{with_digits(100 * value, width) if width > 5 else f'{100 * value:.1f}'} %"
@@ -140,12 +140,12 @@ def for_people(metric: str, value: float, unit: str, ends: tuple[float, float] =
 
 
 def value_text(metric: str, result: BenchmarkResult) -> str:
-    """Return the central value of a result for people."""
+    """Return the central value of a result as a readable text with its unit."""
     return for_people(metric, central(result), result.unit, interval(result))
 
 
 def picture_of(name: str, figure: Figure, results: Results) -> Picture:
-    """Return a figure of the suite with what it shows in words."""
+    """Return a figure of the suite with its description in words."""
     metric = name.removeprefix("benchmark_").removesuffix(".png")
     if metric in results:
         by_model = results[metric]

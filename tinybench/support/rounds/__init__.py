@@ -1,1 +1,1 @@
-"""Lesson 03: how a model is called, fair rounds of measurement, and measurements in fresh processes."""
+"""Lesson 03: calls of a model, fair rounds of measurement, and measurements in fresh processes."""

@@ -1,4 +1,4 @@
-"""How many calls make one measurement: as many as the clock needs, and the same for models of like length."""
+"""The number of calls in one measurement: enough for the clock, and equal for models of similar duration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def clock_step(clock: Clock, seconds: float = 0.02) -> float:
     """Return the step of a coarse clock in seconds, or 0.0 if the clock is fine or stands still.
 
-    A clock that is `simulated` is not waited for: it stands still until a model moves it.
+    For a clock with the attribute `simulated`, return 0.0 at once, because it stands still until a model moves it.
     """
     if getattr(clock, "simulated", False) is True:
         return 0.0
@@ -31,16 +31,16 @@ def clock_step(clock: Clock, seconds: float = 0.02) -> float:
     if clock() == began:
         return 0.0
     moments = [clock()]
-    while len(moments) < 5:  # the first lies somewhere within a step
+    while len(moments) < 5:  # the first reading lies somewhere within a step
         if (now := clock()) != moments[-1]:
             moments.append(now)
     return min(after - before for before, after in pairwise(moments[1:]))
 
 
 def share_calibration(subjects: Sequence[Subject], step: float = 0.0) -> None:
-    """Give subjects of like length the same loops, and all the same overhead: equal models must be timed equally.
+    """Set the same loops for subjects of similar duration, and the same overhead for all, for a fair comparison.
 
-    A measurement lasts at least 10 µs, and 20 steps of a clock that moves by `step` s.
+    A measurement lasts at least 10 µs and, if the clock moves in steps of `step` seconds, at least 20 steps.
     """
     warm, least = [subject for subject in subjects if subject.metadata["warmup"]], max(10e-6, 20 * step)
     for subject in warm:
@@ -64,7 +64,7 @@ def _warm_median(subject: Subject) -> float:
 
 
 def _alike(subjects: Sequence[Subject]) -> list[Sequence[Subject]]:
-    """Cut sorted subjects at the widest gaps, until no gap is above 3 times and no group spans more than 10 times."""
+    """Split sorted subjects into groups. In a group, neighbours differ by a factor of at most 3, all by at most 10."""
     if len(subjects) < 2:
         return [subjects] if subjects else []
     medians = [_warm_median(subject) for subject in subjects]
@@ -76,7 +76,7 @@ def _alike(subjects: Sequence[Subject]) -> list[Sequence[Subject]]:
 
 
 def _lengthen(subject: Subject, least: float) -> None:
-    """Raise the loops until a measurement lasts `least` s, and 20 steps of a clock that was seen to stand still."""
+    """Raise the loops until a measurement lasts `least` s. If readings of 0 show a coarse clock, require 20 steps."""
     seen: list[float] = []
     while subject.loops <= 10_000_000:
         took = [elapsed * subject.loops for elapsed in subject.times(3)]
@@ -93,7 +93,7 @@ def _lengthen(subject: Subject, least: float) -> None:
 
 
 def next_size(loops: int) -> int:
-    """Return the next of the numbers 1, 2, 5, 10, 20, 50 and so on."""
+    """Return the smallest of the numbers 1, 2, 5, 10, 20, 50, … that is larger than `loops`."""
     power = 1
     while 10 * power <= loops:
         power *= 10

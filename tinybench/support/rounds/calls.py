@@ -1,4 +1,4 @@
-"""How a model is called: with inputs as they were given, several arguments or none changed, its work really done."""
+"""Calls of a model: several arguments, checks that inputs stay unchanged, and checks that a call does all its work."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ ONNX_DTYPES = {
 
 
 def fed_by_name(session: Any) -> Call:
-    """Return a function of a dictionary of arrays by input name, which runs an ONNX Runtime session of any inputs."""
+    """Return a function that runs an ONNX Runtime session. It takes a dictionary of arrays by input name."""
     dtypes = {node.name: np.dtype(ONNX_DTYPES[node.type]) for node in session.get_inputs()}
     outputs = [node.name for node in session.get_outputs()]
 
     def call(feed: Any = None, *more: Any, **named: Any) -> Any:
-        if more or named:  # of `arguments`
+        if more or named:  # the input was an `arguments` object
             feed = named if feed is None else (feed, *more)
         if not isinstance(feed, dict) or feed.keys() != dtypes.keys():
             given = ", ".join(map(str, feed)) if isinstance(feed, dict) else f"a {type(feed).__name__}"
@@ -48,12 +48,12 @@ def fed_by_name(session: Any) -> Call:
 
 
 class arguments:
-    """What a model is called with where it takes several arguments: ``arguments(queries, keys, causal=True)``.
+    """The input of a model that takes several arguments: ``arguments(queries, keys, causal=True)``.
 
     Parameters
     ----------
     *args, **kwargs
-        What the model takes by position, and by name.
+        The positional and the keyword arguments of the model.
     """
 
     __slots__ = ("args", "kwargs")
@@ -62,16 +62,16 @@ class arguments:
         self.args, self.kwargs = args, kwargs
 
     def __repr__(self) -> str:
-        """Return it as it was written."""
+        """Return the expression that creates this object."""
         return f"arguments({', '.join([*map(repr, self.args), *(f'{k}={v!r}' for k, v in self.kwargs.items())])})"
 
 
 def plain_call(call: Call, x: Any, setup: Call | None, sync: Callable[[], Any] | None) -> tuple[Call, Any]:
-    """Return a function of one argument and that argument: several arguments unpacked, `sync` after each call."""
+    """Return a function of one argument, and that argument. It unpacks `arguments` and calls `sync` after each call."""
     refuse_later(call)
     sample = x if setup is None else setup(x)
     if isinstance(sample, arguments):
-        if setup is None and sample.args:  # a partial costs least within the timed line
+        if setup is None and sample.args:  # a partial adds the least overhead to the timed call
             *first, x = sample.args
             call = partial(call, *first, **sample.kwargs) if first or sample.kwargs else call
         else:
@@ -93,7 +93,7 @@ def _synced(call: Call, sync: Callable[[], Any]) -> Call:
 
 
 def refuse_later(call: Any) -> None:
-    """Raise TypeError for a function whose call only begins the work: one of coroutines or generators."""
+    """Raise TypeError if a call would only begin the work, as with a coroutine function or generator function."""
     inner = call
     while isinstance(inner, partial):
         inner = inner.func
@@ -107,7 +107,7 @@ def refuse_later(call: Any) -> None:
 
 
 def refuse_later_answer(answer: Any, call: Any) -> None:
-    """Raise TypeError for an answer whose work is still to be done."""
+    """Raise TypeError if a model's answer is lazy, such as a generator, future or coroutine: its work is not done."""
     if inspect.isasyncgen(answer):
         raise _later("an async generator", call)
     kind = type(answer)
@@ -119,7 +119,7 @@ def refuse_later_answer(answer: Any, call: Any) -> None:
         raise _later("a future", call)
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
-            answer.close()  # or Python warns that nobody awaited it
+            answer.close()  # otherwise Python warns that the coroutine was never awaited
         raise _later("a coroutine" if inspect.iscoroutine(answer) else "an awaitable", call)
 
 
@@ -138,7 +138,7 @@ def _later(what: str, call: Any) -> TypeError:
 
 
 def check_helper(role: str, function: Any) -> None:
-    """Raise TypeError if `setup` or `sync` is no function, or only begins its work."""
+    """Raise TypeError if a helper function, `setup` or `sync`, is not callable or is asynchronous."""
     if function is None:
         return
     if not callable(function):
@@ -152,9 +152,10 @@ def check_helper(role: str, function: Any) -> None:
 
 
 def cuda_sync(runtime: Any = None) -> Callable[[], None]:
-    """Return a function that waits until the GPU has done its work, for ``sync=``: cudaDeviceSynchronize by ctypes.
+    """Return a function for ``sync=`` that waits until the GPU is done. It calls cudaDeviceSynchronize through ctypes.
 
-    `runtime` is a loaded libcudart. Raises RuntimeError if there is none, or if it finds no device.
+    `runtime` is a loaded libcudart; by default, it is searched for. Raise RuntimeError if there is no CUDA runtime, or
+    if the runtime finds no device.
     """
     if runtime is None:
         found = ctypes.util.find_library("cudart")
@@ -183,9 +184,10 @@ _MOST_BYTES, _MOST_ITEMS = 2**26, 100_000
 
 
 def untouched_copy(x: Any) -> Any:
-    """Return a deep copy to compare an input with later: of arrays, containers and what is in them, up to 64 MiB.
+    """Return a deep copy of an input made of arrays, containers and plain values, for a later comparison.
 
-    The input itself where it is larger, or holds anything else: nobody knows what its copy would cost, or share.
+    If the input is larger than 64 MiB or 100,000 items, or holds any other object, return the input itself, because the
+    cost of a copy, and what it would share with the original, are unknown.
     """
     items, size, rest = 0, 0, [x]
     while rest:
@@ -212,7 +214,7 @@ def untouched_copy(x: Any) -> Any:
 
 
 def same_content(a: Any, b: Any) -> bool:
-    """Whether an input still holds what its copy holds; True for a kind of object that nobody can look into."""
+    """Return whether an input still equals its copy. For a type that cannot be compared, return True."""
     if a is b:
         return True
     if type(a) is not type(b):
@@ -234,11 +236,11 @@ def same_content(a: Any, b: Any) -> bool:
 
 
 def used_up(x: Any) -> bool:
-    """Whether an iterator, or one among several arguments, has come to its end; takes an item from one that has not."""
+    """Return whether an iterator, or one among `arguments`, is exhausted. This consumes an item if it is not."""
     each = [*x.args, *x.kwargs.values()] if isinstance(x, arguments) else [x]
     return any(isinstance(it, Iterator) and not hasattr(it, "seek") and next(it, each) is each for it in each)
 
 
 def name_of(function: Any) -> str:
-    """Return what a message calls a function."""
+    """Return the name of a function for messages, or the name of its type if it has none."""
     return str(getattr(function, "__name__", type(function).__name__))

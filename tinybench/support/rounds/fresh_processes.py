@@ -1,4 +1,4 @@
-"""A model in a fresh Python process: how it travels there, and what a cold start pays."""
+"""Measurements in a fresh Python process: how a model is sent there, and the cost of a cold start."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def run():
 
 
 def portable_factory(factory: Any) -> dict[str, str]:
-    """Return a factory as text from which a fresh process makes a function.
+    """Return a factory as texts from which a fresh process can rebuild the function.
 
-    The text is ``source`` and ``name``, or ``factory`` (pickled). A function of a notebook or script travels as its
-    source, so it imports what it needs. TypeError says what to change.
+    The texts are ``source`` and ``name``, or ``factory`` (pickled). A function from a notebook or script is sent as its
+    source, so it must import everything that it needs. If the factory cannot be sent, raise TypeError with the remedy.
     """
     if isinstance(factory, str):
         module, colon, name = factory.partition(":")
@@ -111,7 +111,7 @@ def portable_factory(factory: Any) -> dict[str, str]:
 
 
 def _self_contained_source(function: types.FunctionType) -> str:
-    """Return the source of a function that needs nothing from around it; raise TypeError for any other."""
+    """Return the source of a function. Raise TypeError if the function uses names from outside."""
     used = {step.argval for step in dis.get_instructions(function) if step.opname == "LOAD_GLOBAL"}
     outside = sorted(used - set(dir(builtins)) - {function.__name__}) + list(function.__code__.co_freevars)
     if function.__name__ == "<lambda>":
@@ -122,7 +122,7 @@ def _self_contained_source(function: types.FunctionType) -> str:
             "import within the function, and pass values by args=(…,)"
         )
     try:
-        # annotations may name what a fresh process does not have; this line keeps them text
+        # annotations may use names that a fresh process lacks; this import prevents their evaluation
         return "from __future__ import annotations\n" + textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         raise TypeError(
@@ -131,7 +131,7 @@ def _self_contained_source(function: types.FunctionType) -> str:
 
 
 def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> dict[str, Any]:
-    """Return all that a fresh process needs to load a model and call it: `portable_factory`, and the rest pickled."""
+    """Return everything a fresh process needs to load and call a model: `portable_factory`, pickled args and input."""
     packed = {
         name: base64.b64encode(pickle.dumps(value)).decode()
         for name, value in {"args": tuple(args), "inputs": x}.items()
@@ -140,10 +140,10 @@ def fresh_task(factory: Any, x: Any, args: Sequence[Any], steady_calls: int) -> 
 
 
 def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[str, Any]:
-    """Return the answer of a script's `run` in a fresh Python process.
+    """Run a script's function `run` in a fresh Python process and return its result.
 
-    The script finds `task`, `loads` and `load_factory` there. `launcher` is a command that starts the process. Raises
-    RuntimeError with the reason if the process died, or answers ``error``.
+    The script can use `task`, `loads` and `load_factory`. `launcher` is an optional command that starts the process. If
+    the process dies or reports an ``error``, raise RuntimeError with the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "task.json"), Path(folder, "answer.json")
@@ -159,5 +159,5 @@ def fresh_process(script: str, task: Mapping[str, Any], *launcher: str) -> dict[
 
 
 def run_fresh(task: Mapping[str, Any]) -> dict[str, float]:
-    """Run one cold start (see `fresh_task`) in a fresh process and return the seconds of each stage."""
+    """Run one cold start (see `fresh_task`) in a fresh process, and return the duration of each stage in seconds."""
     return fresh_process(_CHILD, task)

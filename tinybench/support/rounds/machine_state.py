@@ -1,4 +1,4 @@
-"""The state of the machine, as every result carries it."""
+"""The state of the machine that is stored with every result."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Any
 from tinybench.support.conditions.environment_variables import conditions_of_settings, read_settings
 from tinybench.support.conditions.library_kernels import conditions_of_blas, loaded_pools, read_pools
 
-# Always so on a machine, and hardly ever a reason to doubt one result: `tinybench machine` tells it, a result need not.
+# Permanent properties of a machine, hardly a reason to doubt a single result. `tinybench machine` reports them, but
+# they are not stored as warnings with a result.
 STANDING = ("cores", "quota", "kinds of cores", "turbo", "SMT", "NUMA", "WSL")
 
 
 def library_conditions(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
-    """Return the conditions of the numerical libraries: versions, kernels, and the variables that are set.
+    """Return the conditions of the numerical libraries: versions, kernels, and the environment variables that are set.
 
-    `pools` is what `loaded_pools` returns, if the caller has it already.
+    `pools` is the result of `loaded_pools`, if the caller already has it.
     """
     found = (loaded_pools() or []) if pools is None else pools
     return {**conditions_of_blas(read_pools(found)), **conditions_of_settings(read_settings())}
 
 
 class Conditions:
-    """The last look at this machine, and what it found."""
+    """A cache of the latest machine check."""
 
     def __init__(self) -> None:
         self.before: dict[str, Any] | None = None
@@ -33,19 +34,19 @@ class Conditions:
         self.until = 0.0
 
     def __call__(self) -> dict[str, Any]:
-        """Return the notes, those of some seconds ago while they are fresh."""
+        """Return the notes of the machine check. They are reused for some seconds (60 s outside Linux)."""
         if time.monotonic() >= self.until:
             first = self.before is None
             self.notes = self._looked()
-            linux = platform.system() == "Linux"  # elsewhere commands are asked, which takes longer
+            linux = platform.system() == "Linux"  # elsewhere the check runs commands, which is slower
             self.until = time.monotonic() + (
                 60 if not linux else 0.5 if first else 5
-            )  # a first look sees no change yet
+            )  # the first check has no earlier reading to compare with
         return dict(self.notes)
 
     def _looked(self) -> dict[str, Any]:
         try:
-            # imported late: they measure, too
+            # imported late because these modules measure, too
             check, facts = map(import_module, ("tinybench.machine", "tinybench.support.conditions.machine_facts"))
         except ImportError:  # module 15 is not built yet
             return {}
@@ -53,7 +54,7 @@ class Conditions:
             before = self.before or facts.look()
             self.before = facts.look()
             found = check.machine_check(before=before)
-        except Exception:  # a check that fails, such as a student's, must not cost a measurement
+        except Exception:  # a failing check, such as a student's, must not spoil a measurement
             return {}
         told = [f"{each.name}: {each.seen}" for each in found.warnings if each.name not in STANDING]
         return {"machine": {"verdict": found.verdict, "warnings": told, "conditions": library_conditions()}}
@@ -63,18 +64,18 @@ machine_notes = Conditions()
 
 
 def machine_warnings(*results: Any) -> list[str]:
-    """Return what results say against the machine they were measured on, each sentence once."""
+    """Return the machine warnings stored in results, each one once."""
     found = (result.metadata.get("machine") for result in results)
     return list(dict.fromkeys(told for notes in found if isinstance(notes, dict) for told in notes.get("warnings", [])))
 
 
 def disturbed(warnings: Sequence[str]) -> str:
-    """Return in short what a machine's warnings are about, an empty text where there are none."""
+    """Return a short text that names the subjects of machine warnings, or an empty string without warnings."""
     names = ", ".join(told.partition(":")[0] for told in warnings)
     return f"the machine: {names} (tinybench machine says more)" if names else ""
 
 
 def verdict_of(result: Any) -> str | None:
-    """Return the verdict on the machine that a result carries, None if it has none."""
-    notes = result.metadata.get("machine")  # a user's own name for a machine is no verdict
+    """Return the verdict of the machine check stored in a result, or None."""
+    notes = result.metadata.get("machine")  # may also be a user's name for the machine
     return notes.get("verdict") if isinstance(notes, dict) else None

@@ -1,4 +1,4 @@
-"""What fair rounds are made of: subjects that are treated alike, values that are kept."""
+"""The parts of fair rounds: subjects that are all measured in the same way, and a record of their values."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tinybench.timer import timer_overhead
 
 @dataclass
 class Subject:
-    """A model at the timed line, with its input `given`; `timed` is `timed_calls`.
+    """A model to be timed, with its input `given`. `timed` is the function `timed_calls`.
 
-    `call` takes one argument: `x`, or what `setup` makes of `given`. `loops` calls make one measurement, from which
-    `overhead` s are taken off. `until` is when the time is out, `copy` what the input held at first, `size` its length;
-    `answered` is False while nobody has seen an answer. `first` is the warm-up's only call, which stands for the first
-    round where there is no time for another.
+    `call` takes one argument: `x` or, with `setup`, the result of ``setup(given)``. `loops` calls make one measurement,
+    from which `overhead` seconds are subtracted. `until` is the end of the time limit. `copy` is a copy of the original
+    input, and `size` its length. `answered` is False until an answer has been checked. `first` is the time of the only
+    warm-up call, which is used as the measurement of the first round if there is no time for another call.
     """
 
     name: str
@@ -58,9 +58,10 @@ class Subject:
     __repr__ = short_repr
 
     def make_ready(self, prepare: Callable[..., Any], warmup_runs: int, seconds: float, step: float = 0.0) -> None:
-        """Warm up on a copy of the input, for `seconds` at most or by one call that takes longer, and calibrate.
+        """Warm up on a copy of the input for at most `seconds` (or one longer call), and calibrate.
 
-        A clock that moves by `step` s is too coarse to follow a warm-up; time.perf_counter does it then.
+        If `step` is not 0, the clock moves in steps of `step` seconds and is too coarse for the warm-up, which is then
+        timed by time.perf_counter.
         """
         check_helper("setup", self.setup)
         check_helper("sync", self.sync)
@@ -92,14 +93,14 @@ class Subject:
         self.check_input()
 
     def measure(self) -> float:
-        """Return one measurement in s per call."""
+        """Return one measurement in seconds per call."""
         return self.times(1)[0]
 
     def times(self, runs: int) -> list[float]:
-        """Return measurements in s per call."""
+        """Return `runs` measurements in seconds per call."""
         if (first := self.first) is not None:
             if self.clock() + first > self.until:
-                self.until = -math.inf  # nothing is measured any more
+                self.until = -math.inf  # no further measurement
                 self.metadata["cold"] = True
                 return [first] * runs
             self.first = None
@@ -107,7 +108,7 @@ class Subject:
             return self._first_times(runs)
         if self.setup is None:
             if self.sync:
-                self.sync()  # what ran before may still be at work
+                self.sync()  # work started earlier may still be running
             return self.timed(self.call, self.x, runs, self.clock, self.loops, self.overhead)
         return [self._time_of_fresh(self.setup) for _ in range(runs)]
 
@@ -120,7 +121,7 @@ class Subject:
         return self.timed(_call_in_turn, (self.call, fresh), 1, self.clock, 1, self.overhead)[0] / self.loops
 
     def _first_times(self, runs: int) -> list[float]:
-        """Look at the first answer, too, which no warm-up has seen."""
+        """Return measurements and check the first answer, because there was no warm-up to check one."""
         call, answers = self.call, list[Any]()
         self.call, self.answered = lambda x: answers.append(call(x)), True
         first = self.times(1)
@@ -129,7 +130,7 @@ class Subject:
         return first + self.times(runs - 1) if runs > 1 else first
 
     def check_input(self) -> None:
-        """Raise ValueError if calls have changed the input, or used it up."""
+        """Raise ValueError if calls have changed the input, or have exhausted it (an iterator)."""
         name, kind = self.name or "the model", type(self.given).__name__
         if not same_content(self.given, self.copy) or _length(self.given) != self.size:
             if self.setup:
@@ -146,7 +147,7 @@ class Subject:
 
 
 def _length(x: Any) -> int | None:
-    with suppress(Exception):  # of an array without dimensions, or of any other object
+    with suppress(Exception):  # len() fails for arrays without dimensions and many other objects
         return len(x)
     return None
 
@@ -158,10 +159,11 @@ def _call_in_turn(job: tuple[Call, list[Any]]) -> None:
 
 
 class Record:
-    """The values of rounds by name; an exception or Ctrl-C among them carries the results of the complete rounds.
+    """The measurements of all rounds by model. Use it as a context manager around the rounds.
 
-    Leaving the block checks that no input has changed. The metadata get `notes` and, cut to the complete rounds, the
-    lists `by_round`.
+    If an exception or Ctrl-C ends the block, the results of the complete rounds are attached to the exception.
+    Otherwise, the end of the block checks that no input has changed. The results' metadata contain `notes` and the
+    lists `by_round`, cut to the complete rounds.
     """
 
     def __init__(self, subjects: Mapping[str, Subject], notes: Mapping[str, Any], **by_round: Sequence[Any]) -> None:
@@ -170,11 +172,11 @@ class Record:
         self.pauses: dict[int, float] = {}
 
     def __enter__(self) -> Record:
-        """Begin."""
+        """Return this record."""
         return self
 
     def in_time(self, orders: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-        """Yield orders, one at least, as long as a round like the shortest so far fits into the time."""
+        """Yield at least one order, and more while a round as short as the shortest so far fits into the time limit."""
         subject = next(iter(self.subjects.values()))
         clock, shortest = subject.clock, math.inf
         limited = subject.until < math.inf
@@ -191,12 +193,12 @@ class Record:
                     return
 
     def add(self, name: str, seconds: float) -> None:
-        """Keep a measurement in s per call."""
+        """Store a measurement in seconds per call."""
         self.values[name].append(seconds)
 
     @property
     def rounds(self) -> int:
-        """How many rounds are complete."""
+        """The number of complete rounds."""
         return min(map(len, self.values.values()))
 
     def results(self) -> dict[str, BenchmarkResult]:
@@ -213,7 +215,7 @@ class Record:
         return found
 
     def _long_rounds(self) -> list[dict[str, float]]:
-        """Return the rounds above 1 s and 100 times the usual: the machine seems to have stood still."""
+        """Return rounds that took over 1 s and over 100 times the median, as if the machine had been suspended."""
         taken = [
             sum(values[i] * self.subjects[name].loops for name, values in self.values.items())
             for i in range(self.rounds)
@@ -223,7 +225,7 @@ class Record:
         return [{"round": i, "seconds": seconds} for i, seconds in found.items() if seconds > most]
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        """Check the inputs, or attach what is complete to the error."""
+        """Check the inputs, or attach the results of the complete rounds to the exception."""
         if error is None:
             for subject in self.subjects.values():
                 subject.check_input()
@@ -231,5 +233,5 @@ class Record:
         self.notes = {**self.notes, "interrupted": f"{kind.__name__} in round {self.rounds + 1}"}
         vars(error)["results"] = self.results() if self.rounds else {}
         if self.rounds:
-            with suppress(Exception):  # such as an error that is a frozen dataclass
+            with suppress(Exception):  # fails for an error that is a frozen dataclass, for example
                 error.add_note(f"error.results holds the {number_of(self.rounds, 'complete round')} measured before")

@@ -1,1 +1,1 @@
-"""Lesson 14: requests and batches of a load test."""
+"""Lesson 14: the requests and batches of a load test."""

@@ -1,4 +1,4 @@
-"""What `tinybench.load.Batcher` leans on: queue, workers, and a clock that jumps, to rehearse it without waiting."""
+"""The base of `tinybench.load.Batcher`: a queue with workers, and a virtual clock for simulations without waiting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = Callable[[list[Any]], Awaitable[Sequence[Any]]]
 
 
 def settle(answers: Iterable[asyncio.Future[Any]], error: BaseException) -> None:
-    """Give an error to all who still wait; who waits on what was cancelled is cancelled too."""
+    """Set an exception on all unfinished futures. If it is not an `Exception`, such as CancelledError, cancel them."""
     for answer in list(answers):
         if answer.done():
             continue
@@ -31,7 +31,7 @@ def settle(answers: Iterable[asyncio.Future[Any]], error: BaseException) -> None
 
 
 class Batching:
-    """A queue of requests, and workers that take batches from it, have them answered and hand the answers out."""
+    """A queue of requests with workers, which take batches from it, run them, and return the answers."""
 
     def __init__(
         self, run: Run, max_batch: int = 8, max_wait: float = 0.002, *, workers: int = 1, max_queue: int = 1000
@@ -47,11 +47,11 @@ class Batching:
         self.open, self.tasks, self.gathering = set[asyncio.Future[Any]](), list[asyncio.Task[None]](), asyncio.Lock()
 
     async def gather(self) -> list[Waiting]:
-        """Return the next batch."""
+        """Return the next batch. The subclass `Batcher` implements this method."""
         raise NotImplementedError("write Batcher.gather")
 
     async def submit(self, item: Any) -> Any:
-        """Return the answer to one input; asyncio.QueueFull if too many wait, or the error of its batch."""
+        """Return the answer to one input. Raise asyncio.QueueFull if the queue is full, or the error of the batch."""
         ended = [task for task in self.tasks if task.done()]
         if ended and not ended[0].cancelled():
             ended[0].result()  # raises what gather raised
@@ -69,7 +69,7 @@ class Batching:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks, self.tasks = self.tasks, []  # from now on nothing is accepted
+        tasks, self.tasks = self.tasks, []  # from now on, `submit` raises RuntimeError
         try:
             if self.open:
                 await asyncio.wait(self.open)
@@ -81,10 +81,10 @@ class Batching:
     async def _work(self) -> None:
         try:
             while True:
-                async with self.gathering:  # two who gather at once would share what could be one batch
+                async with self.gathering:  # two workers at once would split one batch
                     batch = await self.gather()
-                await self._answer([waiting for waiting in batch if not waiting.answer.done()])  # who left needs none
-        except BaseException as error:  # gather failed, or this is the end: nobody may wait forever
+                await self._answer([waiting for waiting in batch if not waiting.answer.done()])  # skip cancelled ones
+        except BaseException as error:  # gather failed, or the batcher is closing: no request may wait for ever
             settle(self.open, error)
             raise
 
@@ -110,7 +110,7 @@ class Batching:
 
 
 class _Jumping(selectors.SelectSelector):
-    """Where an event loop waits: instead of waiting, the clock jumps."""
+    """A selector for an event loop that moves a virtual clock forward instead of waiting."""
 
     now, idle = 0.0, 0
 
@@ -135,7 +135,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns, on a clock that starts at 0 and jumps to the next timer instead of waiting."""
+    """Run a coroutine on a virtual clock, which starts at 0 and jumps to the next timer. Return the result."""
 
     def run() -> T:
         with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
@@ -145,7 +145,7 @@ def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
 
 
 def aside(call: Callable[[], T]) -> T:
-    """Return what a function returns, called where no event loop runs: in a notebook that is another thread."""
+    """Call a function outside of any running event loop (in a notebook, in a new thread). Return the result."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -157,7 +157,7 @@ def aside(call: Callable[[], T]) -> T:
 async def rehearsal(
     batcher: Callable[[Run], Batching], times: np.ndarray, batch_seconds: Callable[[int], float]
 ) -> tuple[np.ndarray, list[int]]:
-    """Return the latency of each request and the sizes of the batches, as requests come to a batcher at some times."""
+    """Simulate a batcher whose requests arrive at `times`. Return the latency of each request and the batch sizes."""
     loop, latencies, sizes = asyncio.get_running_loop(), np.full(len(times), math.nan), list[int]()
 
     async def run(items: list[Any]) -> list[Any]:

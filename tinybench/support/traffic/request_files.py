@@ -1,4 +1,4 @@
-"""The requests of a run as a CSV file."""
+"""A writer and a reader of the requests of a load test as a CSV file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinybench.support.traffic.requests import LoadRun
 
 
 def write_rows(result: LoadRun, path: str | Path) -> None:
-    """Write one row a request as CSV, and what else is known as JSON in a first line after ``#``."""
+    """Write a CSV file with one row for each request. Its first line holds ``#`` and the metadata as JSON."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(f"# {json.dumps({'seconds': result.seconds, **result.metadata})}\n")
         rows = csv.writer(file)
@@ -22,7 +22,7 @@ def write_rows(result: LoadRun, path: str | Path) -> None:
 
 
 def read_rows(path: str | Path) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Return the columns that `write_rows` wrote, and what else is known; ValueError for another file."""
+    """Return the columns and the metadata that `write_rows` wrote. For any other file, raise ValueError."""
     with open(path, encoding="utf-8", newline="") as file:
         first, *rows = file.read().splitlines() or [""]
     try:

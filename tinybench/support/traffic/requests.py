@@ -1,4 +1,4 @@
-"""What `tinybench.load` leans on: checked numbers, requests recorded, a run's objections, and verdicts on a bound."""
+"""Helpers of `tinybench.load`: argument checks, recorded request times, and checks of a run against a latency bound."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tinybench.support.basics.arguments import check_percentile, check_positive,
 from tinybench.support.basics.numbers import number_of, plural
 
 Numbers = Sequence[float] | np.ndarray
-HEAD_START = 1e-3  # seconds by which our own threads get a request early: waking one up takes some 0.1 ms
+HEAD_START = 1e-3  # s; our own threads receive a request earlier by this time, because waking up takes some 0.1 ms
 
 
 class LoadRun(Protocol):
-    """What is read of a `tinybench.load.LoadResult`."""
+    """The attributes of a `tinybench.load.LoadResult` that are used here."""
 
     intended: np.ndarray
     started: np.ndarray
@@ -34,14 +34,14 @@ class LoadRun(Protocol):
 
     @property
     def latencies(self) -> np.ndarray:
-        """Return the seconds of each answered request."""
+        """The latency of each request in seconds, infinite if it failed."""
 
     def backlog(self, times: Any) -> np.ndarray:
-        """Return how many requests are under way at each time."""
+        """Return the number of requests in flight at each time."""
 
 
 def check_arrivals(arrivals: Numbers) -> np.ndarray:
-    """Return arrivals as an array; ValueError if there are none, or they are no finite, sorted times."""
+    """Return arrival times as an array. Raise ValueError if there are none, or they are not finite or not sorted."""
     times: np.ndarray = np.asarray(arrivals, dtype=float)
     if times.ndim != 1 or not times.size or not np.isfinite(times).all():
         raise ValueError("arrivals are a list of finite times in seconds, at least one")
@@ -54,7 +54,7 @@ def check_arrivals(arrivals: Numbers) -> np.ndarray:
 
 
 def check_load(rate: float, service: float, servers: int = 1) -> float:
-    """Return the utilisation; ValueError if it is 1 or more, with the growth of the queue."""
+    """Return the utilisation. If it is 1 or more, raise ValueError with the growth rate of the queue."""
     check_positive(rate=rate, service=service, servers=servers)
     if servers != int(servers):
         raise ValueError(f"servers is {servers}; give a whole number")
@@ -69,7 +69,7 @@ def check_load(rate: float, service: float, servers: int = 1) -> float:
 
 
 def wait_until(moment: float) -> None:
-    """Come back at a moment of `time.perf_counter`: asleep until 0.2 ms before, as sleep takes some 0.1 ms too long."""
+    """Wait until `moment` on `time.perf_counter`. Sleep only until 0.2 ms before it, as sleep ends some 0.1 ms late."""
     let_others = getattr(os, "sched_yield", partial(time.sleep, 0))  # sleep(0) takes 0.07 ms on Linux
     while (left := moment - time.perf_counter()) > 0:
         if left > 2e-4:
@@ -79,10 +79,10 @@ def wait_until(moment: float) -> None:
 
 
 class RequestTimes:
-    """Notes when requests start and finish, in whatever thread or event loop they run.
+    """A recorder of the start and finish times of requests, which may run in any thread or event loop.
 
-    Times count from `zero`. With `due`, the intended starts, `begin` lies a head start before it: whoever runs a
-    request then waits for its moment.
+    Times count from `zero`. `due` holds the intended starts. With `due`, `begin` lies `HEAD_START` before `zero`, and
+    the thread that runs a request waits until the request is due.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RequestTimes:
         self.zero = self.begin + (0.0 if self.due is None else HEAD_START)
 
     def submit(self, pool: Executor, i: int) -> None:
-        """Have request number `i` sent by `pool`, and come back at once."""
+        """Submit request number `i` to `pool` without waiting for its answer."""
         self.submitted += 1
         pool.submit(self._request, i).add_done_callback(partial(self._finish, i))
 
@@ -115,7 +115,7 @@ class RequestTimes:
             self.answered.release()
 
     def wait(self) -> None:
-        """Wait for the answers to all that was submitted."""
+        """Wait until all submitted requests are finished."""
         for _ in range(self.submitted):
             self.answered.acquire()
         self.submitted = 0
@@ -123,7 +123,7 @@ class RequestTimes:
 
 @contextmanager
 def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
-    """Give the pool that is asked for, or threads that end with the block."""
+    """Yield the given pool or, without one, a new pool of at most `most` threads that ends with the block."""
     if pool is not None:
         yield pool
         return
@@ -132,7 +132,7 @@ def thread_pool(pool: Executor | None, most: int = 256) -> Iterator[Executor]:
 
 
 class Waiting(NamedTuple):
-    """A request in the queue of a `Batcher`: its input, when it came on the event loop's clock, and its answer."""
+    """A request in the queue of a `Batcher`: its input, its arrival on the event loop's clock, and a future answer."""
 
     item: Any
     arrived: float
@@ -140,9 +140,10 @@ class Waiting(NamedTuple):
 
 
 def growth(result: LoadRun) -> float:
-    """Return by how many requests a second the backlog grew: 0 where it came back to a few, as in a steady state.
+    """Return the growth of the backlog in requests per second, or 0 if the run is in a steady state.
 
-    A few are as many as there were before, or as a queue that comes and goes may leave by chance.
+    In a steady state, the backlog in the last quarter of the run comes back to a few requests: about as many as in the
+    second quarter, or as a fluctuating queue may have by chance. A closed loop is always in a steady state.
     """
     parts = np.linspace((0.25, 0.75), (0.5, 1), 200, axis=1) * result.seconds
     before, last = result.backlog(parts)
@@ -152,7 +153,7 @@ def growth(result: LoadRun) -> float:
 
 
 def objections(result: LoadRun, q: float) -> list[str]:
-    """Return the reasons why a run cannot give its q-th percentile, or an empty list."""
+    """Return the reasons why a run cannot give its q-th latency percentile. The list is empty if it can."""
     check_percentile(q)
     found, allowed = [], 1 - q / 100
     if grown := growth(result):
@@ -182,7 +183,7 @@ def objections(result: LoadRun, q: float) -> list[str]:
 
 
 def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
-    """Return latencies in ascending order; ValueError if there are fewer than `least`, or one is NaN."""
+    """Return latencies in ascending order. Raise ValueError if there are fewer than `least`, or if one is NaN."""
     ordered: np.ndarray = np.sort(np.asarray(latencies, dtype=float))
     if len(ordered) < least:
         had = f"{number_of(len(ordered), 'value')} {plural(len(ordered), 'is', 'are')}"
@@ -193,11 +194,12 @@ def sorted_latencies(latencies: Numbers, least: int = 0) -> np.ndarray:
 
 
 def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> float:
-    """Return the latency that MLPerf reports for the q-th percentile: with `confidence` it is not below the truth.
+    """Return MLPerf's estimate of the q-th percentile: with probability `confidence`, it is not below the true value.
 
-    Of n queries the t slowest are dropped, for the largest t whose chance is at most 1 − `confidence`; ValueError with
-    the number that it takes if there are too few: 64 for p90, 662 for p99. Queries are taken as independent.
-    Reddi and others, "MLPerf Inference Benchmark", ISCA 2020; the rule is in its LoadGen, ``early_stopping.cc``.
+    It is the t-th slowest of n latencies, for the largest t such that at most t of them exceed the true percentile with
+    probability 1 − `confidence` or less. If there are too few queries, raise ValueError with the required number: 64
+    for p90, 662 for p99. The queries are assumed to be independent. Reddi and others, "MLPerf Inference Benchmark",
+    ISCA 2020; the rule is in MLPerf's LoadGen, ``early_stopping.cc``.
     """
     from scipy.special import bdtr
 
@@ -212,7 +214,7 @@ def early_stopping(latencies: Numbers, q: float, confidence: float = 0.99) -> fl
 
 
 class Rate(NamedTuple):
-    """The highest rate that keeps a bound: an estimate, the highest that surely kept it, the lowest that did not."""
+    """An estimate of the highest rate that keeps a bound, the highest that surely kept it, the lowest that did not."""
 
     best: float
     kept: float
@@ -220,12 +222,13 @@ class Rate(NamedTuple):
 
 
 def evidence(runs: Sequence[LoadRun], bound: float, q: float = 99.0, confidence: float = 0.95) -> float:
-    """Return how surely runs of one rate keep their q-th percentile within a bound: 1 or more surely, −1 or less not.
+    """Return how certain it is that runs at one rate keep their q-th percentile within a bound.
 
-    The share of requests beyond the bound is compared with what is allowed, in units of the error of the comparison:
-    by ten batches of each run in the order of time, at the bound and at the percentile that was measured, and the
-    binomial error at least. A run in which nothing was slow proves little if its slowest requests came together. A run
-    with fewer than ten requests proves nothing: 0.
+    At 1 or more they certainly keep it, at −1 or less they certainly do not. The value is the allowed share of requests
+    beyond the bound minus the measured share, divided by the half-width of the interval of this difference. The error
+    comes from ten consecutive batches of each run, at the bound and at the measured percentile, and is at least the
+    binomial error. The measured percentile matters because a run without slow requests proves little if its slowest
+    ones came together. With fewer than ten requests in a run, the value is 0. With a growing backlog, it is −∞.
     """
     from scipy.special import stdtrit
 
@@ -236,7 +239,7 @@ def evidence(runs: Sequence[LoadRun], bound: float, q: float = 99.0, confidence:
         return -math.inf
     if min(len(run.ok) for run in runs) < 10:
         return 0.0
-    latencies, allowed = [run.latencies.round(9) for run in runs], 1 - q / 100  # below 1 ns there is only rounding
+    latencies, allowed = [run.latencies.round(9) for run in runs], 1 - q / 100  # digits below 1 ns are rounding noise
     everything = np.concatenate(latencies)
     measured = np.quantile(everything, q / 100, method="inverted_cdf")
     error = math.sqrt(allowed * (1 - allowed) / everything.size)
@@ -248,7 +251,7 @@ def evidence(runs: Sequence[LoadRun], bound: float, q: float = 99.0, confidence:
 
 
 def keeps_bound(result: LoadRun, bound: float, q: float = 99.0, confidence: float = 0.95) -> bool | None:
-    """Return whether the q-th percentile of a run is at most `bound` seconds; None if the run is too short to tell."""
+    """Return whether the q-th percentile of a run is at most `bound` seconds, or None if the run is too short."""
     sure = evidence([result], bound, q, confidence)
     return None if abs(sure) < 1 else sure > 0
 
@@ -256,9 +259,9 @@ def keeps_bound(result: LoadRun, bound: float, q: float = 99.0, confidence: floa
 def judge_of_rates(
     run: Callable[[float], LoadRun], bound: float, low: float, high: float, q: float, repeats: int
 ) -> Callable[[float], float]:
-    """Return a function that tells the `evidence` of a rate: measured once, and again while it is too close to call.
+    """Return a function that measures the `evidence` of a rate, with up to `repeats` runs while it is undecided.
 
-    ValueError if `low` does not surely keep the bound, or `high` may keep it.
+    Raise ValueError unless `low` certainly keeps the bound and `high` certainly breaks it.
     """
 
     @cache
@@ -267,7 +270,7 @@ def judge_of_rates(
         sure = 0.0
         while abs(sure) < 1 and len(runs) < repeats:
             runs.append(run(rate))
-            sure = evidence(runs, bound, q, confidence=0.98)  # several looks, and each may err
+            sure = evidence(runs, bound, q, confidence=0.98)  # not 0.95, as several tests may err
         return sure
 
     if high <= low:
