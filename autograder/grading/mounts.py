@@ -55,7 +55,7 @@ def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
     compiled = {}
     into.mkdir(exist_ok=True)
     for number, (place, path) in enumerate(files.items()):
-        # from this machine's own byte code, if there is any
+        # this reads the machine's own byte code, if there is any
         code = SourceFileLoader("module", str(path)).get_code("module")
         assert code is not None, "a file of Python has code"
         file = into / f"{number}.pyc"

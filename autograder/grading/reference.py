@@ -24,7 +24,7 @@ def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes
 
 
 def without_pieces(source: str, pieces: tuple[str, ...]) -> ast.Module:
-    """Return a module's syntax tree without the bodies of these functions, methods, and methods of these classes."""
+    """Return a module's syntax tree, with the bodies of the given functions, methods and classes' methods replaced."""
     tree = ast.parse(source)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):

@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The board at one moment."""
+    """The entries and the standings of all events at one moment."""
 
     state: tuple[int, bool]
     entries: list[Entry]
@@ -38,7 +38,7 @@ class Snapshot:
 
     @property
     def private(self) -> bool:
-        """Whether the deadline has passed, and so the private digits count."""
+        """Whether the deadline has passed, so that the private digits count."""
         return self.state[1]
 
     def entry(self, entry_id: int) -> Entry | None:

@@ -98,7 +98,7 @@ def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[s
             try:
                 (layer / name).parent.mkdir(parents=True, exist_ok=True)
             except OSError:
-                continue  # a folder above it is hidden
+                continue  # a parent folder is hidden
             os.mknod(layer / name, stat.S_IFCHR, 0)
     texts = dict(shown["texts"])
     for name, (old, new) in shown["altered"].items():

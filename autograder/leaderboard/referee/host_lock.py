@@ -26,7 +26,7 @@ def locked_host(progress: Progress = lambda text: None, name: str = NAME, patien
     """
     lock = FileLock(LOCKS / f"{name}.lock", mode=0o666)
     try:
-        with suppress(OSError):  # Timeout is one
+        with suppress(OSError):  # filelock's Timeout is one too
             _acquire(lock, progress, pace.wall(patience))
         yield
     finally:

@@ -42,7 +42,7 @@ def findings(question: dict[str, Any]) -> Iterator[str]:
 
 def _about_file(path: str, question: dict[str, Any]) -> Iterator[str]:
     name = os.path.basename(path)
-    if name in question["names"] and not path.startswith("/python/"):  # nbgrader's own tests have a gradebook
+    if name in question["names"] and not path.startswith("/python/"):  # nbgrader's own tests include a gradebook
         yield f"{path} has the name of what must not be here"
     digests = question["files"].get(name)
     ours = not path.startswith(LIBRARIES)

@@ -75,7 +75,7 @@ def _only(argument: int, values: Iterable[int], otherwise: int) -> Look:
 
 
 ANSWERS: dict[str, Answer] = {
-    "clone": Look(0, {0x7E020000: EPERM}, ALLOW, mask=True),  # no new namespaces; clone3 hides its flags in memory
+    "clone": Look(0, {0x7E020000: EPERM}, ALLOW, mask=True),  # no new namespaces; not clone3, whose flags are in memory
     # Operations on descriptors are allowed. Locks do nothing, because read locks work on files that others can read.
     # Leases, notifications and hints on how a file is used are refused. So are larger pipes, because the kernel counts
     # them per user for the whole machine.
@@ -89,7 +89,7 @@ ANSWERS: dict[str, Answer] = {
         1, [*range(0x5401, 0x5412), 0x5413, 0x5414, 0x541B, 0x5421, 0x5422, 0x5429, 0x5441, 0x5450, 0x5451, 0x5452,
             0x80045430, 0x40045431, 0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891B, 0x8921, 0x8927, 0x8933], ENOTTY
     ),
-    "madvise": Look(  # no merging of equal pages, no paging out or in; MADV_WILLNEED does nothing
+    "madvise": Look(  # without merging of equal pages and paging out or in; MADV_WILLNEED does nothing
         2, dict.fromkeys([0, 1, 2, 4, 8, 9, 10, 11, *range(14, 20)], ALLOW) | {3: NOTHING}, EINVAL
     ),
     # Shared memory without a file is refused: it stays allocated even after the processes that list it release it.
