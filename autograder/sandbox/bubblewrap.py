@@ -131,7 +131,7 @@ def command(
         line += ["--ro-bind", f"{root.NEW}{laid}", place]
     for place, laid in writable.items():
         line += ["--bind", laid, place]
-    for name, is_folder in () if zygote else linux.uncovered():  # a zygote mounts another /proc and covers it
+    for name, is_folder in () if zygote else linux.uncovered():  # a zygote must mount another /proc and covers it
         line += ["--ro-bind", f"{root.NEW}{linux.EMPTY if is_folder else linux.NOTHING}", f"/proc/{name}"]
     line += ["--remount-ro", "/dev", "--chdir", mounts.working_directory]
     if filter_fd is not None:

@@ -118,7 +118,7 @@ def _overlay(layer: str, source: int, target: str) -> None:
 
 
 def _own_devices() -> None:
-    """If allowed, create devices that no other sandbox can lock. Bubblewrap then exposes those in /dev."""
+    """If allowed, put devices into /dev that no other sandbox can lock. Bubblewrap exposes the devices in /dev."""
     for name, (major, minor) in DEVICES.items():
         try:
             os.mknod(f"/run/{name}", stat.S_IFCHR | 0o666, os.makedev(major, minor))

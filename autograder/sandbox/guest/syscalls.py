@@ -1,6 +1,6 @@
 """The system calls that untrusted code may make: a list of the calls that honest programs need, and no others.
 
-All other calls return `ENOSYS`. They could hold memory beyond the limits, reach other processes, or enlarge the
+All other calls return `ENOSYS`. Some could hold memory beyond the limits, reach other processes, or enlarge the
 kernel's attack surface. Others would let two sandboxes communicate: locks, watches and advice on files that both can
 read, and counters that the kernel keeps for the whole machine. `tests/attacks/channels.py` measures the channels that
 remain.
