@@ -141,7 +141,7 @@ class Batch:
 
 
 def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
-    """Return the seed of an assignment's checks, kept with its verdicts. If missing, draw one, or return -1."""
+    """Return the seed of an assignment's checks, kept with its verdicts. If it is missing, `draw` one or return -1."""
     file = verdicts / "seed"
     if file.is_file():
         with suppress(ValueError), file.open("rb") as opened:

@@ -74,7 +74,7 @@ class Collect(ExchangeCollect):
         return ""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy one student's submission, without foreign folders, links and odd files."""
+        """Copy one student's submission. Leave out foreign folders, links, special files and oversize files."""
         foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
         if foreign or Path(src).is_symlink():
             why = FOREIGN if foreign else LINK

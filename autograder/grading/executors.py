@@ -50,7 +50,7 @@ def _grader(assignment: Assignment) -> Grader:
 
 
 def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
-    """Grade one submission in a kernel that runs as this user. Only for trusted students, if no sandbox works."""
+    """Grade one submission in a kernel of this user. Use this only for trusted students, if no sandbox works."""
     instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
         prepared = prepare(parse_submission(content), instructors)

@@ -64,7 +64,7 @@ def each(
 
 
 def useful_workers(tasks: int, start: int) -> int:
-    """Return the number of workers that saves time. Starting a worker takes as long as `start` tasks."""
+    """Return how many workers are worth starting, if the start of a worker takes as long as `start` tasks."""
     return min(usable_cores(), 1 + tasks // start)
 
 

@@ -101,7 +101,7 @@ def whole(cells: Sequence[Compared], rows: int) -> Compared:
 
 
 def distinct(cells: Sequence[Compared], rows: int, correct: Iterable[int]) -> list[int]:
-    """Return the rows of different solutions, the reference first. Copies are alike in nearly all of a long work."""
+    """Return the rows of different solutions, the reference first. A row alike in nearly all its code is a copy."""
     agree = [Compared(cell.name, cell.shorter * (cell.likeness >= SAME), cell.shorter) for cell in cells]
     copied = whole(agree, rows).likeness
     ways = [0]

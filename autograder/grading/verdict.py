@@ -83,7 +83,7 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
 
 
 def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instructors: NotebookNode) -> None:
-    """Clean the outputs. Raise NotAVerdict unless the cells are this submission's and errors match the verdicts."""
+    """Clean the outputs. Raise NotAVerdict unless the cells are this submission's and its errors match `graded`."""
     expected, nothing = prepared.notebook, prepare([], instructors).notebook
     if _bare(notebook) not in (_bare(expected), _bare(nothing)):
         raise NotAVerdict("what came back is on another submission")

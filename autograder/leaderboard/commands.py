@@ -137,7 +137,7 @@ def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ..
 @with_database
 @click.option("--trust", is_flag=True, help="Trust this machine's clock again, if it was ahead and is right now.")
 def clock(root: Path, database: str, trust: bool) -> None:
-    """Show the time used for deadline and quotas. It never goes back by itself."""
+    """Show the time used for deadline and quotas. This time never goes back by itself."""
     from autograder.leaderboard.formatting import moment
     from autograder.leaderboard.store.store import Store
 

@@ -85,7 +85,7 @@ def join(group: Path, limits: dict[str, str]) -> None:
 
 
 def _divide(group: Path) -> None:
-    """Let a group have subgroups with limits. Such a group may hold no processes, so its own move into a subgroup."""
+    """Let a group have subgroups with limits. Such a group may hold no processes, so move its own into a subgroup."""
     (group / OWN).mkdir(exist_ok=True)
     for process in (group / "cgroup.procs").read_text().split():
         with suppress(OSError):  # the process has ended

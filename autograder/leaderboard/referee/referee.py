@@ -80,7 +80,7 @@ def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.
 
 
 class Referee:
-    """A referee for the entries of one Olympics. `seed` generates the private digits. With None, rehearse without."""
+    """A referee for the entries of one Olympics. `seed` generates the private digits. A rehearsal has none (None)."""
 
     def __init__(self, olympics: Olympics, baseline: bytes, seed: int | None, run: RunProgram = confined) -> None:
         self.olympics, self.baseline, self.run = olympics, baseline, run
@@ -138,7 +138,7 @@ class Referee:
         }
 
     def _varies(self, scores: Mapping[str, Any]) -> str:
-        """Return why a measurement is too imprecise, or "". A wide interval would overlap, and share, any place."""
+        """Return why a measurement is too imprecise, or "". With a wide interval, an entry would share any place."""
         for name in ("latency", "memory"):
             value, lower, upper = scores[name]["ratio"]
             if upper / value > 1 + self.olympics.referee.widest:

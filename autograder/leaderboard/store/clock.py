@@ -14,10 +14,11 @@ _said: dict[str, float] = {}
 
 
 class SteadyClock:
-    """The system's clock without its jumps. After a jump, this clock logs it and continues from the old time.
+    """The system's clock without its jumps.
 
-    That lasts until the program starts again. `wall` returns seconds since 1970. `steady` returns seconds since any
-    fixed moment, including time in which the machine sleeps.
+    After a jump, this clock logs an error and continues as if there were no jump, until the program starts again.
+    `wall` returns seconds since 1970. `steady` returns seconds since any fixed moment, including time in which the
+    machine sleeps.
     """
 
     def __init__(

@@ -174,7 +174,7 @@ class Store:
         deadline: datetime | None = None,
         arrived: float | None = None,
     ) -> int:
-        """Queue a checked file for measurement, and return the entry's number. Otherwise raise a kind of `NotAllowed`.
+        """Queue a checked file for measurement, and return the entry's number. Raise `NotAllowed` or a subclass of it.
 
         The deadline is compared with the time `arrived` at which the upload began, by default now.
         """

@@ -59,7 +59,7 @@ ALLOW, NOTHING = -1, 0  # `NOTHING` reports success without running the call
 
 @dataclass(frozen=True)
 class Look:
-    """A rule on one argument of a call: by value, an error number, `ALLOW`, `NOTHING`, or a rule on an argument."""
+    """A rule for one argument of a call. Each value leads to an error number, `ALLOW`, `NOTHING`, or a further rule."""
 
     argument: int
     answers: Mapping[int, int | Look]
