@@ -63,9 +63,9 @@ def print_json(value: Any) -> None:
 @click.command()
 @assignments
 @click.option("--student", metavar="ID", help="Grade only this student.")
-@click.option("--regrade", is_flag=True, help="Grade again. If killed, continue without this option.")
+@click.option("--regrade", is_flag=True, help="Grade again. To continue a regrade that was killed, omit this option.")
 @click.option("--dry-run", is_flag=True, help="List what would be graded, and grade nothing.")
-@click.option("--workers", type=int, help="Number of local processes (default: one per core, fewer for a small class).")
+@click.option("--workers", type=int, help="Start this many processes (default: one per core, fewer for a small class).")
 @click.option("--scheduler", metavar="tcp://…", help="Grade on a Dask cluster instead, with one thread per worker.")
 @click.option(
     "--unsafe",

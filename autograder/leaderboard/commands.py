@@ -35,7 +35,7 @@ def with_database(function: Callable[..., None]) -> Callable[..., int]:
         "--database",
         envvar="TINYBENCH_DATABASE",
         show_envvar=True,
-        help="Address of the database, such as postgresql+psycopg://user@host/name (default: course/leaderboard.db).",
+        help="Use this database, such as postgresql+psycopg://user@host/name (default: course/leaderboard.db).",
     )
     @functools.wraps(function)
     def called(root: Path, *olympics: Olympics, database: str | None, **options: Any) -> int:
@@ -50,7 +50,7 @@ def with_database(function: Callable[..., None]) -> Callable[..., int]:
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=PORT, show_default=True)
 @click.option("--fd", type=int, help="Use an inherited socket that already listens: its file descriptor.")
-@click.option("--prefix", default="", help="Path under which a proxy serves the leaderboard.")
+@click.option("--prefix", default="", help="Set the path under which a proxy serves the leaderboard.")
 @click.option("--no-worker", is_flag=True, help="Serve only the pages, while workers run elsewhere.")
 def serve(
     root: Path, olympics: Olympics, database: str, host: str, port: int, fd: int | None, prefix: str, no_worker: bool

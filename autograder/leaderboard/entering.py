@@ -29,7 +29,7 @@ def command(function: Callable[..., Any]) -> click.Command:
     """Turn a function into a command. The function gets the course's folder, the Olympics and its own options."""
 
     @leaderboard.command()
-    @click.option("--events", type=Path, help="File with the events (default: the one that comes with autograder).")
+    @click.option("--events", type=Path, help="Read the events from this file (default: autograder's own file).")
     @with_root
     @functools.wraps(function)
     def called(root: Path, events: Path | None, **options: Any) -> int:
