@@ -1,1 +1,1 @@
-"""The trip of a submission: collected, run in the sandbox, judged, written to the gradebook."""
+"""The grading of submissions: collect them, run them in the sandbox, judge them, and write the gradebook."""

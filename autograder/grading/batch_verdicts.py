@@ -1,4 +1,4 @@
-"""A batch: the submissions of one assignment, and on disk a verdict for each that was judged."""
+"""The submissions of one assignment, and the verdicts on those judged so far, which are kept on disk."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ MAX_SEED = 2**31
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one submission; without a verdict it has no score."""
+    """The result of one submission. Without a verdict, `score` is None."""
 
     student: str
     assignment: str
     score: float | None = None
     max_score: float | None = None
     seconds: float = 0.0
-    note: str = ""  # why it could not be graded, or ended early
-    evidence: tuple[str, ...] = ()  # what an honest submission does not hold, for the instructor to look at
+    note: str = ""  # why the submission could not be graded, or ended early
+    evidence: tuple[str, ...] = ()  # contents that an honest submission lacks, for the instructor to review
 
 
 class Batch:
     """The submissions of one assignment, or of one `student`, and their verdicts.
 
     A verdict is a file named after the student. It holds a digest of the submission, the instructor's notebook and data
-    files, and the seed: a submission is judged again only if one of them changed. Another file holds the digest of the
-    verdict that the gradebook has.
+    files, and the seed. A submission is judged again only if one of these changed. Another file holds the digest of the
+    verdict that was last written to the gradebook.
     """
 
     def __init__(self, root: Path, assignment: str, student: str | None = None) -> None:
@@ -67,7 +67,7 @@ class Batch:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other graders of this assignment out, and remove what a killed one left."""
+        """Lock the assignment against other graders, and remove files that a killed grader left behind."""
         self.verdicts.mkdir(parents=True, exist_ok=True)
         try:
             lock = FileLock(self.verdicts / "lock", timeout=0).acquire()
@@ -77,7 +77,7 @@ class Batch:
             why = f"{self.verdicts / 'lock'} cannot be locked ({error.strerror}); grade as the user whose file it is"
             raise NotebookError(self.assignment, None, why) from None
         with lock:
-            for left in self.verdicts.glob(".*"):  # no verdict: no student's name begins with a dot
+            for left in self.verdicts.glob(".*"):  # not verdicts, because no student's name begins with a dot
                 with suppress(OSError):
                     left.unlink()
             self.seed = kept_seed(self.verdicts)
@@ -101,12 +101,12 @@ class Batch:
         return "graded" if regrade or self._verdict(name) is None else "kept"
 
     def forget(self) -> None:
-        """Drop the verdicts; the gradebook keeps its points until there are new ones."""
+        """Delete the verdicts. The gradebook keeps its points until there are new verdicts."""
         for name in self.contents:
             self._file(name).unlink(missing_ok=True)
 
     def pending(self) -> list[tuple[str, bytes]]:
-        """Return the submissions to run; those that cannot be read get their verdict here."""
+        """Return the submissions to run. Submissions that cannot be read get their verdict here."""
         waiting = []
         for name, content in self.contents.items():
             if self.state(name) == "kept":
@@ -119,11 +119,11 @@ class Batch:
         return waiting
 
     def keep(self, name: str, result: bytes) -> None:
-        """Keep a verdict on disk."""
+        """Write a verdict to disk."""
         write_atomically(self._file(name), json.dumps(json.loads(result) | {"key": self._key(name)}))
 
     def enter(self, gradebook: Any, name: str) -> Outcome:
-        """Write a verdict into the gradebook, unless it is there, and return its outcome."""
+        """Write a verdict to the gradebook, unless the gradebook has it already, and return the outcome."""
         verdict = self._verdict(name)
         if verdict is None:
             raise RuntimeError(f"the verdict on {name} vanished while it was being graded; run the command again")
@@ -141,7 +141,7 @@ class Batch:
 
 
 def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
-    """Return the seed of an assignment's checks, drawn once and kept with its verdicts; without one, -1."""
+    """Return the seed of an assignment's checks, kept with its verdicts. If it is missing, `draw` one or return -1."""
     file = verdicts / "seed"
     if file.is_file():
         with suppress(ValueError), file.open("rb") as opened:
@@ -152,11 +152,11 @@ def kept_seed(verdicts: Path, *, draw: bool = True) -> int:
     if not draw:
         return -1
     write_atomically(file, str(secrets.randbelow(MAX_SEED)))
-    return kept_seed(verdicts)  # another process may have drawn one, too
+    return kept_seed(verdicts)  # read again, because another process may have drawn a seed too
 
 
 def submissions(root: Path, assignment: str, student: str | None = None) -> dict[str, bytes | UnusableSubmission]:
-    """Return each student's submitted notebook, or why it cannot be used."""
+    """Return each student's submitted notebook, or the reason why it cannot be used."""
     folder = root / "course" / "submitted"
     found, unusable = _names(root, assignment)
     students = [name for name in found if student in (None, name)]
@@ -167,7 +167,7 @@ def submissions(root: Path, assignment: str, student: str | None = None) -> dict
 
 
 def _names(root: Path, assignment: str) -> tuple[list[str], dict[str, str]]:
-    """Return the names of who submitted, and of each folder whose name cannot be a student's, the reason."""
+    """Return the names of the students who submitted, and the reason for each folder that cannot be a student's."""
     submitted = root / "course" / "submitted"
     found = [
         name
@@ -183,7 +183,7 @@ def _there(path: Path) -> bool:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:  # it is, and cannot be read
+    except OSError:  # the path exists but cannot be read
         return True
     return True
 

@@ -1,7 +1,7 @@
-"""Collecting without following links or believing names that a student may have planted.
+"""A `collect` that follows no links and does not trust folder names, because students may have planted either.
 
-nbgrader's own `collect` copies links with the instructor's rights, and takes student and time from the name of a folder
-in the exchange, where whoever may submit can make a folder of any name.
+nbgrader's own `collect` copies the targets of links with the instructor's rights. It reads student and time from the
+name of a folder in the exchange, but everyone who may submit can create a folder of any name there.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CLOCKS_DIFFER = timedelta(minutes=10)
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's `collect`, without links, pipes and oversize files; in their place it leaves the reason."""
+    """nbgrader's `collect`, but links, pipes and oversize files are replaced by a file with the reason."""
 
     duedate: datetime | None = None
     src_records: list[dict[str, Any]]
 
     def init_src(self) -> None:
-        """Find what was handed in, under names that a student can have."""
+        """List the submissions whose names can be a student's. Log an error for the others."""
         super().init_src()
         kept = []
         for record in self.src_records:
@@ -51,7 +51,7 @@ class Collect(ExchangeCollect):
     def _path_to_record(self, path: str) -> dict[str, Any]:
         try:
             record: dict[str, Any] = super()._path_to_record(path)
-        except Exception:  # the parser of times raises many; one name must not end the collecting
+        except Exception:  # the time parser raises many types; one name must not stop the collection
             self.log.error("%s names no time; taken as handed in when it was made", _line(path))
             name = Path(path).name
             record = {"username": name.rsplit("+", 3)[0], "filename": name, "timestamp": _made(Path(path))}
@@ -59,7 +59,7 @@ class Collect(ExchangeCollect):
 
     def _sort_by_timestamp(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         own = [record for record in records if self._is_of(record["username"], record["filename"])]
-        # another user's folder must not stand in for a student's own, however new it claims to be
+        # another user's folder must not replace a student's own, even if its name claims a later time
         latest: list[dict[str, Any]] = super()._sort_by_timestamp(own or records)
         return latest
 
@@ -74,7 +74,7 @@ class Collect(ExchangeCollect):
         return ""
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy what one student submitted."""
+        """Copy one student's submission. Leave out foreign folders, links, special files and oversize files."""
         foreign = not self._is_of(Path(dest).parent.name, Path(src).name)
         if foreign or Path(src).is_symlink():
             why = FOREIGN if foreign else LINK
@@ -94,10 +94,10 @@ class Collect(ExchangeCollect):
             return {*unwanted(folder, names), *odd, *(name for name in names if name.endswith(NOT_COLLECTED))}
 
         reasons: dict[str, str] = {}
-        shutil.copytree(src, dest, symlinks=True, ignore=left_out)  # a link put there meanwhile stays a link
+        shutil.copytree(src, dest, symlinks=True, ignore=left_out)  # a link created during the copy stays a link
         for name, why in reasons.items():
             _note(Path(dest), name, why)
-        # this file decides lateness: it gets the time by which the folder was chosen
+        # this file decides lateness: its time must be the one by which the folder was selected
         handed_in, made, file = self._path_to_record(src)["timestamp"], _made(Path(src)), Path(dest) / "timestamp.txt"
         if self.duedate and handed_in <= self.duedate < made - CLOCKS_DIFFER:
             when = f"{made:%Y-%m-%d %H:%M:%S} UTC"
@@ -114,22 +114,22 @@ def _line(path: object) -> str:
 
 
 def _note(folder: Path, name: str, why: str) -> None:
-    with suppress(OSError):  # such as a name that leaves no room for more
+    with suppress(OSError):  # such as a name that is too long for the suffix
         folder.joinpath(name + NOT_COLLECTED).write_text(why, encoding="utf-8")
 
 
 def time_of(file: Path) -> datetime | None:
-    """Return the time, in UTC, that a timestamp file holds, if any."""
+    """Return the time in UTC from a timestamp file, or None if the file holds no valid time."""
     try:
         with file.open(encoding="utf-8") as opened:
             found: datetime = parse_utc(opened.read(200).strip())
-    except Exception:  # the parser of times raises many
+    except Exception:  # the time parser raises many types
         return None
     return found
 
 
 def _made(path: Path) -> datetime:
-    """Return when a folder was made, moved, or given its rights, which its owner cannot choose."""
+    """Return the time when a folder was last created, moved or had its rights changed. Its owner cannot set this."""
     return datetime.fromtimestamp(path.lstat().st_ctime, UTC).replace(tzinfo=None)
 
 

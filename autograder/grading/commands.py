@@ -1,4 +1,4 @@
-"""The commands of grading: grade, doctor, feedback, package, similarity."""
+"""The grading commands: grade, doctor, feedback, package, similarity."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tinybench.support.basics.numbers import number_of
 
 
 def assignments(command: Callable[..., int]) -> Callable[..., int]:
-    """Let assignments be named by numbers, names and ranges, or one as in nbgrader's commands."""
+    """Add arguments that select assignments by number, name or range, or one with nbgrader's `--assignment`."""
 
     @click.argument("assignments", metavar="NN_name...", nargs=-1)
-    @click.option("--assignment", "named", metavar="NN_name", help="One assignment, as nbgrader writes it.")
+    @click.option("--assignment", "named", metavar="NN_name", help="Select one assignment, as in nbgrader's commands.")
     @with_root
     @functools.wraps(command)
     def found(root: Path, *, assignments: Sequence[str], named: str | None, **options: Any) -> int:
@@ -42,7 +42,7 @@ def assignments(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def for_each(names: Sequence[str], work: Callable[[str], None]) -> None:
-    """Do the work for each assignment; raise one error that has the problems of all."""
+    """Run `work` for each assignment. If any fail, raise one ValueError that lists all their problems."""
     from autograder.course.notebook import NotebookError
 
     problems = []
@@ -62,23 +62,24 @@ def print_json(value: Any) -> None:
 
 @click.command()
 @assignments
-@click.option("--student", metavar="ID", help="Only this student.")
-@click.option("--regrade", is_flag=True, help="Grade again; if that is killed, the command without it goes on.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--workers", type=int, help="Local processes (default: one for each core, fewer for a small class).")
-@click.option("--scheduler", metavar="tcp://…", help="Grade on a Dask cluster instead, one thread a worker.")
+@click.option("--student", metavar="ID", help="Grade only this student.")
+@click.option("--regrade", is_flag=True, help="Grade again. To continue a regrade that was killed, omit this option.")
+@click.option("--dry-run", is_flag=True, help="List what would be graded, and grade nothing.")
+@click.option("--workers", type=int, help="Start this many processes (default: one per core, fewer for a small class).")
+@click.option("--scheduler", metavar="tcp://…", help="Grade on a Dask cluster instead, with one thread per worker.")
 @click.option(
     "--unsafe",
     is_flag=True,
-    help="Run submissions as you, without a sandbox: their code can then read and change whatever you can, the "
-    "gradebook included; for people you trust.",
+    help="Run submissions as you, without a sandbox. Their code can then read and change everything that you can, "
+    "including the gradebook. Use this only for people you trust.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON.")
 def grade(root: Path, names: Sequence[str], as_json: bool, **options: Any) -> int:
     """Grade the collected submissions of assignments.
 
-    Enters them into the gradebook. Each runs in a sandbox and is judged from outside; what is broken costs its author
-    only, with the reason in the feedback. If it is killed, the same command goes on where it stopped.
+    Write the points to the gradebook. Each submission runs in a sandbox and is judged from outside. A broken submission
+    affects only its author, and the feedback gives the reason. If this command is killed, run it again: it continues
+    where it stopped.
     """
     from autograder.grading.grade import grade_assignment, print_grades
 
@@ -112,9 +113,9 @@ def grade(root: Path, names: Sequence[str], as_json: bool, **options: Any) -> in
 
 @click.command()
 def doctor() -> int:
-    """Say whether this machine can confine untrusted code.
+    """Check whether this machine can confine untrusted code.
 
-    Lists what grading needs, what is missing, and what to install.
+    List what grading needs, what is missing, and what to install.
     """
     from autograder.sandbox import leak_probe
 
@@ -131,9 +132,9 @@ def doctor() -> int:
 
 @click.command()
 @assignments
-@click.option("--student", metavar="ID", help="Only this student.")
+@click.option("--student", metavar="ID", help="Write only this student's page.")
 def feedback(root: Path, names: Sequence[str], student: str | None) -> int:
-    """Write the students' feedback pages of assignments."""
+    """Write the students' feedback pages for assignments."""
     from autograder.grading.grade import feedback as write_pages
 
     pages: list[Path] = []
@@ -143,15 +144,15 @@ def feedback(root: Path, names: Sequence[str], student: str | None) -> int:
 
 
 @click.command()
-@click.option("--student", metavar="ID", required=True, help="Whose package.")
+@click.option("--student", metavar="ID", required=True, help="Select the student whose package is tested.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @with_root
 def package(root: Path, student: str, as_json: bool) -> int:
     """Run the public tests on a student's whole package.
 
-    Each module is built from the notebook handed in, as `autograder build` does, in the sandbox; what was not handed in
-    or cannot be built is the reference's. The tests run in one process with the student's code, which could forge what
-    they say: information, never a mark.
+    Each module is built in the sandbox from the submitted notebook, as by `autograder build`. The reference replaces
+    each module that was not submitted or cannot be built. The tests run in one process with the student's code, which
+    could forge their results. Use them as information, never as a mark.
     """
     from autograder.grading.package_report import package as report_on
     from autograder.grading.package_report import report_lines
@@ -163,23 +164,24 @@ def package(root: Path, student: str, as_json: bool) -> int:
 
 @click.command()
 @assignments
-@click.option("--top", type=click.IntRange(min=1), default=10, metavar="N", help="How many pairs.", show_default=True)
+@click.option("--top", type=click.IntRange(min=1), default=10, metavar="N", help="Print N pairs.", show_default=True)
 @click.option(
     "--with",
     "earlier",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="An earlier year to compare with: a course, a folder of STUDENT/NN_name/NN_name.ipynb, or notebooks named "
-    "after students. May be given several times.",
+    help="Also compare with an earlier year: a course, a folder of STUDENT/NN_name/NN_name.ipynb, or notebooks named "
+    "after students. You can give this option several times.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the pairs as JSON, and what is usual in each cell.")
+@click.option("--json", "as_json", is_flag=True, help="Print the pairs and each cell's usual similarity as JSON.")
 @click.option("--csv", is_flag=True, help="Print the pairs as CSV.")
 def similarity(root: Path, names: Sequence[str], top: int, earlier: tuple[Path, ...], as_json: bool, csv: bool) -> int:
     """List the submissions whose solutions are most alike, or like the reference.
 
-    Compares what students wrote, whatever its names, comments, layout and order, without the given code, and by how
-    much it is more alike than correct solutions usually are. A hint where to look, never a mark.
+    Compare the code that students wrote, without the given code. Names, comments, layout and order do not matter. A
+    pair counts by how much it is more alike than correct solutions usually are. The result is a hint where to look,
+    never a mark.
     """
     from autograder.grading.similar.similarity import as_csv, most_alike, report_lines
 

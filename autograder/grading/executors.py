@@ -1,7 +1,7 @@
-"""Grade submissions on many processes: a local pool, or a Dask cluster.
+"""Grading of submissions on many processes, by a local pool or a Dask cluster.
 
-The pool is the default: on one machine it grades as fast, and it starts in 0.1 s, a local Dask cluster in 7 s (measured
-with 2 workers on 2 busy cores). Dask, by ``--scheduler``, is for several machines.
+The pool is the default. On one machine, it grades as fast as a local Dask cluster but starts in 0.1 s instead of 7 s
+(measured with 2 workers on 2 busy cores). Dask, selected by ``--scheduler``, is for several machines.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from autograder.grading.submission import UnusableSubmission, parse_submission, 
 from autograder.grading.verdict import Graded, checked, packed, zero
 
 Task = tuple[str, bytes]
-SECONDS = 480  # more than a sandbox may live: the last resort where the grader itself is stalled
+SECONDS = 480  # longer than a sandbox may live: the last resort if the grader itself is stalled
 UNSAFE_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class NoVerdict:
-    """Why there is no verdict; never by the student's fault."""
+    """The reason why there is no verdict. It is never the student's fault."""
 
     why: str
 
@@ -43,14 +43,14 @@ Result = tuple[str, bytes | NoVerdict]
 
 @lru_cache(maxsize=4)
 def _grader(assignment: Assignment) -> Grader:
-    """Return this process's grader of an assignment; its zygote lives as long as the process."""
+    """Return this process's grader of an assignment. The grader's zygote lives as long as the process."""
     grader = Grader(assignment)
-    Finalize(None, grader.close, exitpriority=1)  # in a process of a pool `atexit` calls nothing
+    Finalize(None, grader.close, exitpriority=1)  # `atexit` has no effect in a pool's process
     return grader
 
 
 def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
-    """Grade one submission in a kernel of this user: for people you trust, where no sandbox works."""
+    """Grade one submission in a kernel of this user. Use this only for trusted students, if no sandbox works."""
     instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
         prepared = prepare(parse_submission(content), instructors)
@@ -59,7 +59,7 @@ def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
     whole = {cell.id: cell.source for cell in cells_of(instructors)}
     for cell in cells_of(prepared.notebook):
         if cell.is_check:
-            cell.node.source = whole[cell.id]  # with its hidden checks, which here share the student's interpreter
+            cell.node.source = whole[cell.id]  # including hidden checks, which here share the student's interpreter
     with tempfile.TemporaryDirectory() as folder:
         assignment.lay_out(Path(folder))
         done = run_notebook(prepared.notebook, folder=Path(folder), variables={"TINYBENCH_CHECK_SEED": str(SEED.get())})
@@ -67,16 +67,16 @@ def grade_unsafe(assignment: Assignment, content: bytes) -> Graded:
 
 
 def grade_bytes(assignment: Assignment, content: bytes, seed: int, sandboxed: bool = True) -> bytes:
-    """Grade one submission: bytes in, JSON out, nothing else read or written."""
+    """Grade one submission from its bytes, and return the verdict as JSON. Read and write nothing else."""
     with seeded_checks(seed, content):
         return packed(_grade_sandboxed(assignment, content) if sandboxed else grade_unsafe(assignment, content))
 
 
 @contextmanager
 def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
-    """Have checks draw their inputs from a seed and the submission.
+    """Make the checks draw their inputs from the seed and the submission.
 
-    So feedback on one submission tells nothing about the inputs of the next, and grading again gives the same marks.
+    So feedback on one submission reveals nothing about the inputs of the next one, and regrading gives the same marks.
     """
     drawn = hashlib.sha256(f"{seed} ".encode() + content).digest()
     token = SEED.set(int.from_bytes(drawn[:4]))
@@ -87,10 +87,10 @@ def seeded_checks(seed: int, content: bytes) -> Iterator[None]:
 
 
 def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
-    """Grade in the sandbox; a submission that ended because the zygote was killed is graded again."""
+    """Grade a submission in the sandbox. If the zygote was killed meanwhile, grade the submission once more."""
     for _ in range(2):
         grader = _grader(assignment)
-        with suppress(OSError):  # as it cannot be asked for a sandbox
+        with suppress(OSError):  # a dead zygote cannot fork a sandbox
             with limited_memory(MEMORY):
                 graded = grader.grade(content)
             if grader.zygote.process.poll() is None:
@@ -103,7 +103,7 @@ def _grade_sandboxed(assignment: Assignment, content: bytes) -> Graded:
 def run_local(
     tasks: Iterable[Task], assignment: Assignment, seed: int, workers: int, sandboxed: bool = True
 ) -> Iterator[Result]:
-    """Grade on local processes; yield key and result as they come."""
+    """Grade on local processes. Yield each task's key and result as soon as it is done."""
     work = ((key, (assignment, content, seed, sandboxed)) for key, content in tasks)
     seconds = SECONDS if sandboxed else UNSAFE_SECONDS
     for key, result in each(grade_bytes, work, seconds=seconds, workers=workers, memory=0):
@@ -111,14 +111,14 @@ def run_local(
 
 
 def _settled(result: bytes | Exception, assignment: Assignment) -> bytes | NoVerdict:
-    """Return a verdict also where a submission was too much for the grader: no points, and the reason."""
+    """Return a verdict even if the submission overloaded the grader: no points, and the reason."""
     if isinstance(result, TooMuch):
         return packed(zero(parse_notebook(assignment.notebook, assignment.name), str(result)))
     return _no_verdict(result) if isinstance(result, Exception) else result
 
 
 def grade_apart(assignment: Assignment, content: bytes, seed: int) -> bytes:
-    """Grade one submission in a process of its own, which outlives the submission and may be killed."""
+    """Grade one submission in a separate process, which is killed after a timeout and otherwise kept for the next."""
     try:
         return run(grade_bytes, assignment, content, seed, seconds=SECONDS, memory=0)
     except TooMuch as error:
@@ -130,9 +130,9 @@ def _no_verdict(error: BaseException) -> NoVerdict:
 
 
 def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler: str) -> Iterator[Result]:
-    """Grade on a Dask cluster, whose workers have this package; yield key and result as they come.
+    """Grade on a Dask cluster whose workers have this package. Yield each task's key and result when it is done.
 
-    The tasks of a worker that dies run on another; what has been yielded never runs again.
+    If a worker dies, its tasks run on another worker. A task whose result was yielded never runs again.
     """
     from distributed import Client, as_completed
 
@@ -144,7 +144,7 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
             f"no Dask scheduler answers at {scheduler} ({error}); start one, or leave --scheduler out"
         ) from None
     with client:
-        # scattered, it would be lost with its workers
+        # scattered data would be lost if the workers that hold it die
         shared = client.submit(Assignment, *astuple(assignment), key=f"assignment-{digest}")
         futures = {}
         contents = dict(tasks)
@@ -156,9 +156,9 @@ def run_dask(tasks: Iterable[Task], assignment: Assignment, seed: int, scheduler
             key = futures.pop(future)
             result: bytes | NoVerdict
             try:
-                # what comes over the network may be anything
+                # data from the network cannot be trusted
                 result = run(checked, future.result(), contents[key], assignment, seconds=SECONDS)
-            except Exception as error:  # of its last worker, of the scheduler, or of one who read the answer
+            except Exception as error:  # from the last worker, the scheduler, or the process that read the answer
                 result = _no_verdict(error)
             yield key, result
             future.release()

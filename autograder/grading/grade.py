@@ -1,4 +1,4 @@
-"""Grade a batch: submissions out to sandboxed workers, verdicts kept as they come, one writer of the gradebook."""
+"""The grading of a batch: workers grade in sandboxes, each verdict is kept, and one process writes the gradebook."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tinybench.support.basics.table import Table
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 PAGE_SECONDS = 120
-START, START_PAGES = 4, 8  # submissions, and pages, that take as long as a worker takes to start
+START, START_PAGES = 4, 8  # the numbers of submissions and pages that take as long as the start of a worker
 NOT_GRADED = "not graded, through no fault of the student; when the cause is fixed, the same command grades it"
 
 
@@ -42,11 +42,11 @@ def grade_assignment(
     unsafe: bool = False,
     progress: bool = True,
 ) -> list[Outcome]:
-    """Grade the collected submissions of an assignment, or of one `student`; if killed, the next call goes on.
+    """Grade the collected submissions of an assignment, or of one `student`. If killed, the next call continues.
 
-    Without the address of a Dask `scheduler`, `workers` processes of this machine grade, by default one for each core,
-    and fewer for a small class. `unsafe` runs submissions as this user, without a sandbox. A `regrade` that was killed
-    goes on without this option.
+    Without the address of a Dask `scheduler`, `workers` local processes grade: by default one for each core, and fewer
+    for a small class. `unsafe` runs submissions as this user, without a sandbox. To continue a `regrade` that was
+    killed, call this again without `regrade`.
     """
     batch = Batch(root, assignment, student)
     if dry_run:
@@ -83,22 +83,22 @@ def grade_assignment(
 
 
 def _entered(batch: Batch, gradebook: Gradebook, name: str) -> Outcome:
-    """Enter one verdict into the gradebook; an odd submission does not keep the others out."""
+    """Write one verdict to the gradebook. If one submission fails, the others are still written."""
     for last in (False, True):
         try:
             return patiently(lambda: batch.enter(gradebook, name), gradebook.db.rollback)
         except Exception as error:
             gradebook.db.rollback()
             if isinstance(error, GradebookFails) or (isinstance(error, OSError) and error.errno in NO_ROOM):
-                raise  # no other could be entered
+                raise  # the other verdicts would fail too
             why = f"judged, but not entered into the gradebook: {type(error).__name__}: {error}"
             if last:
-                break  # the first time, another grader may have made the same student
+                break  # the first failure may be due to another grader that created the same student
     return Outcome(name, batch.assignment, note=safe_line(why))
 
 
 def _unusable(batch: Batch) -> list[Outcome]:
-    """Return an outcome for each folder that has no student's name."""
+    """Return an outcome for each folder whose name cannot be a student's."""
     return [
         Outcome(safe_line(name, 40), batch.assignment, note=f"not graded, no student can have this name: {why}")
         for name, why in batch.unusable.items()
@@ -107,7 +107,7 @@ def _unusable(batch: Batch) -> list[Outcome]:
 
 @contextmanager
 def _room(assignment: str) -> Iterator[None]:
-    """Say what to do where the disk is full."""
+    """Replace the error of a full or read-only disk by one that says what to do."""
     try:
         yield
     except OSError as error:
@@ -138,14 +138,14 @@ def feedback(root: Path, assignment: str, *, student: str | None = None) -> list
 
 
 def _page(root: Path, assignment: str, student: str) -> None:
-    """Write one student's page."""
+    """Write one student's feedback page."""
     result = NbGraderAPI(config=course_config(root)).generate_feedback(assignment, student, force=True)
     if not result["success"]:
         raise RuntimeError((result.get("log") or result.get("error") or "nothing is graded").strip().splitlines()[-1])
 
 
 def grade_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield a table of outcomes, a summary, and what to look at."""
+    """Yield a table of outcomes, a summary, and the evidence to review."""
     graded = [outcome for outcome in outcomes if outcome.score is not None]
     yield Table(
         {

@@ -1,4 +1,4 @@
-"""Grade one submission in the sandbox: bytes in, verdicts and the executed notebook out. No database, no folder."""
+"""A grader that turns a submission's bytes into verdicts and an executed notebook, without database or folders."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from autograder.sandbox.zygote_client import Zygote
 
 MAX_RESTARTS = 2
 MAX_MESSAGE = 1000
-LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # what these import at their first use only
-Judged = tuple[str, object]  # what went wrong in a cell, if anything, and its outputs
+LATE = {"numpy": "numpy.random", "onnx.reference": "onnx.reference.ops"}  # imported only at first use
+Judged = tuple[str, object]  # the problem in a cell, empty if there is none, and the cell's outputs
 
 
 @dataclass
 class _Memory:
-    """What the runs of one submission know of each other: cells not to run, and checks judged once and for all."""
+    """State shared by the runs of one submission: cells to skip, and checks whose verdict is final."""
 
     until: float
     skipped: set[str]
-    lost: dict[str, str] = field(default_factory=dict)  # cells that ended the process, and how
-    settled: dict[str, Judged] = field(default_factory=dict)  # cells judged to their end
-    passed: set[str] = field(default_factory=set)  # hidden checks: their references may be seen from then on
+    lost: dict[str, str] = field(default_factory=dict)  # cells that ended the process, each with the reason
+    settled: dict[str, Judged] = field(default_factory=dict)  # cells with a final verdict
+    passed: set[str] = field(default_factory=set)  # hidden checks that passed; their references may then be visible
 
 
 @dataclass
 class _Run:
-    """One run of a submission: what it found, and the cell that ended the process, and how."""
+    """One run of a submission: its verdicts, and the cell that ended the process, with the reason."""
 
     verdicts: dict[str, str] = field(default_factory=dict)
     ending: tuple[str, str] | None = None
@@ -53,7 +53,7 @@ class _Run:
 
 
 class Grader:
-    """Grades submissions of one assignment; its zygote starts once."""
+    """A grader for the submissions of one assignment. Its zygote is started only once."""
 
     def __init__(self, assignment: Assignment, *, limits: Limits | None = None) -> None:
         self.source = parse_notebook(assignment.notebook, assignment.name)
@@ -67,7 +67,7 @@ class Grader:
         self.zygote = Zygote([*_imports(self.source), "tinybench.course"], mounts, data, limits)
 
     def grade(self, content: bytes) -> Graded:
-        """Grade one submission, whatever it is; what is wrong with it costs its author only."""
+        """Grade one submission, whatever its bytes are. A faulty submission affects only its own author."""
         started = time.monotonic()
         try:
             prepared = prepare(parse_submission(content), self.source)
@@ -78,21 +78,21 @@ class Grader:
         except Exception as error:
             if self.zygote.ended():
                 raise
-            # only a submission made for it gets here: it is judged by what it did, and the batch goes on
+            # Only a submission written to break the grader gets here. It gets no points, and the batch continues.
             what = f"what it sent could not be judged: {type(error).__name__}"
             evidence = [*prepared.evidence, Evidence("", what)]
             return replace(zero(self.source, what), evidence=evidence, seconds=time.monotonic() - started)
 
     def _graded(self, prepared: Prepared, started: float) -> Graded:
-        """Run and judge a submission, again where its author would otherwise lose points that are due."""
+        """Run and judge a submission. Repeat the run if its author would otherwise lose points unfairly."""
         memory = _Memory(started + pace.wall(self.zygote.limits.wall_seconds), prepared.demonstrations)
         while True:
             run = self._run(prepared, memory)
             if run.name_missing and memory.skipped:
-                # an unchanged demonstration is run only where a name is missing that it may define
+                # unchanged demonstrations run only if a name is missing that they may define
                 memory.skipped = set()
             elif run.ending is not None and len(memory.lost) < MAX_RESTARTS and time.monotonic() < memory.until:
-                # once more without the cell that ended it, which costs its own points only
+                # run again without the cell that ended the process, so that only this cell's points are lost
                 memory.lost[run.ending[0]] = run.ending[1]
             else:
                 break
@@ -123,7 +123,7 @@ class Grader:
                 cell.node.outputs = [nbformat.from_dict(output) for output in safe_outputs(outputs, allowance)]
                 run.name_missing |= "NameError" in problem
                 if run.name_missing and memory.skipped:
-                    break  # before it sees any reference of what is judged once more
+                    break  # before the submission gets a reference of code that the next run judges again
                 problem = problem and (safe_text(problem, MAX_MESSAGE).strip() or "Error")
                 if cell.is_check:
                     run.verdicts[cell.id] = problem
@@ -135,7 +135,7 @@ class Grader:
         return run
 
     def _judged(self, session: Session, cell: Cell, run: _Run, memory: _Memory) -> Judged:
-        """Run or judge a cell, unless the process has ended or it is known to end it."""
+        """Run or judge a cell, unless the process has ended or this cell ended it in an earlier run."""
         if cell.id in memory.settled and (run.ending is not None or cell.id in memory.lost):
             return memory.settled[cell.id]
         if cell.id in memory.lost:
@@ -144,13 +144,13 @@ class Grader:
             return f"NotRun: an earlier cell ended the process: {run.ending[1]}", []
         if not cell.is_check:
             problem, outputs = session.run_cell(cell.source)
-        elif cell.id in memory.settled:  # judged before the process ended: there is no second guess
+        elif cell.id in memory.settled:  # judged before the process ended: no second attempt
             if checks := self.plan.get(cell.id):
                 session.run_visible(cell, checks)
             problem, outputs = memory.settled[cell.id]
         else:
             problem, outputs = session.check(cell, self.plan.get(cell.id, []), memory.passed)
-        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else it is judged with demonstrations
+        if cell.is_check and not ("NameError" in problem and memory.skipped):  # else judge again with demonstrations
             memory.settled.setdefault(cell.id, (problem, outputs))
         return problem, outputs
 
@@ -167,7 +167,7 @@ class Grader:
 
 
 def _imports(notebook: NotebookNode) -> Sequence[str]:
-    """Return the modules that the instructor's cells import, except in demonstrations: the zygote loads them."""
+    """Return the modules for the zygote to load: those that the instructor's cells import, except demonstrations."""
     found: dict[str, None] = {"numpy": None}
     for cell in cells_of(notebook):
         if not cell.is_code or not cell.marks:

@@ -1,6 +1,7 @@
-"""What touches a stranger's bytes runs in processes of its own: with a deadline, and limits on memory and result.
+"""Subprocesses for work on untrusted bytes, with a timeout and limits on memory and on the size of the result.
 
-A process that takes too long is killed, one that dies is replaced; only the task it had in hand is tried again, alone.
+A process that takes too long is killed, and a process that dies is replaced. Only the task that it was working on is
+tried again, without other tasks beside it.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from tinybench.support.conditions.cores import usable_cores
 
 R = TypeVar("R")
 Task = tuple[str, tuple[Any, ...]]
-MEMORY = 2 * 2**30  # more than the process has when a task begins
+MEMORY = 2 * 2**30  # bytes in addition to the memory of the process when a task begins
 OUTPUT = 256 * 2**20
 
 
 class TooMuch(Exception):
-    """A task took more time, memory or room than it may; its text says so to the author of what was worked on."""
+    """A task exceeded its limit of time, memory or output. The message is for the author of the submission."""
 
 
 class Died(Exception):
-    """The process died twice, nobody knows why."""
+    """The process that worked on a task died twice, for an unknown reason."""
 
 
 def each(
@@ -47,27 +48,28 @@ def each(
     memory: int = MEMORY,
     output: int = OUTPUT,
 ) -> Iterator[tuple[str, R | Exception]]:
-    """Call a function with the arguments of each task, in other processes; yield key and result or error as they come.
+    """Call a function in other processes with each task's arguments. Yield each key with its result or error.
 
-    `function` is one of a module, its arguments and result can be pickled. A task may take so many `seconds` on a
-    usual, idle machine, so many bytes of `memory` (0: it sets its own limit), and its result so many of `output`.
+    `function` is defined at the top of a module, and its arguments and result can be pickled. A task may take at most
+    `seconds` on a typical idle machine and `memory` bytes (0: the function sets its own limit). Its pickled result may
+    take at most `output` bytes.
     """
     limits, again = (memory, output), list[Task]()
     waiting = deque(tasks)
-    while waiting:  # anew where a whole pool broke
+    while waiting:  # start a new pool if a pool broke
         again += yield from _in_pool(function, waiting, workers, seconds, limits)
-    for task in again:  # the machine may have slept, run out of memory, or been busy: never one's fault at once
+    for task in again:  # a first failure proves nothing: the machine may have slept, run out of memory, or been busy
         for key, _ in (yield from _in_pool(function, deque([task]), 1, seconds, limits, last=True)):
             yield key, Died("the process that worked on it died twice")
 
 
 def useful_workers(tasks: int, start: int) -> int:
-    """Return how many workers are worth their start, which takes as long as `start` tasks."""
+    """Return how many workers are worth starting, if the start of a worker takes as long as `start` tasks."""
     return min(usable_cores(), 1 + tasks // start)
 
 
 def run(function: Callable[..., R], *args: Any, seconds: float, memory: int = MEMORY, output: int = OUTPUT) -> R:
-    """Return what a function returns in another process, which is kept for the next call; it raises what it raises."""
+    """Call a function in another process, and return its result or raise its error. Keep the process for reuse."""
     for last in (False, True):
         if not _kept().active:
             _kept.cache_clear()
@@ -84,7 +86,7 @@ def run(function: Callable[..., R], *args: Any, seconds: float, memory: int = ME
 
 @contextmanager
 def limited_memory(more: int) -> Iterator[None]:
-    """Let this process take no more memory than it has and so many bytes; what asks for it gets a `MemoryError`."""
+    """Limit this process to its current memory plus `more` bytes. Larger allocations raise `MemoryError`."""
     if sys.platform != "linux" or not more:
         yield
         return
@@ -113,7 +115,7 @@ def _in_pool(
     *,
     last: bool = False,
 ) -> Generator[tuple[str, Any], None, list[Task]]:
-    """Work until nothing waits or the pool breaks; return what is to be tried again."""
+    """Process tasks in a pool until none waits or the pool breaks. Return the tasks to try again."""
     running: dict[Future[bytes], Task] = {}
     again: list[Task] = []
     pool = _pool(workers)
@@ -133,7 +135,7 @@ def _in_pool(
                     again.append(task)
                 else:
                     yield task[0], error
-    except RuntimeError:  # of `schedule`, where the pool is broken
+    except RuntimeError:  # raised by `schedule` if the pool is broken
         if pool.active:
             raise
         again += running.values()
@@ -144,7 +146,7 @@ def _in_pool(
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], memory: int, output: int) -> bytes:
-    """Do a task, in a process of the pool."""
+    """Run a task in a process of the pool, and return the pickled result."""
     try:
         with limited_memory(memory):
             result = pickle.dumps(function(*args))
@@ -153,7 +155,7 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], memory: int, outp
     except Exception as error:
         try:
             pickle.loads(pickle.dumps(error))
-        except Exception:  # it cannot travel
+        except Exception:  # the error cannot be pickled
             raise RuntimeError(f"{type(error).__name__}: {error}") from None
         raise
     if len(result) > output:
@@ -172,16 +174,16 @@ def _pool(workers: int) -> ProcessPool:
 
 @lru_cache(maxsize=1)
 def _kept() -> ProcessPool:
-    # a Dask worker is a daemon, which by default may start no processes; these end with it
+    # A Dask worker is a daemon process, which by default may not start subprocesses. These end with the worker.
     with suppress(AttributeError):
         multiprocessing.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
     return _pool(1)
 
 
 def _end_with(parent: int) -> None:
-    """End this process when the one that started it is killed."""
+    """End this process when its parent is killed."""
     if sys.platform == "linux":
         linux.die_with_parent()
         if os.getppid() != parent:
-            os._exit(1)  # it was killed before
-        os.nice(10)  # as its sandboxes: the desktop goes first
+            os._exit(1)  # the parent was killed before this point
+        os.nice(10)  # the same as for sandboxes: the desktop has priority

@@ -1,4 +1,4 @@
-"""What a submission sees while it is graded, and what it must not."""
+"""The files that a submission can read while it is graded, and those that it must not find."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from autograder.sandbox.bubblewrap import Mounts
 from autograder.sandbox.leak_probe import Forbidden, verify
 
 PACKAGE = Path(str(tinybench.__file__)).parent
-UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: in the sandbox, files have times of their own
-TELLING = 200  # characters of a solution that nothing else contains
+UNCHECKED = (1).to_bytes(4, "little")  # PEP 552: do not compare times, which differ in the sandbox
+TELLING = 200  # characters; a shorter solution may also occur elsewhere
 
 
 def shown_modules(name: str) -> list[Path]:
-    """Return the package files that a notebook may import: handwritten ones, and those of earlier notebooks."""
+    """Return the package files that a notebook may import: handwritten files, and modules of earlier notebooks."""
     return [path for path in sorted(PACKAGE.rglob("*.py")) if _notebook(path) < name]
 
 
 def graded_modules(name: str) -> list[Path]:
-    """Return the files that a notebook is to write, the one of its own name last."""
+    """Return the modules that a notebook exports. The module with the notebook's own name comes last."""
     own = [path for path in sorted(PACKAGE.glob("*.py")) if _notebook(path) == name]
     return sorted(own, key=lambda path: path.stem == module_name(Path(name)))
 
 
 def hidden_modules(name: str) -> list[Path]:
-    """Return the files that a notebook is to write, and those of later notebooks."""
+    """Return the modules that a notebook exports, and those of later notebooks."""
     return sorted(set(PACKAGE.rglob("*.py")).difference(shown_modules(name)))
 
 
 def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]]:
-    """Return the mounts for an assignment's submissions, and the places of its data, which `laid_out` then holds."""
+    """Return an assignment's mounts, and the paths of its data inside. Write data and byte code to `laid_out`."""
     files = {f"/course/tinybench/{path.relative_to(PACKAGE)}": path for path in shown_modules(assignment.name)}
     files |= _compiled(files, Path(laid_out, ".compiled"))
     files |= {f"/course/data/{path.relative_to(laid_out)}": path for path in assignment.lay_out(laid_out)}
@@ -51,11 +51,11 @@ def mounts_of(assignment: Assignment, laid_out: Path) -> tuple[Mounts, list[str]
 
 
 def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
-    """Return the byte code of modules by their places: without it, each submission would compile them anew."""
+    """Write the modules' byte code. Return its files by path, so that no submission has to compile the modules."""
     compiled = {}
     into.mkdir(exist_ok=True)
     for number, (place, path) in enumerate(files.items()):
-        # from this machine's own byte code, if there is any
+        # this reads the machine's own byte code, if there is any
         code = SourceFileLoader("module", str(path)).get_code("module")
         assert code is not None, "a file of Python has code"
         file = into / f"{number}.pyc"
@@ -65,20 +65,20 @@ def _compiled(files: Mapping[str, Path], into: Path) -> dict[str, Path]:
 
 
 def _placed(code: CodeType, place: str) -> CodeType:
-    """Return code as if it had been compiled at a place, so that it names no path of this machine."""
+    """Return a code object with `place` as its file name, so that it contains no path of this machine."""
     inner = tuple(_placed(each, place) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_filename=place, co_consts=inner)
 
 
 def probe(assignment: Assignment, course: Path) -> None:
-    """Raise `SandboxUnavailable` if submissions of a course could see what they must not, tried from inside."""
+    """Raise `SandboxUnavailable` if a test inside the sandbox finds anything that submissions must not read."""
     with tempfile.TemporaryDirectory() as folder:
         must_not = replace(forbidden(assignment), paths=[str(course.resolve())])
         verify(mounts_of(assignment, Path(folder))[0], must_not)
 
 
 def forbidden(assignment: Assignment) -> Forbidden:
-    """Return what submissions of an assignment must not see."""
+    """Return the files, names and texts that submissions of an assignment must not find."""
     source = parse_notebook(assignment.notebook, assignment.name)
     parts = [part for cell in cells_of(source) for part in cell.source.split(BEGIN_SOLUTION)[1:]]
     solutions = [part.partition(END_SOLUTION)[0].strip() for part in parts]
@@ -88,7 +88,7 @@ def forbidden(assignment: Assignment) -> Forbidden:
 
 
 def _notebook(path: Path) -> str:
-    """Return the notebook that a module comes from, or nothing if it is written by hand."""
+    """Return the name of the notebook that exported a module, or "" if the module is handwritten."""
     with path.open(encoding="utf-8") as file:
         line = file.readline()
     return Path(line.removeprefix(EXPORTED).partition(":")[0]).stem if line.startswith(EXPORTED) else ""

@@ -1,16 +1,16 @@
-"""Which names of folders can be a student's: whoever may submit can make folders of any name."""
+"""A check whether a folder's name can be a student's. Anyone who may submit can create folders of any name."""
 
 from __future__ import annotations
 
 import unicodedata
 
-MAX_CHARACTERS = 128  # of the gradebook's column
-MAX_BYTES = 200  # the longest name of a file holds 255, and a verdict's needs some for itself
-SPECIAL = frozenset("<>&\"'`*?[]{}|\\/")  # mean something in pages, patterns or paths
+MAX_CHARACTERS = 128  # the width of the gradebook's column
+MAX_BYTES = 200  # a file name holds at most 255 bytes, and a verdict's file name adds a suffix
+SPECIAL = frozenset("<>&\"'`*?[]{}|\\/")  # characters with a special meaning in pages, patterns or paths
 
 
 def why_no_student(name: str) -> str:
-    """Return why a folder's name cannot be a student's, empty if it can."""
+    """Return why a folder's name cannot be a student's, or "" if it can."""
     if not name or name.startswith(".") or name != " ".join(name.split()):
         return "it is empty, begins with a dot, or holds a space where none is seen"
     if not name.isprintable() or unicodedata.normalize("NFC", name) != name:

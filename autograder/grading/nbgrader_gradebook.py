@@ -1,4 +1,4 @@
-"""The one place that writes grades: a judged notebook into nbgrader's gradebook and folder of autograded work."""
+"""The only module that writes grades. It saves a judged notebook to nbgrader's gradebook and autograded folder."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ GO_ON = "what was judged is kept: when that is put right, the same command goes 
 
 @contextmanager
 def open_gradebook(config: Config, assignment: str) -> Iterator[Any]:
-    """Open nbgrader's gradebook once for a batch: nbgrader opens it nine times a submission, which takes 40 ms."""
+    """Open nbgrader's gradebook once per batch. nbgrader opens it nine times per submission, which takes 40 ms."""
     with warnings.catch_warnings():
-        # nbgrader's models autoflush in an order SQLAlchemy 2 warns about, to no effect
+        # SQLAlchemy 2 warns about the order in which nbgrader's models autoflush, which does no harm
         warnings.filterwarnings("ignore", category=SAWarning, module="nbgrader")
         url, course = config.CourseDirectory.db_url, config.CourseDirectory.course_id
         with patiently(lambda: _connected(url, course)) as gradebook:
@@ -54,17 +54,17 @@ def _connected(url: str, course: str) -> Any:
     except (ArgumentError, ImportError, OperationalError) as error:
         if isinstance(error, OperationalError) and _is_locked(error):
             raise
-        why = str(error).splitlines()[0]  # not the address, which may hold a password
+        why = str(error).splitlines()[0]  # without the address, which may contain a password
         more = '; run `pip install "tinybench-course[scale]"`' if isinstance(error, ImportError) else ""
         raise ValueError(f"the gradebook cannot be opened, {GRADEBOOK} names its database: {why}{more}") from None
 
 
 class GradebookFails(ValueError):
-    """The gradebook itself fails, whoever's points are to be entered; what to do."""
+    """The gradebook itself fails, for every student. The message says what to do."""
 
 
 def patiently(do: Callable[[], T], undo: Callable[[], object] = lambda: None) -> T:
-    """Do something with the gradebook; while another program keeps it locked, say so and wait."""
+    """Call `do` on the gradebook. While another program locks the gradebook, print a notice, call `undo` and retry."""
     until, waiting = time.monotonic() + LOCKED_SECONDS, False
     while True:
         try:
@@ -85,7 +85,7 @@ def _is_locked(error: OperationalError) -> bool:
 
 
 def released_checksums(released: Path) -> dict[str, str]:
-    """Return the checksums of the released cells, by which an untouched written answer is recognised."""
+    """Return the checksums of the released cells. An equal checksum means that a written answer is unchanged."""
     return {cell.id: cell.marks["checksum"] for cell in cells_of(read_notebook(released)) if cell.marks.get("checksum")}
 
 
@@ -94,8 +94,8 @@ def record(
 ) -> tuple[float, float]:
     """Write the points of one judged notebook, as nbgrader's SaveAutoGrades and AssignLatePenalties do.
 
-    Points that a person has given stay, and writing the same notebook twice changes nothing. The notebook gets the
-    released checksums. Return the submission's score and maximal score.
+    Manually given points are kept, and writing the same notebook twice changes nothing. The released checksums are
+    written to the notebook. Return the submission's score and its maximum score.
     """
     gradebook.update_or_create_student(student)
     course = Path(config.CourseDirectory.root)
@@ -128,13 +128,13 @@ def record(
 
 
 def _by_cell(gradebook: Any, kind: Any, saved: Any) -> dict[str, Any]:
-    """Return a notebook's grades or comments by the names of their cells, in one query instead of one for each cell."""
+    """Return a notebook's grades or comments by cell name, with one query instead of one for each cell."""
     found = gradebook.db.query(kind).options(joinedload(kind.cell)).filter(kind.notebook_id == saved.id)
     return {entry.cell.name: entry for entry in found}
 
 
 def exchange_marks(submitted: Path) -> dict[str, str]:
-    """Return the files that the exchange added to a submission, by name; releasing feedback needs them."""
+    """Return the text of the files that the exchange added to a submission, by name. Feedback releases need them."""
     files = (submitted / name for name in ("timestamp.txt", "submission_secret.txt"))
     marks = {}
     for file in files:
@@ -142,18 +142,18 @@ def exchange_marks(submitted: Path) -> dict[str, str]:
             with file.open(encoding="utf-8", errors="replace") as opened:
                 marks[file.name] = opened.read(200)
             if file.name == "timestamp.txt" and time_of(file) is None:
-                # a student may have written it; the time of collecting is the file system's
+                # a student may have written this file; the file system gives the time of collecting instead
                 marks[file.name] = datetime.fromtimestamp(file.stat().st_ctime, UTC).strftime("%Y-%m-%d %H:%M:%S %Z")
     return marks
 
 
 def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, str]) -> None:
-    """Put the notebook where Formgrader and feedback look for it; readers never see half a folder."""
+    """Write the notebook to the folder that Formgrader and feedback read. No reader finds a half-written folder."""
     fresh, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
     for left in (fresh, old):
-        shutil.rmtree(left, ignore_errors=True)  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)  # left by a run that was killed
     fresh.mkdir(parents=True)
-    # `nbformat.write` checks once more what was checked when it was read
+    # `nbformat.write` would validate the notebook again, which was done when it was read
     (fresh / f"{folder.name}.ipynb").write_text(nbformat.v4.writes(notebook) + "\n", encoding="utf-8")
     for name, text in extra.items():
         (fresh / name).write_text(text, encoding="utf-8")
@@ -164,7 +164,7 @@ def write_autograded(notebook: NotebookNode, folder: Path, extra: Mapping[str, s
 
 
 def score_of(gradebook: Any, student: str, assignment: str) -> tuple[float, float] | None:
-    """Return what the gradebook holds for a submission, None where it has none."""
+    """Return a submission's score and maximum score in the gradebook, or None if the submission is not there."""
     try:
         submission = gradebook.find_submission(assignment, student)
     except MissingEntry:

@@ -1,4 +1,4 @@
-"""nbgrader's step that runs a notebook, replaced by the sandbox: for `nbgrader autograde` and Formgrader's button."""
+"""A step for `nbgrader autograde` and Formgrader's button that runs notebooks in the sandbox, not in nbgrader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autograder.sandbox.bubblewrap import available
 
 
 class ExecuteSubmission(NbGraderPreprocessor):
-    """Judges what was submitted; the notebook at hand gives only the checksums of its cells."""
+    """A preprocessor that judges the submitted file. From nbgrader's notebook, it uses only the cells' checksums."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """Run and judge a submission in the sandbox."""

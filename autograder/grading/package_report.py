@@ -1,6 +1,7 @@
-"""A student's whole package, built from the submitted notebooks, against the public tests: information, not a mark.
+"""A report on a student's whole package, built from the submitted notebooks and tested by the public tests.
 
-Students' code and the tests share an interpreter here, as on the student's own machine; both run in the sandbox.
+The report is information, not a mark, because the student's code and the tests share an interpreter, as on the
+student's own machine. Both run in the sandbox.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ OWN, REFERENCE = "own", "reference"
 
 @dataclass(frozen=True)
 class Module:
-    """One module of a student's package, or the reference in its place, and what the public tests say."""
+    """One module of a student's package, or the reference in its place, and the results of its public tests."""
 
     name: str
     whose: str  # "own" or "reference"
-    why: str = ""  # it is the reference
+    why: str = ""  # why the reference is used
     passed: int = 0
-    failures: tuple[tuple[str, str], ...] = ()  # test and reason; without those that the reference fails here too
-    note: str = ""  # on the tests
+    failures: tuple[tuple[str, str], ...] = ()  # test and reason, without tests that the reference also fails here
+    note: str = ""  # a note on the tests
 
 
 def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
-    """Build a student's package from what was collected, and run each module's public tests on it, in the sandbox."""
+    """Build a student's package from the collected notebooks, and run each module's public tests in the sandbox."""
     bubblewrap.available()
     submitted = root / "course" / "submitted"
     exported = course_modules(course_notebooks(root)).values()
@@ -78,7 +79,7 @@ def package(root: Path, student: str, *, progress: bool = True) -> list[Module]:
 
 
 def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, name: str) -> tuple[dict[str, str], str]:
-    """Return the sources of a student's modules by name, or why there are none."""
+    """Return the sources of a student's modules by name, and the reason if there are none."""
     if not (submitted / student / name).is_dir():
         return {}, "not handed in"
     try:
@@ -95,7 +96,7 @@ def _build(root: Path, files: dict[str, Path], submitted: Path, student: str, na
 
 
 def _tested(root: Path, files: dict[str, Path], reference: dict[str, Path], name: str, module: Module) -> Module:
-    """Return a module with what its public tests say."""
+    """Return a copy of `module` with the results of its public tests."""
     tests = root / "tests" / "tinybench" / f"test_{name}.py"
     if not tests.is_file():
         return replace(module, note="no public tests")
@@ -119,7 +120,7 @@ def _failures(report: dict[str, Any]) -> dict[str, str]:
 
 
 def _run(task: str, name: str, files: dict[str, Path], more: dict[str, Path], content: bytes = b"") -> dict[str, Any]:
-    """Build or test in a sandbox; return the report, or ``"why"`` there is none."""
+    """Build or test a module in a sandbox. Return the report, or the reason under ``"why"`` if there is none."""
     places = {f"/course/tinybench/{file}": path for file, path in files.items()}
     places |= {"/inside/package.py": HERE / "sandbox" / "guest" / "package.py", **more}
     mounts = bubblewrap.Mounts(places, [f"/course/{name}"], working_directory=f"/course/{name}")
@@ -138,7 +139,7 @@ def _run(task: str, name: str, files: dict[str, Path], more: dict[str, Path], co
 
 
 def report_lines(modules: Sequence[Module]) -> Iterator[str]:
-    """Yield the lines of a report for people."""
+    """Yield the lines of the report to print."""
     yield Table(
         {
             "module": module.name,

@@ -1,4 +1,4 @@
-"""A proof before a release: on this machine the reference gets full marks from every hidden check."""
+"""A check before a release that the reference gets full marks from every hidden check on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinybench.support.basics.numbers import number_of
 
 
 def insist_on_full_marks(source: Path) -> None:
-    """Raise where a check would take points from the reference here: in the sandbox, or as you where there is none."""
+    """Raise NotebookError if the reference fails a check, in the sandbox or, without a sandbox, run as this user."""
     for cell, problem in (_as_you(source) if unavailable() else _in_sandbox(source)).items():
         if problem:
             raise NotebookError(source, cell, f"the reference itself does not pass this check here: {problem}")
@@ -33,7 +33,7 @@ def _in_sandbox(source: Path) -> dict[str, str]:
 
 
 def _as_you(source: Path) -> dict[str, str]:
-    """Return what goes wrong in each graded cell in a kernel of this user, without the demonstrations."""
+    """Return the problem of each graded cell, run in a kernel of this user without the demonstrations."""
     notebook, assignment = read_notebook(source), Assignment.read(source)
     notebook.cells = [cell.node for cell in needed_cells(copy.deepcopy(notebook))]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The graded notebook's reference as one module, without the pieces that a check is about."""
+"""The reference of a graded notebook as one module, without the pieces that a check judges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ABSENT = "a piece that is judged later in the notebook is needed here: use only 
 
 
 def joined(sources: Mapping[str, str]) -> str:
-    """Merge modules, given by dotted name in the order of their imports, into the source of one."""
+    """Return the source of one module that merges `sources`, given by dotted name in the order of their imports."""
     body = [node for source in sources.values() for node in ast.parse(source).body]
     kept = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module in {*sources, "__future__"})]
     return "from __future__ import annotations\n" + ast.unparse(ast.Module(kept, []))
@@ -24,7 +24,7 @@ def compiled_without(source: str, module: str, pieces: tuple[str, ...]) -> bytes
 
 
 def without_pieces(source: str, pieces: tuple[str, ...]) -> ast.Module:
-    """Return a module's syntax tree without the bodies of these functions, methods, and methods of these classes."""
+    """Return a module's syntax tree, with the bodies of the given functions, methods and classes' methods replaced."""
     tree = ast.parse(source)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):

@@ -1,4 +1,4 @@
-"""What a student's notebook may show in the instructor's browser: nothing that runs."""
+"""Filters for a student's text and outputs, so that nothing in a notebook can run in the instructor's browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from bleach.css_sanitizer import CSSSanitizer  # type: ignore[import-untyped]
 
 MAX_TEXT = 100_000
 MAX_PICTURE = 2 * 2**20
-# cleaning takes the square of how many tags and attributes are open at once, and of the length of numbers in entities
+# The cleaning time grows with the square of the number of tags and attributes that are open at once, and with the
+# square of the length of numeric entities.
 MAX_TAGS, MAX_DEPTH, MAX_STYLE = 3000, 100, 200
 TAGS = {
     "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "dd", "details", "div", "dl", "dt", "em",
@@ -22,28 +23,28 @@ TAGS = {
     "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {"*": ["class", "style", "title"], "a": ["href"], "td": ["colspan", "rowspan"], "th": ["scope", "colspan"]}
-VOID = {"br", "col", "hr", "img", "input", "wbr"}  # they have no end
+VOID = {"br", "col", "hr", "img", "input", "wbr"}  # tags without an end tag
 CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 LINES = re.compile(r"[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069]+")
-# The patterns take time in proportion to the text, whatever it is: tests/grading/test_linear.py
+# The patterns take time proportional to the length of any text, as tests/grading/test_linear.py checks.
 ODD_MARKDOWN = re.compile(
     r"<[A-Za-z/!?]|&[#\w]++;|!\[|\]\(\s*+(?!https?://|#)|attachment:"
     r"|^(?:[^\S\n]|[>*+\-\d.)])*+\[(?:[^\[\]\\]|\\[\s\S]?)++\]:\s*+(?!https?://|#)",
     re.M | re.I,
 )
-# a tag whose end is seen by everyone in the same place, or the beginning of a comment
+# a tag whose end is the same for every HTML parser, or the beginning of a comment
 TAG = re.compile(
     r"<(?:!--|(/?)([A-Za-z][\w:-]*+)"
     r"(?:\s++[A-Za-z_][\w:.-]*+(?:\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\s\"'<>=`]++))?+){0,20}+\s*+/?>)"
 )
 LONG_NUMBER = re.compile(r"&#\w{9}")
-# MathJax, which the pages load, makes these links and elements of its own
+# commands from which MathJax, which the pages load, creates links and other elements
 TEX = re.compile(r"\\(?:href|require|style|cssId|class|data|unicode|bbox|mmlToken|enclose|toggle|(?:text|math)?tip)\b")
 LENGTH = re.compile(r"(?:width|max-width|margin(?:-\w+)?)\s*:[^;]*?(?:-\s*\.?\d|\d{4}|[(!])", re.I)
 
 
 def _attribute(tag: str, name: str, value: str) -> bool:
-    # the pages' own classes and lengths beyond the cell would lay a student's text over the instructor's buttons
+    # The pages' own classes, or lengths beyond the cell, could place a student's text over the instructor's buttons.
     if name == "class":
         return value == "dataframe"
     if name == "style" and (len(value) > MAX_STYLE or LENGTH.search(value)):
@@ -62,19 +63,19 @@ _cleaner = bleach.Cleaner(
 
 
 def safe_text(value: object, most: int = MAX_TEXT) -> str:
-    """Return text without control characters, cut to a length."""
+    """Return text without control characters, cut to `most` characters."""
     text = str(value)
     short = text if len(text) <= most else text[:most] + " … (cut)"
     return CODE.sub("", short).encode("utf-8", "replace").decode("utf-8")
 
 
 def safe_line(value: object, most: int = 200) -> str:
-    """Return text on one line, without characters that turn the direction of reading: it cannot fake a second line."""
+    """Return text on one line, without characters that change the reading direction. It cannot fake a second line."""
     return "".join(each if each.isprintable() else "\ufffd" for each in LINES.sub(" ", safe_text(value, most)))
 
 
 def safe_markdown(text: str) -> str:
-    """Return plain Markdown unchanged, and as literal text if it holds HTML, or an unusual link or formula."""
+    """Return plain Markdown unchanged. Return text with HTML, or with an unusual link or formula, as a code block."""
     text = safe_text(text)
     if not ODD_MARKDOWN.search(text) and not TEX.search(text):
         return text
@@ -84,7 +85,7 @@ def safe_markdown(text: str) -> str:
 
 @dataclass
 class Allowance:
-    """How much a submission's outputs may still take: they are stored several times, and read by people."""
+    """The amount of outputs that a submission may still add. Outputs are stored several times, and read by people."""
 
     characters: int = 1_000_000
     rich: int = 8_000_000
@@ -93,7 +94,7 @@ class Allowance:
 
 
 def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[dict[str, Any]]:
-    """Return the outputs that the sandbox claims for a cell, cut and cleaned."""
+    """Return the outputs that the sandbox reports for a cell, cut to the allowance and cleaned."""
     kept: list[dict[str, Any]] = []
     allowance = allowance or Allowance()
     left = min(MAX_TEXT, allowance.characters)
@@ -108,7 +109,7 @@ def safe_outputs(outputs: object, allowance: Allowance | None = None) -> list[di
             allowance.characters -= len(text)
             kept.append({"output_type": "stream", "name": "stdout", "text": text})
         elif type(shown) is dict:
-            # what is not text stands for an object in the sandbox, and would answer for itself
+            # a value that is not text could be a proxy, whose methods run in the sandbox
             data = {kind: value for kind, value in shown.items() if type(kind) is type(value) is str}
             allowance.tags -= sum(map(data.get("text/html", "").count, "<&"))
             allowance.rich -= sum(len(value) for value in data.values())
@@ -132,7 +133,7 @@ def _safe_data(data: dict[str, str], *, markup: bool) -> dict[str, str]:
 
 
 def _is_plain(page: str) -> bool:
-    """Whether a page can be cleaned in little time: few tags, not deep in each other, each with few attributes."""
+    """Return whether a page can be cleaned quickly: few tags, not deeply nested, each with few attributes."""
     if sum(map(page.count, "<&")) > MAX_TAGS or LONG_NUMBER.search(page) or TEX.search(html.unescape(page)):
         return False
     tags = TAG.findall(page)

@@ -1,4 +1,4 @@
-"""One submission's session: its cells run in the sandbox, hidden checks here, on objects that stay in the sandbox."""
+"""The session of one submission. Its cells run in the sandbox. Hidden checks run here, on objects in the sandbox."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CELL_WALL, CHECK_WALL = 3, 6  # wall clock time, in multiples of the CPU time `c
 FORGED = "the process answered for the grader's own code"
 OWN = ("autograder.", "tests.")
 BOUND = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
-LENT = (list, dict, set, Iterator)  # their methods, such as a list's append, work on what the check holds
+LENT = (list, dict, set, Iterator)  # types whose methods are lent, such as the append of a list that a check holds
 
 
 def hidden_checks(source: str) -> list[str]:
-    """Return the names of the hidden checks that a graded cell runs."""
+    """Return the names of the hidden checks that the source of a graded cell runs."""
     hidden = source[source.index(BEGIN_HIDDEN) :] if BEGIN_HIDDEN in source else ""
     return [
         node.args[0].value
@@ -45,7 +45,7 @@ def hidden_checks(source: str) -> list[str]:
 
 @dataclass(frozen=True)
 class HiddenCheck:
-    """A hidden check, the pieces it is about, and the pieces that its reference must not hold."""
+    """A hidden check, the pieces that it judges, and the pieces that its reference must not contain."""
 
     name: str
     pieces: tuple[str, ...]
@@ -53,7 +53,7 @@ class HiddenCheck:
 
 
 def may_lend(value: Any) -> bool:
-    """Whether an object is lent to the guest instead of copied: the checks' own fakes and functions."""
+    """Return whether an object is lent to the guest instead of copied, as the checks' own fakes and functions are."""
     if isinstance(value, BOUND) and not isinstance(value.__self__, types.ModuleType):
         return isinstance(value.__self__, LENT) or may_lend(value.__self__)
     if isinstance(value, functools.partial):
@@ -65,8 +65,8 @@ def may_lend(value: Any) -> bool:
 def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
     """Return the hidden checks of each graded cell.
 
-    While one runs, the reference lacks the pieces that are still to be judged: to keep any other earns nothing, and
-    what has seen the reference of a piece is never judged on it.
+    While a check runs, the reference lacks all pieces that this and later checks judge. Pieces that are judged already
+    earn no points if they are copied. So code that could read the reference of a piece is never judged on this piece.
     """
     checks = [
         (cell.id, name)
@@ -81,7 +81,7 @@ def plan_checks(source: NotebookNode) -> dict[str, list[HiddenCheck]]:
 
 
 class SessionEnded(Exception):
-    """The session is over: why, and whether the guest broke the protocol."""
+    """The session is over. The message gives the reason. `violation` is True if the guest violated the protocol."""
 
     def __init__(self, why: ChannelError) -> None:
         super().__init__(str(why))
@@ -89,9 +89,9 @@ class SessionEnded(Exception):
 
 
 class Session:
-    """Runs and judges the cells of one submission in a sandbox of its own, until a time of `time.monotonic`.
+    """The sandbox of one submission, in which its cells are run and judged. It ends at the monotonic time `until`.
 
-    `reference` is the source of the graded `modules` as one, the last of them; empty where the assignment has none.
+    `reference` is the source of all graded `modules`, joined into the last one. It is empty if the assignment has none.
     """
 
     def __init__(self, zygote: Zygote, modules: list[str], reference: str, until: float) -> None:
@@ -102,30 +102,30 @@ class Session:
         self.guest: Any = Endpoint(self.channel, may_lend).root()
 
     def run_cell(self, source: str) -> tuple[str, Any]:
-        """Run a student's cell; return what went wrong and its outputs, both as the sandbox claims."""
+        """Run a student's cell. Return its problem, or "", and its outputs, both as the sandbox claims."""
         return self._ask("cell", source)
 
     def check(self, cell: Cell, checks: list[HiddenCheck], passed: set[str]) -> tuple[str, Any]:
-        """Judge a graded cell; return what is wrong, if anything, and the outputs of its visible part.
+        """Judge a graded cell. Return its problem, or "", and the outputs of its visible part.
 
-        `passed` names the checks that are not run again, and gets those that pass.
+        Checks in `passed` are not run again. The names of checks that pass are added to `passed`.
         """
         if not checks:
             return "CheckFailed: this cell has no hidden check; tell your instructor", []
         problem, outputs = self.run_visible(cell, checks)
         for hidden in checks:
-            # a visible assert can only take points away: that it passed is the student's word
+            # a visible assert can only take points away, because the student's code could fake that it passed
             if not problem and hidden.name not in passed and not (problem := self._judge(hidden)):
                 passed.add(hidden.name)
         return problem, outputs
 
     def run_visible(self, cell: Cell, checks: list[HiddenCheck]) -> tuple[str, Any]:
-        """Run the visible part of a graded cell."""
+        """Run the visible part of a graded cell. Return its problem, or "", and its outputs."""
         reference = self._reference_for(checks[0])
         return self._ask("visible", cell.visible, self.modules, reference, list(checks[0].pieces))
 
     def _judge(self, hidden: HiddenCheck) -> str:
-        """Return what a hidden check finds wrong, if anything."""
+        """Run a hidden check, and return the problem that it finds, or ""."""
 
         def namespace(pieces: tuple[str, ...]) -> Any:
             if not pieces:
@@ -142,14 +142,14 @@ class Session:
         return ""
 
     def _ask(self, what: str, *args: Any) -> tuple[str, Any]:
-        """Have the guest run a cell; return what it claims went wrong, and the outputs."""
+        """Call a method of the guest that runs a cell. Return the problem that the guest reports, and the outputs."""
         self._set_deadline(CELL_WALL)
         try:
             method = getattr(self.guest, what)
             claimed = method(*args) if isinstance(method, Proxy) and callable(method) else None
         except ChannelError as error:
             raise SessionEnded(error) from None
-        except Exception as error:  # such as a time limit that struck between two steps
+        except Exception as error:  # such as a time limit reached between two steps
             return f"{type(error).__name__}: {error}", []
         if not isinstance(claimed, tuple) or len(claimed) != 2:
             raise SessionEnded(ProtocolViolation(FORGED))
@@ -158,7 +158,7 @@ class Session:
             return "", outputs
         if type(problem) is not list or [type(part) for part in problem] != [str, str]:
             raise SessionEnded(ProtocolViolation(FORGED))
-        # whatever it claims, something went wrong: no claim may read as none
+        # the guest reported an error, so the returned text must not be empty, whatever the guest wrote
         parts = [safe_text(part).strip() for part in problem]
         return ": ".join(part for part in parts if part) or "Error", outputs
 
@@ -170,5 +170,5 @@ class Session:
         return compiled_without(self.reference, self.modules[-1], hidden.absent)
 
     def end(self) -> str:
-        """End the sandbox; return why it had ended before, if it had."""
+        """End the sandbox. Return why it had ended before, or "" if it was still running."""
         return self.sandbox.end()

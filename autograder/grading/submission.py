@@ -1,4 +1,4 @@
-"""From a submitted file to a notebook that may run: the instructor's cells in order, the student's in their places."""
+"""The steps from a submitted file to a notebook that may run: the instructor's cells, with the student's put in."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ HARD_LINK = "the notebook is a hard link to another file; submit a copy"
 FOREIGN = "what was handed in under this name belongs to another user; submit it yourself"
 NOT_PLAIN = "the notebook is not a plain file; submit the file itself"
 TOO_LARGE = f"the notebook is over {MAX_BYTES / 2**20:.0f} MB; clear its outputs and submit again"
-NOT_COLLECTED = ".not-collected"  # ends the name of the file that `collect` leaves in place of one of these
+NOT_COLLECTED = ".not-collected"  # the suffix of the file that `collect` writes in place of such a notebook
 FLAGS = ("grade", "solution", "locked", "task", "points")
 
 
 class UnusableSubmission(Exception):
-    """Why a submission cannot be read, for the feedback."""
+    """The submission cannot be read. The message gives the reason, and goes into the feedback."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One thing in a submission that an honest one does not hold."""
+    """An observation about a submission that is not expected in an honest one."""
 
     cell: str
     what: str
@@ -42,7 +42,7 @@ class Evidence:
 
 @dataclass
 class Prepared:
-    """The notebook to run, which of its cells are unchanged demonstrations, and what was odd about the submission."""
+    """The notebook to run, the ids of its unchanged demonstration cells, and the evidence found in the submission."""
 
     notebook: NotebookNode
     demonstrations: set[str] = field(default_factory=set)
@@ -50,9 +50,9 @@ class Prepared:
 
 
 def read_submission(path: Path, below: Path) -> bytes:
-    """Return a submitted file's bytes without following anything that a student may have planted.
+    """Return a submitted file's bytes without following any link that a student may have planted.
 
-    No folder under `below`, which is the instructor's, may be a link.
+    The folder `below` is the instructor's. No folder inside it may be a link.
     """
     if ".." in path.parts:
         raise UnusableSubmission("its name leads outside of the folder of submissions")
@@ -79,7 +79,7 @@ def read_submission(path: Path, below: Path) -> bytes:
 
 
 def _why_not_collected(path: Path) -> str:
-    """Return what `collect` left in place of a notebook; only its own sentences count."""
+    """Return the reason that `collect` wrote in place of a notebook. Any other text there is ignored."""
     with suppress(OSError):
         descriptor = os.open(path.with_name(path.name + NOT_COLLECTED), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -90,7 +90,7 @@ def _why_not_collected(path: Path) -> str:
 
 
 def parse_submission(content: bytes) -> list[Cell]:
-    """Return the cells of a notebook: type, source, and what nbgrader marked, nothing else."""
+    """Return the cells of a notebook, only with type, source and nbgrader's metadata."""
     if len(content) > MAX_BYTES:
         raise UnusableSubmission(TOO_LARGE)
     try:
@@ -121,13 +121,13 @@ def _cell(cell: Any, number: int) -> Cell:
     metadata = cell.get("metadata")
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     marks = marks if isinstance(marks, dict) else {}
-    source = source.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be written again
+    source = source.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be encoded
     name = marks.get("grade_id")
     return Cell(cell["cell_type"], source, name if isinstance(name, str) else "", marks)
 
 
 def prepare(cells: list[Cell], source: NotebookNode) -> Prepared:
-    """Put a student's cells into the instructor's notebook, of whose solutions none survives."""
+    """Put a student's cells into the instructor's notebook, and remove all of the instructor's solutions."""
     original = cells_of(source)
     known = {cell.id: cell for cell in original if cell.marks.get("grade_id")}
     plain = {(cell.kind, cell.source.strip()) for cell in original if not cell.marks.get("grade_id")}
@@ -147,7 +147,7 @@ def prepare(cells: list[Cell], source: NotebookNode) -> Prepared:
 
 
 def _placed(cells: list[Cell], known: dict[str, Cell]) -> tuple[dict[str, Cell], dict[str, list[Cell]], list[Evidence]]:
-    """Return the student's version of known cells, the student's own cells by the known one before, and oddities."""
+    """Return the student's versions of known cells, the other cells by the known cell before them, and evidence."""
     theirs: dict[str, Cell] = {}
     after: dict[str, list[Cell]] = {"": []}
     evidence, anchor = [], ""
@@ -161,7 +161,7 @@ def _placed(cells: list[Cell], known: dict[str, Cell]) -> tuple[dict[str, Cell],
         elif name not in theirs:
             theirs[name], anchor = cell, name
             evidence += [Evidence(name, what) for what in _oddities(cell, known[name])]
-        elif known[name].is_solution:  # split in two, or kept as a first attempt: both run
+        elif known[name].is_solution:  # a split cell or an earlier attempt: both run
             after.setdefault(anchor, []).append(cell)
         else:
             evidence.append(Evidence(name, "the cell is there twice; the first one counts"))
@@ -203,7 +203,7 @@ def _free(cell: Cell, name: str, *, trusted: bool) -> NotebookNode:
 
 
 def _made(code: bool, text: str, **fields: Any) -> NotebookNode:
-    """Return a cell; nbformat's own functions would check each against its schema, which is slow."""
+    """Return a new cell. nbformat's own functions would validate each cell against the schema, which is slow."""
     more: dict[str, Any] = {"execution_count": None, "outputs": []} if code else {}
     parts = {"id": "", "metadata": NotebookNode(), **fields, **more, "source": text}
     return NotebookNode(cell_type="code" if code else "markdown", **parts)

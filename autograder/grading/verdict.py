@@ -1,4 +1,4 @@
-"""What came of one submission: points, evidence, and the notebook that shows them."""
+"""The result of one submission: points, evidence, and the notebook that shows them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ MAX_REASON = 5000
 
 @dataclass(frozen=True)
 class Graded:
-    """What came of one submission."""
+    """The result of one submission."""
 
     notebook: bytes  # executed, ready for the gradebook, Formgrader and feedback
-    verdicts: dict[str, str]  # for each graded cell what is wrong, empty where nothing is
+    verdicts: dict[str, str]  # the problem of each graded cell, empty if there is none
     evidence: list[Evidence] = field(default_factory=list)
-    failure: str = ""  # why it could not be read or did not run to its end
+    failure: str = ""  # why the submission could not be read or did not run to its end
     seconds: float = 0.0
 
 
 def zero(source: NotebookNode, reason: str) -> Graded:
-    """Return the result of a submission that cannot be read or judged: no points for any cell, and the reason."""
+    """Return the result for a submission that cannot be read or judged: no points for any cell, and the reason."""
     prepared = prepare([], source)
     verdicts = {}
     for cell in cells_of(prepared.notebook):
@@ -43,18 +43,19 @@ def zero(source: NotebookNode, reason: str) -> Graded:
 
 
 def packed(graded: Graded) -> bytes:
-    """Return a verdict as JSON."""
+    """Return a result as JSON."""
     return json.dumps(asdict(graded) | {"notebook": graded.notebook.decode()}).encode()
 
 
 class NotAVerdict(ValueError):
-    """What came back is no verdict on this submission."""
+    """The received data is not a verdict on this submission."""
 
 
 def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
-    """Return a verdict that another machine gave, its outputs cleaned again; it must be one on this submission.
+    """Return a verdict received from another machine, with its outputs cleaned again.
 
-    That the points are right is the other machine's word: only what it may say is checked.
+    Raise NotAVerdict if the data is not a verdict on this submission. Only its form and consistency are checked. The
+    points themselves are taken from the other machine without proof.
     """
     instructors = parse_notebook(assignment.notebook, assignment.name)
     try:
@@ -82,7 +83,7 @@ def checked(result: object, content: bytes, assignment: Assignment) -> bytes:
 
 
 def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instructors: NotebookNode) -> None:
-    """Have the notebook hold this submission's cells and nothing else, and fail the checks that failed."""
+    """Clean the outputs. Raise NotAVerdict unless the cells are this submission's and its errors match `graded`."""
     expected, nothing = prepared.notebook, prepare([], instructors).notebook
     if _bare(notebook) not in (_bare(expected), _bare(nothing)):
         raise NotAVerdict("what came back is on another submission")
@@ -100,7 +101,7 @@ def _compare(graded: Graded, notebook: NotebookNode, prepared: Prepared, instruc
 
 
 def _bare(notebook: NotebookNode) -> Any:
-    """Return all of a notebook but its outputs."""
+    """Return the metadata and cells of a notebook without outputs and execution counts."""
     shown = ("outputs", "execution_count")
     return notebook.metadata, [{key: cell[key] for key in cell if key not in shown} for cell in notebook.cells]
 

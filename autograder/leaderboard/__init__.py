@@ -1,1 +1,1 @@
-"""The Olympics: students enter models, the referee measures them itself, pages rank them."""
+"""The Olympics, a leaderboard: students enter models, the referee measures each one, and web pages rank them."""

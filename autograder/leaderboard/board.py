@@ -1,4 +1,4 @@
-"""What pages and exports show: the measured entries and their standings, computed once for each change."""
+"""The data of pages and exports: the measured entries and their standings, computed once after each change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The board at one moment."""
+    """The entries and the standings of all events at one moment."""
 
     state: tuple[int, bool]
     entries: list[Entry]
@@ -38,7 +38,7 @@ class Snapshot:
 
     @property
     def private(self) -> bool:
-        """Whether the deadline has passed, and so the private digits count."""
+        """Whether the deadline has passed, so that the private digits count."""
         return self.state[1]
 
     def entry(self, entry_id: int) -> Entry | None:
@@ -77,14 +77,14 @@ class Board:
         self.store, self.olympics = store, olympics
         self.lock = threading.Lock()
         self.last: Snapshot | None = None
-        self.read: dict[int, Entry] = {}  # results never change: each is read once
+        self.read: dict[int, Entry] = {}  # each result is read once, because results never change
 
     def state(self) -> tuple[int, bool]:
-        """Return what the board depends on: the last line of history, and whether the deadline has passed."""
+        """Return the number of the last line of history, and whether the deadline has passed."""
         return self.store.version(), self.store.now() >= self.olympics.deadline.timestamp()
 
     def snapshot(self) -> Snapshot:
-        """Return the standings of all events; they are computed again only if `state` has changed."""
+        """Return the standings of all events. They are computed again only if `state` has changed."""
         state = self.state()
         with self.lock:
             if self.last is None or self.last.state != state:
@@ -98,7 +98,7 @@ class Board:
 
 
 def export_csv(event: Event, ranked: Standings) -> str:
-    """Return the standings of an event as CSV, those without a place at the end with the bars they miss."""
+    """Return the standings of an event as CSV. Students without a place come last, with the bars that they miss."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -113,5 +113,5 @@ def export_csv(event: Event, ranked: Standings) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
+    """Return text that no spreadsheet interprets as a formula."""
     return f"'{text}" if text[:1] in "=+-@\t\r" else text

@@ -1,4 +1,4 @@
-"""The student's end of the leaderboard: enter a model, and follow what becomes of it."""
+"""A client of the leaderboard, for students: it enters a model and follows the entry's progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINAL = ("measured", "refused")
 
 
 def enter(server: str, token: str, event: str, name: str, data: bytes) -> dict[str, Any]:
-    """Enter a model and return the entry as the server describes it; a ValueError says why that failed."""
+    """Enter a model, and return the server's description of the entry. If this fails, raise ValueError."""
     if not server.startswith(("http://", "https://")):
         raise ValueError(f"{server!r} is no address of a leaderboard; write http://host:port")
     if not re.fullmatch(r"[\w-]*", token, re.ASCII):
@@ -28,13 +28,13 @@ def enter(server: str, token: str, event: str, name: str, data: bytes) -> dict[s
 
 
 def page(server: str, entry: dict[str, Any]) -> str:
-    """Return the address of an entry's page; its own path starts with the prefix that the server may sit behind."""
+    """Return the address of an entry's page. The entry's path already starts with a proxy's prefix, if there is one."""
     parts = urlsplit(server)
     return f"{parts.scheme}://{parts.netloc}{entry['url']}"
 
 
 def follow(server: str, entry: dict[str, Any], report: Callable[[str], object], pause: float = 1.0) -> dict[str, Any]:
-    """Wait until an entry has been measured or refused, report each new step in a few words, and return the entry."""
+    """Wait until an entry has been measured or refused, report each new step, and return the entry."""
     said = ""
     while entry["state"] not in FINAL:
         step = entry["progress"] or entry["state"]
@@ -53,7 +53,7 @@ def standings(server: str, event: str) -> list[dict[str, Any]]:
 
 
 def in_words(measured: dict[str, Any]) -> str:
-    """Return what was measured of an entry as a line."""
+    """Return the measurements of an entry as one line of text."""
     latency, memory, accuracy = (measured[name] for name in ("latency", "memory", "accuracy"))
     return (
         f"latency {times(latency['value'])} ({interval_of(latency, times)}), "

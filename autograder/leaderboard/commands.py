@@ -1,4 +1,4 @@
-"""`autograder leaderboard …` for those who run it: serve, work, hand out tokens, export."""
+"""The commands of `autograder leaderboard` for instructors: serve, worker, token, clock, export."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["leaderboard"]
 
 
 def with_database(function: Callable[..., None]) -> Callable[..., int]:
-    """Give a command the address of the database."""
+    """Add the option `--database` to a command, and pass the address to the command."""
 
     @click.option(
         "--database",
         envvar="TINYBENCH_DATABASE",
         show_envvar=True,
-        help="Address, such as postgresql+psycopg://user@host/name; by default course/leaderboard.db.",
+        help="Use this database, such as postgresql+psycopg://user@host/name (default: course/leaderboard.db).",
     )
     @functools.wraps(function)
     def called(root: Path, *olympics: Olympics, database: str | None, **options: Any) -> int:
@@ -49,9 +49,9 @@ def with_database(function: Callable[..., None]) -> Callable[..., int]:
 @with_database
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=PORT, show_default=True)
-@click.option("--fd", type=int, help="Number of a socket that listens already, handed over by what starts it.")
-@click.option("--prefix", default="", help="Path under which a proxy shows it.")
-@click.option("--no-worker", is_flag=True, help="Only the pages; workers run elsewhere.")
+@click.option("--fd", type=int, help="Use an inherited socket that already listens: its file descriptor.")
+@click.option("--prefix", default="", help="Set the path under which a proxy serves the leaderboard.")
+@click.option("--no-worker", is_flag=True, help="Serve only the pages, while workers run elsewhere.")
 def serve(
     root: Path, olympics: Olympics, database: str, host: str, port: int, fd: int | None, prefix: str, no_worker: bool
 ) -> None:
@@ -80,10 +80,10 @@ def serve(
         events = click.get_current_context().params["events"]
         words = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "worker"]
         words += ["--events", str(events)] if events else []
-        # By the environment: arguments, which may hold a password, can be read by all users of a machine.
+        # The address may hold a password. All users of a machine can read arguments, so it goes into the environment.
         worker = subprocess.Popen(words, env={**os.environ, "TINYBENCH_DATABASE": database})
     print(f"{olympics.title}: http://{host}:{port}{prefix}/   Ctrl+C ends it.", flush=True)
-    # After a signal uvicorn ends by sending it again: without this the worker would outlive the pages.
+    # After a signal, uvicorn raises the same signal again, which would end this process before it ends the worker.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         uvicorn.Server(listen.config(app)).run([listening])
@@ -108,7 +108,7 @@ def _listen(host: str, port: int) -> socket.socket:
 @command
 @with_database
 def worker(root: Path, olympics: Olympics, database: str) -> None:
-    """Measure entries. As many as you like may run, on other machines too."""
+    """Measure entries. Any number of workers may run, also on other machines."""
     from autograder.leaderboard.referee.worker import run_worker
 
     run_worker(database, olympics)
@@ -118,12 +118,12 @@ def worker(root: Path, olympics: Olympics, database: str) -> None:
 @with_database
 @click.argument("students", nargs=-1, required=True, metavar="STUDENT...")
 def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ...]) -> None:
-    """Make tokens for students. Each is shown once; a student's earlier one ends."""
+    """Create tokens for students. Each token is shown only once, and replaces the student's earlier token."""
     from autograder.leaderboard.store.store import Store
 
     store, names = Store(database), [name.strip() for name in students]
     twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice or "" in names:  # before any token is made: a second one would end the first
+    if twice or "" in names:  # checked first, because a second token would replace the first
         problems = [f"{name!r} is named twice" for name in twice if name] + ["one of the names is blank"] * (
             "" in names
         )
@@ -135,9 +135,9 @@ def token(root: Path, olympics: Olympics, database: str, students: tuple[str, ..
 @leaderboard.command()
 @with_root
 @with_database
-@click.option("--trust", is_flag=True, help="Go by this machine's clock again, which was ahead and is right now.")
+@click.option("--trust", is_flag=True, help="Trust this machine's clock again, if it was ahead and is right now.")
 def clock(root: Path, database: str, trust: bool) -> None:
-    """Show the time that deadline and quotas go by. It never goes back by itself."""
+    """Show the time used for deadline and quotas. This time never goes back by itself."""
     from autograder.leaderboard.formatting import moment
     from autograder.leaderboard.store.store import Store
 
@@ -152,7 +152,7 @@ def clock(root: Path, database: str, trust: bool) -> None:
 
 @command
 @with_database
-@click.option("--out", type=Path, default=Path(), help="The folder, made if need be (default: here).")
+@click.option("--out", type=Path, default=Path(), help="Write to this folder, created if needed (default: here).")
 def export(root: Path, olympics: Olympics, database: str, out: Path) -> None:
     """Write the standings of each event as CSV."""
     from autograder.leaderboard.board import Board, export_csv

@@ -1,4 +1,4 @@
-"""The task of the Olympics: handwritten digits, distorted; a public split, and private ones from a seed."""
+"""The task of the Olympics: distorted handwritten digits, in a public split and in private splits from a seed."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ PUBLIC_SEED = 17
 
 @cache
 def training_split(rows: int = 10_000) -> Split:
-    """Return digits to train on; their originals are in no other split."""
+    """Return digits for training. No other split uses their originals."""
     return distorted(np.arange(TRAINING_ORIGINALS), rows, PUBLIC_SEED + 1)
 
 
 @cache
 def public_split(rows: int) -> Split:
-    """Return the digits that everybody may test on."""
+    """Return the public digits, which everybody may use for testing."""
     return distorted(np.arange(TRAINING_ORIGINALS, 1797, 2), rows, PUBLIC_SEED)
 
 
 @cache
 def private_split(rows: int, seed: int) -> Split:
-    """Return the digits that decide: other originals, distorted by a seed that only the database holds."""
+    """Return the private digits, which decide the ranking: other originals, distorted with a secret `seed`."""
     return distorted(PRIVATE_ORIGINALS, rows, seed)
 
 
 def fresh_digits(rows: int) -> Split:
-    """Return digits made as the private ones are, new ones at each call."""
+    """Return new digits at each call, generated like the private ones but with a random seed."""
     return distorted(PRIVATE_ORIGINALS, rows, secrets.randbits(64))
 
 
@@ -50,7 +50,7 @@ def to_onnx_bytes(model: Any) -> bytes:
 
 @cache
 def tiny_model() -> bytes:
-    """Return the smallest network of the task, which wakes the runtime up and weighs next to nothing."""
+    """Return a minimal network for the task. It warms up the runtime and takes almost no memory."""
     from onnx import TensorProto, helper, numpy_helper
 
     model = helper.make_model(
@@ -71,7 +71,7 @@ def tiny_model() -> bytes:
 
 
 def train_baseline(baseline: Baseline) -> bytes:
-    """Train the network that every entry is compared with, and return it as an entry."""
+    """Train the baseline network, with which every entry is compared, and return it as the bytes of an entry."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
@@ -81,6 +81,6 @@ def train_baseline(baseline: Baseline) -> bytes:
     images, labels = training_split()
     model = MLPClassifier(baseline.hidden, batch_size=200, max_iter=baseline.iterations, random_state=baseline.seed)
     with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is what the instructor set
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the instructor sets the iterations
         model.fit(images, labels)
     return to_onnx_bytes(model)

@@ -1,4 +1,4 @@
-"""`autograder leaderboard …` for those who enter models: enter, check, rehearse, data."""
+"""The commands of `autograder leaderboard` for students: enter, check, rehearse, data."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def leaderboard() -> None:
 
 
 def command(function: Callable[..., Any]) -> click.Command:
-    """Make a command of a function that takes the course's folder, the Olympics and options of its own."""
+    """Turn a function into a command. The function gets the course's folder, the Olympics and its own options."""
 
     @leaderboard.command()
-    @click.option("--events", type=Path, help="File of the events; by default the one that comes with autograder.")
+    @click.option("--events", type=Path, help="Read the events from this file (default: autograder's own file).")
     @with_root
     @functools.wraps(function)
     def called(root: Path, events: Path | None, **options: Any) -> int:
@@ -53,7 +53,7 @@ def _read(model: Path) -> bytes:
 @click.option("--event", default="latency", show_default=True)
 @click.option("--url", default=f"http://127.0.0.1:{PORT}", envvar="TINYBENCH_LEADERBOARD", show_envvar=True)
 @click.option("--token", default="", envvar="TINYBENCH_TOKEN", show_envvar=True)
-@click.option("--wait", is_flag=True, help="Until it has been measured.")
+@click.option("--wait", is_flag=True, help="Wait until the entry has been measured.")
 def enter(model: Path, event: str, url: str, token: str, wait: bool) -> None:
     """Enter a model."""
     from autograder.leaderboard import client
@@ -74,7 +74,7 @@ def enter(model: Path, event: str, url: str, token: str, wait: bool) -> None:
 @command
 @click.argument("model", type=Path)
 def check(root: Path, olympics: Olympics, model: Path) -> None:
-    """Tell whether a file is a valid entry. Takes milliseconds and runs nothing of it."""
+    """Check whether a file is a valid entry. This takes milliseconds and does not run the file."""
     from autograder.leaderboard.entry import validate
 
     facts = validate.check(_read(model), olympics.limits)
@@ -87,11 +87,11 @@ def check(root: Path, olympics: Olympics, model: Path) -> None:
 
 @command
 @click.argument("model", type=Path)
-@click.option("--baseline", type=Path, help="An .onnx file; by default the baseline is trained and kept.")
-@click.option("--quick", is_flag=True, help="In three processes: sooner, with wider intervals.")
-@click.option("--unconfined", is_flag=True, help="Without the sandbox, for a model of your own.")
+@click.option("--baseline", type=Path, help="Compare with this .onnx file (default: train a baseline and keep it).")
+@click.option("--quick", is_flag=True, help="Measure in three processes only. This is faster, with wider intervals.")
+@click.option("--unconfined", is_flag=True, help="Run without the sandbox. Use this only for your own model.")
 def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None, quick: bool, unconfined: bool) -> None:
-    """Measure a model on this machine with the referee's code. The public digits count."""
+    """Measure a model on this machine with the referee's code, on the public digits."""
     from autograder.leaderboard import digits
     from autograder.leaderboard.entry import validate
     from autograder.leaderboard.formatting import percent, quantity, times
@@ -125,7 +125,7 @@ def rehearse(root: Path, olympics: Olympics, model: Path, baseline: Path | None,
 @command
 @click.argument("out", type=Path)
 def data(root: Path, olympics: Olympics, out: Path) -> None:
-    """Write the training and the public digits for numpy.load."""
+    """Write the training digits and the public digits to a file for numpy.load."""
     import numpy as np
 
     from autograder.leaderboard import digits

@@ -1,4 +1,4 @@
-"""How numbers look on the pages."""
+"""The text form of numbers and times on the pages, in the API and in the commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import number_of
 
-if TYPE_CHECKING:  # the database and the commands use this file
+if TYPE_CHECKING:  # imported only for types, as the database and the commands use this file
     from autograder.leaderboard.ranking import Score
     from autograder.leaderboard.settings import Event
 
@@ -17,7 +17,7 @@ SPACE = "\N{NO-BREAK SPACE}"
 
 
 def quantity(value: float, unit: str) -> str:
-    """Return a number with a unit that people read, such as ``1.89 ms``."""
+    """Return a number with a suitable unit prefix, such as ``1.89 ms``."""
     factor, name = scale_unit(value, unit)
     return f"{value / factor:.3g}{SPACE}{name}"
 
@@ -33,14 +33,14 @@ def percent(value: float) -> str:
 
 
 def scored(value: float, event: Event) -> str:
-    """Return a score in the form that suits what its event measures."""
+    """Return a score in the form that suits the measure of its event."""
     if event.measure in ("latency", "memory"):
         return times(value)
     return percent(value) if event.measure == "accuracy" else f"{value:.3f}"
 
 
 def interval_of(score: Mapping[str, float], form: Callable[[float], str]) -> str:
-    """Return the ends of an interval that came as JSON, the unit once."""
+    """Return the ends of an interval from JSON data, with the unit once."""
     return f"{form(score['lower']).split(SPACE)[0]} – {form(score['upper'])}"
 
 
@@ -50,12 +50,12 @@ def interval(score: Score, event: Event) -> str:
 
 
 def moment(stamp: float) -> str:
-    """Return a time as people write it, in UTC."""
+    """Return a time in UTC, such as ``12 Feb 2027, 17:00 UTC``."""
     return f"{datetime.fromtimestamp(stamp, UTC):%d %b %Y, %H:%M} UTC"
 
 
 def machine_time(stamp: float) -> str:
-    """Return a time for the attribute ``datetime``."""
+    """Return a time in ISO 8601 format, for the HTML attribute ``datetime``."""
     return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
 
 

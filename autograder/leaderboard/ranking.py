@@ -1,4 +1,4 @@
-"""Who leads: entries get scores with intervals, scores get places, and overlapping intervals share one."""
+"""The ranking: entries get scores with intervals, scores get places, and overlapping intervals share a place."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Standings:
-    """Who has a place in an event, and whose entries all miss a bar, with the reason for the latest."""
+    """The places of an event, and each student whose entries all miss a bar, with the latest entry and the reason."""
 
     event: Event
     private: bool
@@ -75,7 +75,7 @@ def accuracy_of(correct: int, total: int) -> Score:
 
 
 def entry_of(row: Any) -> Entry:
-    """Read a measured entry as the store has it."""
+    """Return a measured entry from its row in the store."""
     scores = row.scores
     return Entry(
         id=row.id,
@@ -95,7 +95,7 @@ def entry_of(row: Any) -> Entry:
 
 
 def score(event: Event, entry: Entry, private: bool) -> Score:
-    """Return what ranks an entry in an event."""
+    """Return the score by which an entry is ranked in an event."""
     if event.measure == "latency":
         return entry.latency
     if event.measure == "memory":
@@ -107,7 +107,7 @@ def score(event: Event, entry: Entry, private: bool) -> Score:
 
 @lru_cache(maxsize=50_000)
 def _area(latency: Score, memory: Score, size: float, accuracy: Score, begins: float) -> Score:
-    """Return the mean area that an entry gains over the baseline, of accuracy against each cost, between 0 and 1."""
+    """Return the area that an entry gains over the baseline, of accuracy against each cost: the mean, from 0 to 1."""
 
     def mean_area(costs: Iterable[float], correct: float) -> float:
         areas = [hypervolume_2d([(cost, correct)], (1.0, begins)) for cost in costs]
@@ -126,7 +126,7 @@ def smaller_is_better(event: Event) -> bool:
 
 
 def missed_bars(event: Event, entry: Entry, private: bool) -> str:
-    """Return a text with the limits that an entry misses, or an empty text if it meets all of them."""
+    """Return a text with the limits that an entry misses, or an empty text if the entry meets all of them."""
     accuracy = entry.accuracy(private).value
     missed = []
     if accuracy < event.accuracy_min:
@@ -149,10 +149,10 @@ def _unequal(value: float, bar: float, form: str) -> tuple[str, str]:
 
 
 def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standings:
-    """Rank the best entry of each student to an event; `private` digits count after the deadline.
+    """Rank the best entry of each student to an event. After the deadline, the `private` digits count.
 
-    A student shares the place of the first one above whose interval overlaps the interval of that place's leader;
-    within a place the earliest entry comes first.
+    A student shares a place with the best student at that place if their intervals overlap. Within a place, the
+    earliest entry comes first.
     """
     sign = 1.0 if smaller_is_better(event) else -1.0
     best: dict[str, tuple[tuple[float, int], Entry]] = {}
@@ -164,7 +164,7 @@ def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standing
         if missed:
             outside[entry.student] = (entry, missed)
             continue
-        # Numbers of entries tell who was earlier, whatever a clock says.
+        # The order of entry numbers is the order of entering, even if a clock was wrong.
         key = (sign * score(event, entry, private).value, entry.id)
         if entry.student not in best or key < best[entry.student][0]:
             best[entry.student] = (key, entry)
@@ -179,7 +179,7 @@ def standings(event: Event, entries: Iterable[Entry], private: bool) -> Standing
 
 
 def share_places(scores: Sequence[Score]) -> list[tuple[int, int]]:
-    """Return the ranges of sorted scores that share a place: all that overlap the first of their range."""
+    """Return the index ranges of sorted scores that share a place: all that overlap the first of their range."""
     groups: list[tuple[int, int]] = []
     start = 0
     for index, current in enumerate(scores):

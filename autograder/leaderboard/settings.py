@@ -1,4 +1,4 @@
-"""The events, bars, limits and quotas, read from one file that an instructor edits."""
+"""The settings of the Olympics: events, bars, limits and quotas, read from one file that an instructor edits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 UNLIMITED = float("inf")
 PORT = 8017
 
-# No number is guessed from text, a truth value or a fraction.
+# A number is never converted from text or a truth value, and a count never from a fraction.
 Count = Annotated[int, Strict(), Field(gt=0)]
 Amount = Annotated[float, Strict(), Field(gt=0)]
 KNOWN_KEYS: ConfigDict = {"extra": "forbid", "validate_by_name": True}
@@ -21,7 +21,7 @@ KNOWN_KEYS: ConfigDict = {"extra": "forbid", "validate_by_name": True}
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Task:
-    """How many digits, and how many of them one timed call gets."""
+    """The number of public and of private digits, and the number of digits in one timed call."""
 
     public_rows: Count = 4320
     private_rows: Count = 4320
@@ -30,7 +30,7 @@ class Task:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class EntryLimits:
-    """What an entry may be, and what it may use while it is measured."""
+    """Limits on an entry's file, and on the resources that the entry uses while it is measured."""
 
     size_mb: Amount = 16
     nodes: Count = 2000
@@ -48,7 +48,7 @@ class EntryLimits:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Quota:
-    """How often a student may enter, and how long a token is good for."""
+    """The number of entries per student and day, and the number of days for which a token is valid."""
 
     per_day: Count = 8
     token_days: Count = 180
@@ -56,7 +56,7 @@ class Quota:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Baseline:
-    """The network that every entry is compared with."""
+    """The recipe of the network with which every entry is compared."""
 
     hidden: tuple[Count, ...] = (512, 256)
     iterations: Count = 15
@@ -65,7 +65,7 @@ class Baseline:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Effort:
-    """How thoroughly the referee measures."""
+    """The thoroughness of a measurement: processes, rounds, and bounds on the intervals."""
 
     processes: Count = 6
     rounds: Count = 25
@@ -81,7 +81,7 @@ def _check_id(name: str) -> str:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Event:
-    """One contest: what ranks in it, and which bars an entry must pass."""
+    """One contest: the measure that ranks its entries, and the bars that an entry must pass."""
 
     id: Annotated[str, AfterValidator(_check_id)]
     title: str
@@ -108,7 +108,7 @@ class Event:
 
 @dataclass(frozen=True, config=KNOWN_KEYS)
 class Olympics:
-    """All that an instructor sets."""
+    """All settings that an instructor chooses."""
 
     title: Annotated[str, Field(min_length=1)]
     deadline: Annotated[AwareDatetime, Strict()]
@@ -120,7 +120,7 @@ class Olympics:
     referee: Effort = field(default_factory=Effort)
 
     def event(self, name: str) -> Event:
-        """Return an event by its id; raise ValueError with the ids there are."""
+        """Return an event by its id. If it is unknown, raise ValueError with the known ids."""
         for event in self.events:
             if event.id == name:
                 return event
@@ -133,7 +133,7 @@ SECTIONS: dict[str, Any] = {
 
 
 def load(path: Path | None = None) -> Olympics:
-    """Read a file of events, by default the `events.toml` of this folder; a ValueError names file, section and key."""
+    """Read a file of events, by default `events.toml` in this folder. A ValueError names file, section and key."""
     path = path or Path(__file__).with_name("events.toml")
     try:
         olympics = TypeAdapter(Olympics).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
@@ -149,7 +149,7 @@ def load(path: Path | None = None) -> Olympics:
 
 
 def _in_words(problem: Any) -> str:
-    """Say what pydantic found in the terms of the file: section, key, value, and what is allowed."""
+    """Return pydantic's error as text in terms of the file: section, key, value, and allowed values."""
     name, *rest = problem["loc"]
     number = f" {rest.pop(0) + 1}" if rest and name == "event" else ""
     section, key = (f"[{name}{number}] ", rest[0]) if rest else ("", name)

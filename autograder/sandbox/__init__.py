@@ -1,1 +1,1 @@
-"""Where strangers' code runs: the sandbox, what runs inside it, and the rpc between both sides."""
+"""The sandbox for untrusted code, the programs that run inside it, and the RPC between the two sides."""

@@ -1,7 +1,7 @@
-"""The sandbox for untrusted code: bubblewrap, resource limits, a filter of system calls, and a watchdog.
+"""The sandbox for untrusted code: bubblewrap, resource limits, a system-call filter, and a watchdog.
 
-`run_program` is for one program: bytes in, bytes out. `autograder.sandbox.zygote_client` forks an inner sandbox for
-each submission.
+`run_program` runs one program, with bytes as input and output. `autograder.sandbox.zygote_client` forks an inner
+sandbox for each submission.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from autograder import pace
 from autograder.sandbox import cgroup, root
 from autograder.sandbox.guest import linux, syscalls
 
-ROOM, SUPERVISORS = 2**29, 32  # bytes and processes of a group besides what a submission may have
+ROOM, SUPERVISORS = 2**29, 32  # extra bytes and processes of a group, above a submission's limits
 ENVIRONMENT = {
     "PATH": f"{root.PYTHON}/bin:/usr/bin:/bin",
     "HOME": "/tmp",
@@ -37,21 +37,21 @@ ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "MPLCONFIGDIR": "/tmp/matplotlib",
     "IPYTHONDIR": "/tmp/ipython",
-    "ORT_DISABLE_TELEMETRY": "1",  # else ONNX Runtime keeps a database that all forks of a zygote would share
-    # pools of threads neither survive a fork nor fit a share of one core
+    "ORT_DISABLE_TELEMETRY": "1",  # otherwise ONNX Runtime keeps a database that all forks of a zygote would share
+    # thread pools do not survive a fork, and do not suit a share of one core
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
 
 
 class SandboxUnavailable(Exception):
-    """Why this machine cannot confine untrusted code, and what to do."""
+    """The machine cannot confine untrusted code. The message gives the reason and what to do."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What sandboxed code may use; `call_seconds` is CPU time of one cell, or of one call of a check.
+    """Resource limits of sandboxed code. `call_seconds` is the CPU time of one cell, or of one call by a check.
 
-    Seconds are those of a usual, idle machine; `autograder.pace` converts them for this one.
+    The seconds refer to a typical idle machine. `autograder.pace` converts them for this machine.
     """
 
     memory: int = 2 * 2**30
@@ -64,10 +64,10 @@ class Limits:
     tmp_bytes: int = 128 * 2**20
     open_files: int = 256
     output_bytes: int = 4 * 2**20
-    niceness: int = 10  # the desktop goes first
+    niceness: int = 10  # the desktop has priority
 
     def resources(self) -> dict[str, int]:
-        """Return the limits that the kernel enforces for each process, by their names in `resource`."""
+        """Return the limits that the kernel enforces for each process, keyed by their names in `resource`."""
         return {
             "AS": self.address_space,
             "CPU": math.ceil(pace.cpu(self.cpu_seconds)),
@@ -79,7 +79,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a program ended; `limit` says which limit ended it, if one did."""
+    """The exit code and output of a finished program. `limit` names the limit that ended the program, if any."""
 
     code: int
     output: bytes
@@ -89,30 +89,30 @@ class Finished:
 
 @dataclass(frozen=True)
 class Mounts:
-    """What a sandbox sees besides Python and the system's libraries (see `root`), by paths inside."""
+    """Mounts of a sandbox besides Python and the system libraries (see `root`), keyed by their paths inside."""
 
-    read_only: Mapping[str, Path] = field(default_factory=dict)  # copies of files, and folders as they are
+    read_only: Mapping[str, Path] = field(default_factory=dict)  # files are copied; folders are mounted directly
     tmpfs: Sequence[str] = ()  # private folders of bounded size
-    writable: Mapping[str, Path] = field(default_factory=dict)  # the outside sees what is written
+    writable: Mapping[str, Path] = field(default_factory=dict)  # writes are visible outside
     working_directory: str = "/tmp"
 
 
 def command(
     argv: Sequence[str], mounts: Mounts, limits: Limits, *, zygote: bool = False, filter_fd: int | None = None
 ) -> list[str]:
-    """Return the command that runs `argv` under bubblewrap; `root.PROGRAM` is its Python.
+    """Return the command that runs `argv` under bubblewrap. Inside, Python is at `root.PROGRAM`.
 
-    A `zygote` keeps capabilities over its own namespaces and has no limits: it must never run untrusted code itself.
-    `filter_fd` is the file descriptor of a filter of system calls.
+    A `zygote` keeps capabilities over its own namespaces and has no limits. It must never run untrusted code itself.
+    `filter_fd` is the file descriptor of a system-call filter.
     """
     private = ("/tmp", "/dev/shm", *mounts.tmpfs)
     late, writable = dict[str, str](), {place: f"/run/writable/{i}" for i, place in enumerate(mounts.writable)}
     for number, place in enumerate(mounts.read_only):
         if place.startswith(tuple(f"{folder}/" for folder in private)):
-            late[place] = f"/late/{number}"  # shown only once the private folder is there
+            late[place] = f"/late/{number}"  # mounted only after the private folder exists
     shown = [(late.get(place, place), source) for place, source in mounts.read_only.items()]
     written = [(writable[place], source) for place, source in mounts.writable.items()]
-    # what is in private folders counts, too, and what a zygote has loaded
+    # the content of private folders counts too, and so does what a zygote has loaded
     most = limits.memory + (len(private) + 1) * limits.tmp_bytes + ROOM, limits.processes + SUPERVISORS
     group = cgroup.subtree()
     plan = root.plan(shown, written, [*mounts.tmpfs, *mounts.writable]) | {
@@ -124,14 +124,14 @@ def command(
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
     line += ["--ro-bind", root.NEW, "/", "--proc", "/proc", "--dev", "/dev"]
-    line += ["--dev-bind", "/dev/null", "/dev/zero"]  # a mapping of it is shared memory that nobody counts
+    line += ["--dev-bind", "/dev/null", "/dev/zero"]  # a mapping of it is shared memory that is not counted
     for place in private:
         line += ["--size", str(limits.tmp_bytes), "--tmpfs", place]
     for place, laid in late.items():
         line += ["--ro-bind", f"{root.NEW}{laid}", place]
     for place, laid in writable.items():
         line += ["--bind", laid, place]
-    for name, is_folder in () if zygote else linux.uncovered():  # it must mount another /proc, and covers that
+    for name, is_folder in () if zygote else linux.uncovered():  # a zygote must mount another /proc and covers it
         line += ["--ro-bind", f"{root.NEW}{linux.EMPTY if is_folder else linux.NOTHING}", f"/proc/{name}"]
     line += ["--remount-ro", "/dev", "--chdir", mounts.working_directory]
     if filter_fd is not None:
@@ -145,7 +145,7 @@ def command(
 
 @contextmanager
 def filter_file(families: Sequence[int] = syscalls.UNIX_INET_INET6) -> Iterator[int]:
-    """Yield the file descriptor of a filter of system calls that allows sockets of these families."""
+    """Yield the file descriptor of a system-call filter that allows sockets of these address families."""
     with tempfile.TemporaryFile() as rules:
         rules.write(syscalls.seccomp_filter(families))
         rules.seek(0)
@@ -167,7 +167,7 @@ def run_program(
     try:
         return _watched(process, stdin, limits)
     finally:
-        process.kill()  # bubblewrap takes the whole pid namespace along
+        process.kill()  # when bubblewrap dies, its whole PID namespace dies too
         process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
@@ -176,7 +176,7 @@ def run_program(
 
 
 def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> Finished:
-    """Feed and read a program, and end it at its limits."""
+    """Write a program's input, read its output, and kill it when it reaches a limit."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -211,7 +211,7 @@ def _watched(process: subprocess.Popen[bytes], stdin: bytes, limits: Limits) -> 
 
 @contextmanager
 def _pipes(process: subprocess.Popen[bytes]) -> Iterator[selectors.BaseSelector]:
-    """Give a selector of a program's pipes, none of which blocks."""
+    """Yield a selector for a program's pipes, all set to non-blocking."""
     with selectors.DefaultSelector() as selector:
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
@@ -221,7 +221,7 @@ def _pipes(process: subprocess.Popen[bytes]) -> Iterator[selectors.BaseSelector]
 
 
 def _feed(pipe: int, unsent: memoryview) -> memoryview:
-    """Write a piece to a program; return the rest, or nothing if the program no longer reads."""
+    """Write a piece of input to a program. Return the rest, which is empty if the program no longer reads."""
     try:
         return unsent[os.write(pipe, unsent[:65536]) :] if unsent else unsent
     except BrokenPipeError:
@@ -235,13 +235,13 @@ def available() -> None:
 
 
 def unavailable() -> str:
-    """Return why this machine cannot confine untrusted code and what to do, or nothing if it can."""
+    """Return why this machine cannot confine untrusted code and what to do. Return an empty text if it can."""
     return "; ".join(line for name, works, line in doctor() if not works and name != "filter")
 
 
 @cache
 def doctor() -> list[tuple[str, bool, str]]:
-    """Return what this machine can do for confinement: name, whether it works, and a line for people."""
+    """Return the features that confinement needs: each one's name, whether it works, and a line to print."""
     if platform.system() != "Linux":
         return [
             ("system", False, f"submissions are confined by Linux, and this is {platform.system()}: use WSL or Linux")

@@ -1,8 +1,8 @@
-"""Groups of cgroup v2, where this machine lends some: the kernel then counts what no process shows as its own.
+"""Groups of cgroup v2, if this machine provides them. The kernel then also counts memory that no process lists.
 
-Under systemd its manager makes the group (``systemd-run --scope``); without it, as in containers, the subtree that
-this process is in is divided. Where neither can be had, `linux.tree_memory` counts pages. Only the standard library is
-imported here: `autograder.sandbox.stage` does it before anything else.
+With systemd, its manager creates the group (``systemd-run --scope``). Without systemd, as in containers, the subtree of
+this process is divided. If neither works, `linux.tree_memory` counts pages. Only the standard library is imported here,
+because `autograder.sandbox.stage` imports this module before anything else.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 
 MOUNT, SYSTEMD = Path("/sys/fs/cgroup"), Path("/run/systemd/system")
 NEEDED = ("memory", "pids", "cpu")
-OWN, SANDBOX = "tinybench-grader", "tinybench-sandbox"  # groups of the processes that were there, and of sandboxes
-WEIGHT = 20  # of the processor, where 100 is usual
+OWN, SANDBOX = "tinybench-grader", "tinybench-sandbox"  # groups of the existing processes and of sandboxes
+WEIGHT = 20  # CPU weight; the default is 100
 
 
 def settings(memory: int, processes: int) -> dict[str, str]:
-    """Return the files of a group, and what to write into them; 0 bytes of swap, or the limit would only slow down."""
+    """Return a group's limits by file name. Swap is 0: with it, reaching `memory` would only slow processes down."""
     return {
         "memory.max": str(memory), "memory.swap.max": "0", "pids.max": str(processes), "cpu.weight": str(WEIGHT)
     }  # fmt: skip
@@ -29,7 +29,7 @@ def settings(memory: int, processes: int) -> dict[str, str]:
 
 @cache
 def scope() -> tuple[str, ...]:
-    """Return the words that run a command in a scope of systemd, or nothing where no manager answers."""
+    """Return the command prefix that starts a systemd scope. If no systemd manager answers, return an empty tuple."""
     program = shutil.which("systemd-run")
     if not program or not SYSTEMD.is_dir():
         return ()
@@ -45,7 +45,7 @@ def scope() -> tuple[str, ...]:
 
 
 def launcher(memory: int, processes: int) -> list[str]:
-    """Return the words that put a command into a group with these limits by systemd, or none."""
+    """Return the command prefix that puts a command into a systemd group with these limits, empty without systemd."""
     names = {"memory.max": "MemoryMax", "memory.swap.max": "MemorySwapMax", "pids.max": "TasksMax"}
     limits = {names.get(name, "CPUWeight"): value for name, value in settings(memory, processes).items()}
     words = scope()
@@ -55,9 +55,9 @@ def launcher(memory: int, processes: int) -> list[str]:
 
 
 def subtree(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Path | None:
-    """Return the group that this process may divide into others, if there is one."""
+    """Return the group that this process may divide into subgroups, or None if there is no such group."""
     if SYSTEMD.is_dir():
-        return None  # it has one writer: the manager
+        return None  # only systemd's manager may write to the tree
     try:
         name = next(line for line in own.read_text(encoding="utf-8").splitlines() if line.startswith("0::"))
         group = mount / name.removeprefix("0::").strip("/")
@@ -70,31 +70,31 @@ def subtree(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Path 
 
 
 def join(group: Path, limits: dict[str, str]) -> None:
-    """Move this process into a new group below another, with these limits; groups that are empty by now go."""
+    """Move this process into a new subgroup of `group` with these limits, and remove subgroups that are empty."""
     if not set(NEEDED).issubset((group / "cgroup.subtree_control").read_text().split()):
         _divide(group)
     for old in group.glob(f"{SANDBOX}-*"):
-        with suppress(OSError):  # somebody is in it
+        with suppress(OSError):  # the group still holds a process
             old.rmdir()
     new = group / f"{SANDBOX}-{os.getpid()}"
     new.mkdir(exist_ok=True)
     for name, value in limits.items():
-        with suppress(FileNotFoundError):  # no file for swap where there is no swap
+        with suppress(FileNotFoundError):  # a machine without swap has no file for it
             (new / name).write_text(value)
     (new / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _divide(group: Path) -> None:
-    """Let a group have others below it; those with limits may hold no processes themselves, so its own move down."""
+    """Let a group have subgroups with limits. Such a group may hold no processes, so move its own into a subgroup."""
     (group / OWN).mkdir(exist_ok=True)
     for process in (group / "cgroup.procs").read_text().split():
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             (group / OWN / "cgroup.procs").write_text(process)
     (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in NEEDED))
 
 
 def means() -> str:
-    """Return a line on how memory and processes are limited here."""
+    """Return a line that describes how memory and processes are limited on this machine."""
     if scope():
         return "memory, processes and processor time are limited by cgroup v2, in scopes of systemd"
     if group := subtree():

@@ -1,4 +1,4 @@
-"""A probe that looks, from inside a sandbox with the mounts of an assignment, for what must not be seen there."""
+"""A probe that searches a sandbox with an assignment's mounts, from inside, for things that must not be visible."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from autograder.sandbox import root
 from autograder.sandbox.bubblewrap import Limits, Mounts, SandboxUnavailable, run_program
 
 PROGRAM = Path(__file__).parent / "guest" / "probe.py"
-SHOWN = ("/", "/usr", "/tmp", "/course", "/inside", "/python", "/proc", "/dev", "/etc")  # inside, they are others
-SMALLEST = 200  # bytes of a file that its content can be told by
+# paths that also exist inside, where they are other files
+SHOWN = ("/", "/usr", "/tmp", "/course", "/inside", "/python", "/proc", "/dev", "/etc")
+SMALLEST = 200  # bytes; smaller files are not distinctive enough to recognise by their content
 MOST_SAID = 5
 
 
 @dataclass(frozen=True)
 class Forbidden:
-    """What must not be seen inside."""
+    """The files, names, texts, modules and paths that must not be visible inside a sandbox."""
 
-    files: Sequence[Path] = ()  # neither these files, by name and content
-    names: Sequence[str] = ()  # nor any of these names
-    texts: Mapping[str, str] = field(default_factory=dict)  # nor these texts outside of libraries, by what they are
+    files: Sequence[Path] = ()  # recognised by name and content together
+    names: Sequence[str] = ()  # names of files, whatever the content
+    texts: Mapping[str, str] = field(default_factory=dict)  # searched outside of libraries; keyed by a description
     modules: Sequence[str] = ("autograder",)
-    paths: Sequence[str] = ()  # besides those of `host_paths`
+    paths: Sequence[str] = ()  # in addition to those of `host_paths`
 
 
 def host_paths() -> list[str]:
-    """Return the paths that would tell a submission where it is."""
+    """Return the paths of this host that would reveal to a submission where it runs."""
     known = [*root.course_folders(), *root.packages(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
     return [path for path in dict.fromkeys(map(str, known)) if path not in SHOWN]
 
 
 def course_files() -> list[Path]:
-    """Return the code of `autograder`, but for what the sandbox is to see."""
+    """Return the source files of `autograder`, except those that the sandbox needs."""
     package = Path(__file__).parents[1]
     shown = (PROGRAM.parent, PROGRAM.parents[1] / "rpc")
     return [path for path in package.rglob("*.py") if not any(path.is_relative_to(folder) for folder in shown)]
 
 
 def findings(mounts: Mounts, forbidden: Forbidden, limits: Limits | None = None) -> list[str]:
-    """Return a line for everything that a sandbox with these mounts shows, though it must not."""
+    """Return a line for each forbidden thing that is visible in a sandbox with these mounts."""
     question = {
         "modules": forbidden.modules,
         "names": list(forbidden.names),
@@ -65,7 +66,7 @@ def findings(mounts: Mounts, forbidden: Forbidden, limits: Limits | None = None)
 
 
 def verify(mounts: Mounts, forbidden: Forbidden) -> None:
-    """Raise `SandboxUnavailable` if a sandbox with these mounts shows what it must not."""
+    """Raise `SandboxUnavailable` if anything forbidden is visible in a sandbox with these mounts."""
     if found := findings(mounts, forbidden):
         more = f"; and {len(found) - MOST_SAID} more" if len(found) > MOST_SAID else ""
         raise SandboxUnavailable(
@@ -75,7 +76,7 @@ def verify(mounts: Mounts, forbidden: Forbidden) -> None:
 
 
 def doctor() -> tuple[str, bool, str]:
-    """Return a line for `autograder doctor`: whether a sandbox on this machine shows anything of the course."""
+    """Return a row for `autograder doctor`: whether a sandbox on this machine exposes files of the course."""
     modules = [path for folder in root.course_folders() if folder.name == "tinybench" for path in folder.rglob("*.py")]
     found = findings(Mounts(), Forbidden(modules, ["gradebook.db"], modules=("autograder", "tinybench")))
     return (

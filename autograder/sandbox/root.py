@@ -1,13 +1,15 @@
-"""The root of a sandbox: what Python and its libraries need, at places of its own, and nothing of the course.
+"""The root file system of a sandbox: the files that Python and its libraries need, and nothing of the course.
 
-Nothing lies under its path of the host. The base interpreter is at `/python`, the environment's packages where that
-one looks for them, so there is no virtual environment inside; system libraries are those of the loader's own folders.
-Folders come through read-only overlays (Linux 5.11 or later): two sandboxes share no inode that can be locked,
-`/proc/self/mountinfo` shows no path of the host, and what is hidden is not even listed. Only what the kernel lends
-nobody else stays common: for an ordinary user, who may make no devices, the host's `/dev/null` and its like.
+Neither Python nor its packages have their host paths inside. The base interpreter is at `/python`. The environment's
+packages are where that interpreter searches for them, so there is no virtual environment inside. System libraries come
+from the loader's own folders. Folders are mounted through read-only overlays (Linux 5.11 or later). So two sandboxes
+share no inode that can be locked, `/proc/self/mountinfo` contains no path of the host, and hidden files are not even
+listed. Only devices stay shared, if the user may not create any: an ordinary user's sandboxes contain the host's
+`/dev/null` and similar devices.
 
-Paths of the host remain in compiled files: those of libraries keep where they were compiled (``co_filename``, which
-importing replaces), programs where they look for libraries. Both name folders that do not exist inside.
+Paths of the host remain in compiled files. Those of libraries hold the path where they were compiled (``co_filename``,
+which importing replaces), and programs hold the paths where they search for libraries. Both name folders that do not
+exist inside.
 """
 
 from __future__ import annotations
@@ -31,17 +33,17 @@ from autograder.sandbox.guest import linux
 
 PYTHON = "/python"
 PROGRAM = f"{PYTHON}/bin/python3"
-STAGE, NEW = str(Path(__file__).with_name("stage.py")), "/run/new"  # the program, and where it lays out the root
-MOST_COPIED = 2**20  # bytes of a file; a larger one is shown where it lies
+STAGE, NEW = str(Path(__file__).with_name("stage.py")), "/run/new"  # the program, and where it builds the root
+MOST_COPIED = 2**20  # bytes; larger files are mounted instead of copied
 PROGRAMS = ("sh", "prlimit")
 LIBRARIES = r"\.so(\.|-|$)|^ld-"
 DISTRIBUTIONS = ("tinybench-ml", "tinybench-course")
-# of the course, however it is installed, and what leads there
+# names of the course's files in a folder of packages, however it is installed, and of files that point to the course
 COURSE = re.compile(r"^(autograder|tinybench|tests|__editable__.*|tinybench[_-](ml|course)[-.].*|.*\.(pth|egg-link))$")
 
 
 def packages() -> list[Path]:
-    """Return the folders of this environment's packages in the order of imports, not those that a .pth file adds."""
+    """Return the folders of this environment's packages in import order, without those that a .pth file adds."""
     known = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     if site.ENABLE_USER_SITE:
         known.append(site.getusersitepackages())
@@ -51,7 +53,7 @@ def packages() -> list[Path]:
 
 
 def course_folders() -> list[Path]:
-    """Return where the course's own code lies: its packages, and the clone that they are part of."""
+    """Return the folders of the course's own code: its packages, and the clone that contains them."""
     found = []
     for name in ("autograder", "tinybench"):
         spec = find_spec(name)
@@ -62,16 +64,16 @@ def course_folders() -> list[Path]:
 def plan(
     read_only: Iterable[tuple[str, Path]], writable: Iterable[tuple[str, Path]], empty: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what `autograder.sandbox.stage` is to lay out, in JSON's types.
+    """Return the plan, in JSON types, from which `autograder.sandbox.stage` builds the root.
 
     Parameters
     ----------
     read_only
-        Places inside, and the file that is copied there, or the folder that is shown there.
+        Paths inside, each with the file to copy there or the folder to mount there.
     writable
-        Places of the outer mount namespace, and the folder that is bound there.
+        Paths in the outer mount namespace, each with the folder to bind there.
     empty
-        Folders inside, for other mounts.
+        Folders inside that serve as mount points.
     """
     given = list(read_only)
     files = [*_files(), *((place, source) for place, source in given if not source.is_dir())]
@@ -116,7 +118,7 @@ def _version() -> str:
 
 @cache
 def _python_and_system() -> list[dict[str, Any]]:
-    """Return the folders that every sandbox shows, each before what lies in it."""
+    """Return the folders that every sandbox contains. A folder comes before the folders inside it."""
     library = Path(sysconfig.get_path("stdlib")).resolve().parent
     inside = f"{PYTHON}/{sys.platlibdir}"
     first, *more = packages()
@@ -131,20 +133,20 @@ def _python_and_system() -> list[dict[str, Any]]:
             shown.append(_folder(Path(path), path, LIBRARIES, links=links))
             for own in glob(f"{path}/{platform.machine()}-linux-*"):
                 shown.append(_folder(Path(own), own, links=links))
-    if os.path.isdir("/etc/alternatives"):  # to one of several libraries of linear algebra
+    if os.path.isdir("/etc/alternatives"):  # its links select one of several linear-algebra libraries
         shown.append(_folder(Path("/etc/alternatives"), "/etc/alternatives", LIBRARIES))
     return shown
 
 
 def _base_python(library: Path, inside: str, places: list[str]) -> dict[str, Any]:
-    """Return how the base interpreter's libraries are shown, without its packages and what names its place."""
+    """Return the plan for the base interpreter's libraries, without its packages and files that name its path."""
     stdlib = library / _version()
     inner = [f"{_version()}/{name}" for name in ("site-packages", "dist-packages", "test", "idlelib", "ensurepip")]
     inner += [f"{_version()}/{path.name}" for path in stdlib.glob("config-*")]
     inner += [f"{_version()}/__pycache__/{path.name}" for path in stdlib.glob("__pycache__/_sysconfigdata*")]
     altered = [f"{_version()}/{path.name}" for path in stdlib.glob("_sysconfigdata*.py")]
     lines = f"import sys\nsys.path += [place for place in {places!r} if place not in sys.path]\n"
-    texts = {f"{_version()}/sitecustomize.py": lines}  # also where PYTHONPATH is not heeded
+    texts = {f"{_version()}/sitecustomize.py": lines}  # works even if PYTHONPATH is ignored
     shown = _folder(library, inside, rf"{LIBRARIES}|^{re.escape(_version())}$", inner, texts)
     return shown | {"altered": dict.fromkeys(altered, (sys.base_prefix, PYTHON))}
 
@@ -157,7 +159,7 @@ def _folder(
     texts: dict[str, str] | None = None,
     links: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return a folder as the plan has it: of which `only` these names, without what is `hidden` or the course's."""
+    """Return the plan for a folder: `only` names that match this pattern, without `hidden` ones and the course's."""
     real = source.resolve()
     own = [str(folder.relative_to(real)) for folder in course_folders() if real in folder.parents]
     names = sorted({*hidden, *own})
@@ -168,7 +170,7 @@ def _folder(
 
 
 def _course_in(folder: Path) -> list[str]:
-    """Return what a folder of packages holds of the course, or of where anything was installed from."""
+    """Return the names in a folder of packages that belong to the course or record a local installation path."""
     recorded = {Path(str(path)).parts[0] for path in _recorded()} - {"..", "__pycache__", "/"}
     found = []
     for name in os.listdir(folder):

@@ -1,8 +1,8 @@
-"""A program that lays out the root of a sandbox in private mounts, and then becomes bubblewrap.
+"""A program that builds the root of a sandbox in private mounts, and then becomes bubblewrap.
 
-`autograder.sandbox.root` says what is shown, and why in this way. Nothing of the host's paths is left in what the
-sandbox can read about its mounts: folders come through overlays of `/proc/self/fd`, files are copied. Its process is
-replaced by bubblewrap, so that this stays the child of whoever started it: it is to die with them.
+`autograder.sandbox.root` describes what the root contains, and why. The sandbox cannot read any path of the host in the
+list of its mounts: folders are mounted through overlays of `/proc/self/fd`, and files are copied. Bubblewrap replaces
+this process, so that bubblewrap stays a child of the process that started the program, and dies with it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import cgroup  # type: ignore[import-not-found]  # run as a program, they lie next to it
+import cgroup  # type: ignore[import-not-found]  # both lie next to this program
 from guest import linux  # type: ignore[import-not-found]
 
-NEW = "/run/new"  # the root to be, as in `autograder.sandbox.root`
+NEW = "/run/new"  # the new root, as in `autograder.sandbox.root`
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 READ_ONLY = linux.READ_ONLY | linux.NOSUID | linux.NODEV
 
 
 def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps whose order matters, one after another
-    """Lay out what a plan of `root.plan` names, and run bubblewrap."""
+    """Build the root from a plan made by `root.plan`, and run bubblewrap."""
     if plan["group"]:
-        with suppress(OSError):  # pages are counted in any case
+        with suppress(OSError):  # without a group, `linux.tree_memory` still limits memory
             cgroup.join(Path(plan["group"]), plan["limits"])
     os.umask(0o022)
     root = os.geteuid() == 0 and _is_mapped(linux.NOBODY)
@@ -37,7 +37,8 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps w
         user, group = os.geteuid(), os.getegid()
         linux.unshare(linux.NEW_USERS | linux.NEW_MOUNTS)
         linux.map_user(0, user, group)
-    folders = [os.open(shown["source"], os.O_PATH) for shown in plan["folders"]]  # what follows may hide them
+    # opened and read now, because later steps may hide these paths
+    folders = [os.open(shown["source"], os.O_PATH) for shown in plan["folders"]]
     copies = {place: Path(source).read_bytes() for place, source in plan["files"].items()}
     programs = {place: (os.open(os.path.dirname(path), os.O_PATH), path) for place, path in plan["programs"].items()}
     written = {place: os.open(path, os.O_PATH) for place, path in plan["writable"].items()}
@@ -56,7 +57,7 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps w
         _fill_layer(Path(layer), Path(f"/proc/self/fd/{source}"), shown, places)
         _overlay(layer, source, NEW + shown["place"])
     for number, (place, (folder, path)) in enumerate(programs.items()):
-        if not os.path.lexists(NEW + place):  # a folder that is shown may hold it
+        if not os.path.lexists(NEW + place):  # a mounted folder may contain it already
             os.makedirs(f"/run/layer/p{number}")
             _overlay(f"/run/layer/p{number}", folder, f"/run/programs/{number}")
             Path(NEW + place).touch()
@@ -68,23 +69,23 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:  # noqa: C901 - steps w
         os.setpriority(os.PRIO_PROCESS, 0, max(plan["niceness"], os.getpriority(os.PRIO_PROCESS, 0)))
         Path("/proc/self/oom_score_adj").write_text(
             "500", encoding="utf-8"
-        )  # where memory runs out, it goes before the grader
+        )  # if memory runs out, the kernel kills the sandbox before the grader
     if root:
         _own_devices()
         os.setgroups([])
-        os.setresgid(linux.NOBODY, linux.NOBODY, linux.NOBODY)  # limits on processes do not hold for root
+        os.setresgid(linux.NOBODY, linux.NOBODY, linux.NOBODY)  # root is exempt from process limits
         os.setresuid(linux.NOBODY, linux.NOBODY, linux.NOBODY)
     os.execve(argv[0], argv, {})
 
 
 def _is_mapped(user: int) -> bool:
-    """Tell whether this user exists here; in a container of an ordinary user, root may be the only one."""
+    """Return whether this user ID is mapped. In a container of an ordinary user, root may be the only user."""
     ranges = (map(int, line.split()) for line in Path("/proc/self/uid_map").read_text(encoding="utf-8").splitlines())
     return any(first <= user < first + count for first, _, count in ranges)
 
 
 def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[str]) -> None:
-    """Write what lies above a folder: the names it hides, which are not even listed, and what replaces its own."""
+    """Fill the overlay layer above a folder: markers that remove hidden names from listings, and replaced files."""
     inner = [os.path.relpath(place, shown["place"]) for place in places if place.startswith(f"{shown['place']}/")]
     for name in inner:
         (layer / name).mkdir(parents=True, exist_ok=True)
@@ -92,12 +93,12 @@ def _fill_layer(layer: Path, source: Path, shown: dict[str, Any], places: list[s
     hidden = list(shown["hidden"])
     if shown["only"]:
         hidden += [name for name in os.listdir(source) if not re.search(shown["only"], name) and name not in kept]
-    for name in sorted(hidden):  # a folder before what is in it
+    for name in sorted(hidden):  # a folder comes before its content
         if os.path.lexists(source / name) and not os.path.lexists(layer / name):
             try:
                 (layer / name).parent.mkdir(parents=True, exist_ok=True)
             except OSError:
-                continue  # a folder above it is hidden
+                continue  # a parent folder is hidden
             os.mknod(layer / name, stat.S_IFCHR, 0)
     texts = dict(shown["texts"])
     for name, (old, new) in shown["altered"].items():
@@ -117,14 +118,14 @@ def _overlay(layer: str, source: int, target: str) -> None:
 
 
 def _own_devices() -> None:
-    """Make devices that no other sandbox can lock, where that is allowed; bubblewrap shows what lies in /dev."""
+    """If allowed, put devices into /dev that no other sandbox can lock. Bubblewrap exposes the devices in /dev."""
     for name, (major, minor) in DEVICES.items():
         try:
             os.mknod(f"/run/{name}", stat.S_IFCHR | 0o666, os.makedev(major, minor))
             os.chmod(f"/run/{name}", 0o666)
             linux.mount(f"/run/{name}", f"/dev/{name}", "", linux.BIND)
         except OSError:
-            return  # a container without the right to
+            return  # a container that may not create devices
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The grader's end of the zygote: start it, and have it fork a fresh sandbox for each submission."""
+"""The grader's end of the zygote. It starts the zygote, which forks a new sandbox for each submission."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ HERE = Path(__file__).parent
 
 
 class Zygote:
-    """Forks a sandbox for each submission of an assignment.
+    """A zygote process, which forks a sandbox for each submission of an assignment.
 
-    It loads the `preload` modules once. The working directory of `mounts` becomes a private folder of each, with
-    links to the `data` files, which are paths inside. `limits` hold for one submission.
+    The process loads the `preload` modules once. In each sandbox, the working directory of `mounts` becomes a private
+    folder with links to the `data` files, which are paths inside. `limits` apply to each submission separately.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Zygote:
         options = {
             "control": theirs.fileno(), "preload": list(preload), "folder": mounts.working_directory,
             "data": list(data),
-            # a backstop: the grader itself ends a submission, after a time that depends on the load
+            # a last resort: the grader itself ends a submission, after a time that depends on the load
             "wall_seconds": pace.cpu(self.limits.wall_seconds) * pace.MOST_BUSY,
             "call_seconds": pace.cpu(self.limits.call_seconds),
             "memory": self.limits.memory, "tmp_bytes": self.limits.tmp_bytes, "limits": self.limits.resources(),
@@ -62,17 +62,17 @@ class Zygote:
             raise SandboxUnavailable(f"the sandbox did not start: {why}")
 
     def fork(self) -> Sandbox:
-        """Return a fresh sandbox for one submission."""
+        """Return a new sandbox for one submission."""
         return Sandbox(self.control)
 
     def ended(self) -> bool:
-        """Whether it has ended, or is about to: its sockets close a little earlier."""
+        """Return whether the zygote has ended or ends within 0.2 s. Its sockets close slightly before it ends."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(0.2)
         return self.process.poll() is not None
 
     def close(self) -> None:
-        """End it and everything in it."""
+        """Kill the zygote and everything in it."""
         self.control.close()
         self.errors.close()
         self.process.kill()
@@ -80,7 +80,7 @@ class Zygote:
 
 
 class Sandbox:
-    """One submission's sandbox: a socket to talk to it, and one that keeps it alive."""
+    """The sandbox of one submission: a socket for messages, and a socket that keeps the sandbox alive."""
 
     def __init__(self, control: socket.socket) -> None:
         self.life, their_life = socket.socketpair()
@@ -89,7 +89,7 @@ class Sandbox:
             socket.send_fds(control, [b"s"], [their_life.fileno(), their_rpc.fileno()])
 
     def end(self) -> str:
-        """End it, wait until nothing of it is left, and return why it had ended if it had."""
+        """End the sandbox and wait until all its processes are gone. Return why it had ended before, if it had."""
         self.rpc.close()
         with self.life, suppress(OSError):
             self.life.shutdown(socket.SHUT_WR)

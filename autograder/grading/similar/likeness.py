@@ -1,7 +1,7 @@
-"""How much of one cell each of a class has in common with each, and how much of that is usual.
+"""The similarity of each pair of submissions in one cell, and the similarity that is usual there.
 
-The overlap coefficient (Szymkiewicz 1934, Simpson 1943): what two share by the shorter of them, so that nothing put
-around a copy hides it.
+The measure is the overlap coefficient (Szymkiewicz 1934, Simpson 1943): the size of the common part divided by the size
+of the shorter one, so that code added around a copy cannot hide the copy.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from scipy import sparse
 
 from autograder.grading.similar.similarity_prints import Print
 
-SAME, ALL_THROUGH = 0.7, 0.85  # so alike in so much of all work, two are one way to write the assignment
-SHORT, LEAST_USUAL = 40, 0.4  # where too few ways are known: up to so many grams there is one way, then ever more
-FEW = 3  # pairs, from which on their median counts
+# Two submissions count as one solution if ALL_THROUGH of their code is in cells with a likeness of at least SAME.
+SAME, ALL_THROUGH = 0.7, 0.85
+# If too few solutions are known, assume a usual likeness of 1 up to SHORT grams. It then falls to LEAST_USUAL.
+SHORT, LEAST_USUAL = 40, 0.4
+FEW = 3  # the number of pairs from which on their median is used
 
 
 @dataclass(frozen=True)
 class Base:
-    """What correct solutions of one cell share anyway: two of them, and one of them and the reference, in the median.
+    """The usual likeness of correct solutions in one cell: the median between two, and between one and the reference.
 
-    It is `assumed` from the cell's length where no two ways to write the assignment are known. `weight` is the cell's
-    part in the comparison.
+    If fewer than `FEW` pairs of different solutions are known, `usual` is `assumed` from the cell's length. `weight` is
+    the weight of the cell in the comparison.
     """
 
     cell: str
@@ -37,30 +39,30 @@ class Base:
 
 @dataclass
 class Compared:
-    """How much of one cell each has in common with each."""
+    """The sizes of the common part and of the shorter submission in one cell, for each pair of submissions."""
 
     name: str
     shared: np.ndarray
-    shorter: np.ndarray  # length of the shorter of a pair, 0 where one wrote nothing
+    shorter: np.ndarray  # length of the shorter of a pair, 0 if one of the two is empty
 
     @classmethod
     def of(cls, name: str, prints: Sequence[Print]) -> Compared:
-        """Compare one cell of all submissions, each with each, by the fingerprints `prints`."""
+        """Compare one cell of every pair of submissions by the fingerprints `prints`."""
         both = _shared([each.tree or frozenset() for each in prints])
         broken = np.array([each.tree is None for each in prints])
-        if broken.any():  # what does not parse is compared by its tokens
+        if broken.any():  # code that does not parse is compared by its tokens
             by_tokens = _shared([each.tokens for each in prints])
             both = np.where(broken[:, None] | broken, by_tokens, both)
         return cls(name, *both)
 
     @property
     def likeness(self) -> np.ndarray:
-        """The part of the shorter cell that a pair has in common, from 0 to 1, for each pair."""
+        """The fraction of the shorter cell that the pair has in common, from 0 to 1, for each pair."""
         found: np.ndarray = self.shared / np.maximum(self.shorter, 1)
         return found
 
     def base(self, ways: Sequence[int]) -> Base:
-        """Return what is usual among some rows, the first being the reference."""
+        """Return the usual likeness among the rows `ways`, whose first is the reference."""
         lengths = np.diag(self.shorter)
         size = float(np.median(lengths[lengths > 0])) if lengths.any() else 0.0
         square = np.ix_(ways, ways)
@@ -74,9 +76,10 @@ class Compared:
 
 
 def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
-    """Return for each two sets how many members they share, and how many the smaller has.
+    """Return the number of common members and the size of the smaller set, for each pair of sets.
 
-    A set much smaller than usual would be in many a large one: it counts as half of the median one, if the other does.
+    A very small set is contained in many large sets by chance. So the smaller size counts as at least half of the
+    median size, but not more than the size of the larger set.
     """
     sizes = np.array([len(each) for each in sets])
     members = np.fromiter(chain.from_iterable(sets), dtype=np.int64)
@@ -87,18 +90,18 @@ def _shared(sets: Sequence[frozenset[int]]) -> np.ndarray:
     least = np.median(sizes[sizes > 0]) / 2 if sizes.any() else 0
     smaller, larger = np.minimum.outer(sizes, sizes), np.maximum.outer(sizes, sizes)
     shorter = np.where(smaller > 0, np.maximum(smaller, np.minimum(larger, least)), 0)
-    return np.stack([shared, shorter]).astype(np.float32)  # a large class has many pairs
+    return np.stack([shared, shorter]).astype(np.float32)  # float32 saves memory: a large class has many pairs
 
 
 def whole(cells: Sequence[Compared], rows: int) -> Compared:
-    """Return all cells as if they were one; in a pair, those that both wrote."""
+    """Return the comparison of all cells joined into one. For each pair, only cells that both wrote count."""
     none = np.zeros((rows, rows))
     shared, shorter = sum((cell.shared for cell in cells), none), sum((cell.shorter for cell in cells), none)
     return Compared("all together", shared, shorter)
 
 
 def distinct(cells: Sequence[Compared], rows: int, correct: Iterable[int]) -> list[int]:
-    """Return the rows that are no copies of each other, the reference first: in long work, copies agree all through."""
+    """Return the rows of different solutions, the reference first. A row alike in nearly all its code is a copy."""
     agree = [Compared(cell.name, cell.shorter * (cell.likeness >= SAME), cell.shorter) for cell in cells]
     copied = whole(agree, rows).likeness
     ways = [0]

@@ -1,4 +1,4 @@
-"""Which submissions are more alike than usual in their class: a hint where to look, never a mark."""
+"""A search for submissions that are more alike than usual in their class: a hint where to look, never a mark."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.table import Table
 
 REFERENCE = "the reference"
-TELLING = 0.5  # from here on a pair or cell is named
+TELLING = 0.5  # pairs and cells with at least this value are listed as much alike
 ONE_WAY = 0.95
-START = 20  # notebooks that take as long to read as a worker takes to start
-LITTLE = 0.02  # of the comparison: such a cell is not named
-SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # that one submission may take, on a usual machine
+START = 20  # the number of notebooks that take as long to read as a worker takes to start
+LITTLE = 0.02  # a cell below this fraction of the comparison's total weight is not listed
+SECONDS, MEMORY, OUTPUT = 10, 2**29, 2**24  # limits for reading one submission, on a typical machine
 Content = bytes | UnusableSubmission
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions, or one and the reference.
+    """Two submissions, or a submission and the reference, and their similarity.
 
     Attributes
     ----------
     alike
-        From 0, as alike as two correct solutions of this class usually are, to 1, the same under other names.
+        The similarity above what is usual: 0 if as alike as correct solutions of this class usually are, 1 if the same
+        code under other names.
     likeness
-        How much of the shorter is in the other, usual or not.
+        The fraction of the shorter one that the other contains, including what is usual.
     cells
-        Where they are much alike, the most telling first.
+        The cells in which the two are much alike, the strongest evidence first.
     """
 
     one: str
@@ -56,25 +57,25 @@ class Pair:
 
 @dataclass(frozen=True)
 class Report:
-    """The most similar pairs of a class, what is usual in it, and which submissions could not be read, and why."""
+    """The most similar pairs of a class, the usual likeness, and the reasons for submissions that could not be read."""
 
     assignment: str
     pairs: tuple[Pair, ...]
-    telling: int  # pairs that are much alike, listed or not
+    telling: int  # the number of pairs that are much alike, including unlisted ones
     cells: tuple[Base, ...]
     whole: Base
     compared: int
     earlier: int
-    ways: int  # correct solutions of the class that are no copies of each other: `cells` are about them
+    ways: int  # the number of correct solutions that are not copies of each other; `cells` describes these
     unread: Mapping[str, str]
 
 
 def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Path] = ()) -> Report:
-    """Compare the solutions of a class, each with each, with the reference and with `earlier` years.
+    """Compare the solutions of a class with each other, with the reference and with `earlier` years.
 
-    Solutions of one cell are compared by the pq-grams of their normalised syntax trees: how many of the shorter's are
-    in the other. Some functions can hardly be written in two ways: so what counts is how far a pair is above the median
-    pair of correct solutions, the reference being one and copies of one another being the same one.
+    Solutions of one cell are compared by the pq-grams of their normalised syntax trees: the fraction of the shorter
+    one's grams that are in the other. Some functions can hardly be written in two ways. So a pair counts by its
+    distance above the median pair of correct solutions. The reference is one of these, and copies count only once.
     """
     source = cells_of(read_notebook(root / MODULES / assignment / f"{assignment}.ipynb"))
     stubs = {cell.id: stub_solutions(cell.source, cell.id) for cell in source if cell.is_solution}
@@ -95,7 +96,7 @@ def most_alike(root: Path, assignment: str, top: int = 10, earlier: Sequence[Pat
 
 
 def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -> dict[str, Content]:
-    """Return the submissions of earlier years: of a course, of a folder of students, or notebooks in one folder."""
+    """Return earlier years' submissions. Each folder is a course, holds students' folders, or holds notebooks."""
     found: dict[str, Content] = {}
     own, notebook = (root / "course" / "submitted").resolve(), f"{assignment}/{assignment}.ipynb"
     for folder in folders:
@@ -116,7 +117,7 @@ def _earlier_submissions(root: Path, folders: Iterable[Path], assignment: str) -
 
 
 def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, dict[str, Print]], dict[str, str]]:
-    """Return what was written by whom, and why the rest could not be read; in processes that can be killed."""
+    """Return each student's fingerprints, and the reasons for unreadable submissions. Read in killable processes."""
     unread = {name: str(content) for name, content in contents.items() if isinstance(content, UnusableSubmission)}
     written: dict[str, dict[str, Print]] = {}
     tasks = [(name, (content, given)) for name, content in contents.items() if isinstance(content, bytes)]
@@ -130,10 +131,10 @@ def _written(contents: Mapping[str, Content], given: Given) -> tuple[dict[str, d
 
 
 def _without_mistakes(root: Path, assignment: str) -> set[str]:
-    """Return who has a verdict that finds nothing wrong."""
+    """Return the students whose verdict reports no problem."""
     right = set()
     for file in (root / "course" / "verdicts" / assignment).glob("*.json"):
-        with suppress(ValueError, OSError, KeyError, TypeError):  # damaged: then it says nothing
+        with suppress(ValueError, OSError, KeyError, TypeError):  # a damaged verdict is ignored
             verdict = json.loads(file.read_bytes())
             if not verdict["failure"] and not any(verdict["verdicts"].values()):
                 right.add(file.stem)
@@ -143,7 +144,7 @@ def _without_mistakes(root: Path, assignment: str) -> set[str]:
 def _pairs(
     cells: Sequence[Compared], bases: Sequence[Base], whole: Compared, names: Sequence[str], students: int, top: int
 ) -> tuple[tuple[Pair, ...], int]:
-    """Return the most similar pairs with one of this class, in order, and how many are much alike."""
+    """Return the most similar pairs with a student of this class, in order, and the number of much alike pairs."""
     excess = {
         base: np.clip((cell.likeness - least) / (1 - least), 0, 1) * (cell.shorter > 0)
         for cell, base in zip(cells, bases, strict=True)
@@ -153,7 +154,8 @@ def _pairs(
     none, likeness = np.zeros((len(names),) * 2), whole.likeness
     alike = sum((base.weight / total * found for base, found in excess.items()), none)
     one, other = np.triu_indices(len(names), 1)
-    ours = (one <= students) & ((one > 0) | (other <= students))  # not the reference with an earlier year
+    # pairs with a student of this class; the reference is not paired with an earlier year
+    ours = (one <= students) & ((one > 0) | (other <= students))
     one, other = one[ours], other[ours]
     values = alike[one, other]
     pairs = []
@@ -168,7 +170,7 @@ def _pairs(
 
 
 def report_lines(report: Report) -> Iterator[str]:
-    """Yield the lines of a report for people."""
+    """Yield the lines of the report to print."""
     yield Table(
         {
             "alike": f"{pair.alike:.0%}",
@@ -208,7 +210,7 @@ def _some(cells: Sequence[str], most: int = 4) -> str:
 
 
 def as_csv(report: Report) -> str:
-    """Return the pairs as CSV, each with what is usual in the assignment."""
+    """Return the pairs as CSV, each with the usual likeness in the assignment."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["assignment", "student", "other", "alike", "likeness", "usual", "usual_to_reference", "cells"])

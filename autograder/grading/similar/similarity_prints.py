@@ -1,7 +1,7 @@
-"""What a submission holds in each solution cell, as sets of numbers to compare: done to a stranger's bytes.
+"""Fingerprints of a submission's solution cells, as sets of numbers to compare. The submission is untrusted.
 
-What the released notebook gave does not count, as in MOSS: Schleimer, Wilkerson, Aiken, "Winnowing: Local Algorithms
-for Document Fingerprinting", SIGMOD 2003.
+Code that the released notebook contained does not count, as in MOSS: Schleimer, Wilkerson, Aiken, "Winnowing: Local
+Algorithms for Document Fingerprinting", SIGMOD 2003.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ MAX_CODE = 500_000  # characters; the largest module has 42,000
 
 @dataclass(frozen=True)
 class Print:
-    """What was written for one cell, each set without what the released notebook gave."""
+    """The fingerprints of the code written for one cell, without the code of the released notebook."""
 
-    tree: frozenset[int] | None  # None where it does not parse
+    tree: frozenset[int] | None  # None if the code does not parse
     tokens: frozenset[int]
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a student was given: the solution cells as released, and which cells there are besides."""
+    """The released notebook: the source of its solution cells by name, and the names of its other cells."""
 
     stubs: Mapping[str, str]
     others: frozenset[str]
 
 
 def fingerprints_of(content: bytes, given: Given) -> dict[str, Print]:
-    """Return what a submitted notebook holds; UnusableSubmission says why it cannot be read."""
-    with warnings.catch_warnings(action="ignore"):  # of the parser, on the student's code
+    """Return the fingerprints of a submitted notebook's cells. Raise UnusableSubmission if it cannot be read."""
+    with warnings.catch_warnings(action="ignore"):  # the parser's warnings about the student's code
         return fingerprints(parse_submission(content), given)
 
 
 def fingerprints(cells: Iterable[Cell], given: Given) -> dict[str, Print]:
-    """Return what was written in each solution cell, with the helpers it calls that stand in cells of one's own."""
+    """Return the fingerprints of each solution cell, including helpers that it uses from the student's own cells."""
     code = [cell for cell in cells if cell.is_code and cell.id not in given.others]
     if sum(len(cell.source) for cell in code) > MAX_CODE:
         raise UnusableSubmission(f"the notebook has more than {MAX_CODE:,} characters of code")
@@ -79,7 +79,7 @@ def _print(text: str, stub: str, helpers: Mapping[str, Sequence[ast.stmt]], impo
 
 @lru_cache
 def _given(stub: str) -> tuple[set[str], Counter[int], Counter[int]]:
-    """Return what a cell as released defines, and its grams."""
+    """Return the names that a released cell defines, its tree grams, and its token grams."""
     statements = parsed(stub) or []
     names = {name for statement in statements for name in defined(statement)}
     return names, tree_grams(statements, {}), token_grams(stub)
@@ -88,7 +88,7 @@ def _given(stub: str) -> tuple[set[str], Counter[int], Counter[int]]:
 def _with_helpers(
     statements: Sequence[ast.stmt], wanted: set[str], helpers: Mapping[str, Sequence[ast.stmt]]
 ) -> list[ast.stmt]:
-    """Return a cell's statements, and what they need of the cells of one's own: whole functions may stand there."""
+    """Return a cell's statements plus the helpers that they use from the student's own cells, even whole functions."""
     whole, done = list(statements), set[str]()
     wanted = wanted | used(statements)
     while wanted := (wanted - done) & helpers.keys():
@@ -100,7 +100,7 @@ def _with_helpers(
 
 
 def _kept(grams: Counter[int], given: Counter[int]) -> frozenset[int]:
-    """Return a set instead of a bag, the second of two same grams as a gram of its own, without what was given."""
+    """Return grams without the given ones, as a set. A repeated gram is numbered, so that each occurrence counts."""
     return frozenset(
         zlib.crc32(f"{gram} {number}".encode()) for gram, count in (grams - given).items() for number in range(count)
     )

@@ -1,7 +1,7 @@
-"""What code says below its names, comments and layout: the pq-grams of its normalised syntax tree.
+"""The pq-grams of normalised syntax trees, to compare code independently of names, comments and layout.
 
 N. Augsten, M. Böhlen, J. Gamper, "Approximate Matching of Hierarchical Data Using pq-Grams", VLDB 2005: a gram is a
-node, the one above it and two neighbours below it, so a block that was moved keeps nearly all of its own.
+node with its parent and two neighbouring children, so a block that was moved keeps nearly all of its grams.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-ABOVE, BELOW, TOKENS = 2, 2, 4  # p, q, and what counts as one gram of code that does not parse
+ABOVE, BELOW, TOKENS = 2, 2, 4  # p, q, and the number of tokens in a gram of code that does not parse
 OWN, TEXT, NONE = "own", "text", "*"
 Tree = tuple[str, list["Tree"]]
 JUMPS = ast.Return | ast.Raise | ast.Continue | ast.Break
@@ -26,7 +26,7 @@ FIXED = {*keyword.kwlist, *dir(builtins)}
 
 
 def parsed(code: str) -> list[ast.stmt] | None:
-    """Return the statements of a cell without IPython's magics, or None if they are no Python."""
+    """Return the statements of a cell without IPython's magics, or None if the cell is not valid Python."""
     for text in (code, re.sub(r"(?m)^[ \t]*[%!].*$", "", code)):
         try:
             return ast.parse(text).body
@@ -36,7 +36,7 @@ def parsed(code: str) -> list[ast.stmt] | None:
 
 
 def defined(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement defines where it stands."""
+    """Return the name of the function or class that a statement defines, or the variables that it assigns."""
     if isinstance(statement, DEFINITIONS):
         return {statement.name}
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -50,20 +50,20 @@ def used(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Return what is imported under another name, by that name."""
+    """Return the last part of each imported name that has an alias, keyed by the alias."""
     found = (node for node in nodes if isinstance(node, ast.alias))
     return {node.asname: node.name.rpartition(".")[2] for node in found if node.asname}
 
 
 def tree_grams(statements: list[ast.stmt], imported: Mapping[str, str]) -> Counter[int]:
-    """Return the pq-grams of statements, which are changed on the way, and how often each occurs."""
+    """Return the pq-grams of statements and their counts. The statements are modified."""
     module = ast.Module(body=statements, type_ignores=[])
     labels = _Labels(module, imported)
     return Counter(_grams(labels.tree(_Plain().visit(module))))
 
 
 def token_grams(code: str) -> Counter[int]:
-    """Return the runs of tokens of any text, every name the same, and how often each occurs."""
+    """Return the n-grams of a text's tokens and their counts. All names count as the same token."""
     words = re.findall(r"\w+|[^\w\s]", re.sub(r"#.*", "", code))
     tokens = [OWN if word.isidentifier() and word not in FIXED else word for word in words]
     return Counter(_hash(tokens[at : at + TOKENS]) for at in range(len(tokens) - TOKENS + 1))
@@ -85,10 +85,10 @@ def _grams(tree: Tree) -> Iterator[int]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Writes in one way what can be written in several; what it returns need not run."""
+    """A transformer that gives equivalent code the same form. The resulting tree need not be runnable."""
 
     def _none(self, node: ast.AST) -> None:
-        """Drop it."""
+        """Remove the node."""
 
     visit_Pass = visit_Import = visit_ImportFrom = visit_Global = visit_Nonlocal = _none
 
@@ -177,7 +177,7 @@ class _Plain(ast.NodeTransformer):
 
 
 def _right_way_round(node: ast.If | ast.IfExp) -> None:
-    """Make `if not a: b else: c` out of `if a: c else: b`, and of what it may be negated by."""
+    """Turn `if not a: b else: c` into `if a: c else: b`. Do the same for the operators `!=`, `not in` and `is not`."""
     match node.test:
         case ast.UnaryOp(ast.Not(), inner) if node.orelse:
             node.test = inner
@@ -189,7 +189,7 @@ def _right_way_round(node: ast.If | ast.IfExp) -> None:
 
 
 class _Labels:
-    """Labels the nodes of a plain tree: one label for all names of the author's own, whatever they are imported as."""
+    """Labels for the nodes of a plain tree. The author's own names share one label, and import aliases are resolved."""
 
     def __init__(self, module: ast.Module, imported: Mapping[str, str]) -> None:
         nodes = list(ast.walk(module))
@@ -223,7 +223,7 @@ class _Labels:
         return type(node).__name__, [self.tree(child) for child in below]
 
     def _foreign(self, node: ast.AST) -> bool:
-        """Return whether it is a module, or something in one."""
+        """Return whether a node is a name that this code does not define, such as a module, or an attribute of one."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and node.id not in self.own

@@ -1,4 +1,4 @@
-"""The entry check in a process of its own: a file that hangs or breaks its reader costs the server nothing."""
+"""The validation of an entry in a subprocess, so that a malicious file cannot hang or crash the server."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tinybench.support.basics.child_process import ChildEndedError, ChildProcess
 
 COMMAND = [sys.executable, "-m", __name__]
 CPU_SECONDS = 2.0
-WALL_SECONDS = 20.0  # on a busy machine waiting for a core costs no file its chance
+WALL_SECONDS = 20.0  # long enough that a file is not refused only because it waits for a core
 MEMORY = 2 * 2**30
 
 
 def _ask(child: ChildProcess, data: bytes, limits: EntryLimits) -> Any:
-    """Return the answer of a process that checks files; close it and return None if there is no answer in time."""
+    """Return the answer of the subprocess. If none comes in time, end the subprocess and return None."""
     assert child.process.stdin is not None
     try:
         with child.killed_after(pace.wall(WALL_SECONDS)):
@@ -46,7 +46,7 @@ def _end_all() -> None:
 
 
 def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
-    """Do what `validate.check` does, in a process with limits on time and memory; what breaks it is refused."""
+    """Run `validate.check` in a subprocess with limits on time and memory. Refuse a file that breaks the subprocess."""
     try:
         process = _idle.pop()
     except IndexError:
@@ -62,13 +62,13 @@ def check_in_process(data: bytes, limits: EntryLimits) -> Facts:
 
 
 def answer_questions(check: Callable[[bytes, EntryLimits], Facts] = check) -> None:
-    """Check the files on standard input until it ends: each time a line of JSON, and the file."""
+    """Check files from standard input until it ends. Each file follows a line of JSON with its size and the limits."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the server, and its end this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the server, which then ends this process
     for line in iter(sys.stdin.buffer.readline, b""):
         question = json.loads(line)
         data = sys.stdin.buffer.read(question["size"])
-        # its signal ends the process, whatever that is doing
+        # the timer's signal ends this process at any point
         signal.setitimer(signal.ITIMER_PROF, pace.cpu(CPU_SECONDS))
         try:
             answer = asdict(check(data, EntryLimits(**question["limits"])))

@@ -1,7 +1,7 @@
-"""Count the parts of a protobuf file before protobuf allocates them, and read its texts.
+"""Limits on a protobuf file, checked before protobuf parses it: the number of parts, and valid UTF-8 in texts.
 
-Ours, because protobuf has no such limits: a file of 16 MB can hold eight million empty messages, for which the parser
-takes 1.2 GB. Texts that are not UTF-8 it would hand over as bytes, where text is expected.
+Protobuf itself has no such limits. A file of 16 MB can hold eight million empty messages, for which the parser takes
+1.2 GB. For text that is not UTF-8, the parser would return bytes where a string is expected.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 from onnx import ModelProto
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-# Long lists of numbers, and the two words of which a tree has thousands, at the speed of C: fields 1 and 8 as integers,
-# 7 as floats, 9 as short text. Possessive, so that nothing is remembered for backtracking.
+# Matches long lists of numbers, and the two words that a tree repeats thousands of times, at the speed of C: fields 1
+# and 8 as integers, 7 as floats, 9 as short text. The quantifier is possessive, so that no backtracking state is kept.
 _RUN = re.compile(rb"(?:[\x08\x40]" + _VARINT + rb"|\x3d[\x00-\xff]{4}|\x4a\x0aBRANCH_LEQ|\x4a\x04LEAF){2,65536}+")
-_PACKED_INTEGERS = {5, 7, 11}  # of a tensor: int32_data, int64_data, uint64_data
+_PACKED_INTEGERS = {5, 7, 11}  # fields of a tensor: int32_data, int64_data, uint64_data
 
 
 class Malformed(ValueError):
-    """These bytes are no protobuf message, or one with too many parts, or with broken texts."""
+    """The bytes are not a protobuf message, or have too many parts, or contain invalid text."""
 
 
 def check_limits(  # noqa: C901 - one branch for each kind of a field, in one loop that must be fast
     data: bytes, *, parts: int = 60_000, numbers: int = 8_000_000
 ) -> None:
-    """Walk through the fields of an ONNX file; raise Malformed if that fails or there are too many.
+    """Walk through the fields of an ONNX file. Raise Malformed if this fails or there are too many fields.
 
-    Parsed, each of the `parts`, messages and texts, costs about 100 bytes, and each of the `numbers` outside raw data
-    costs 8.
+    After parsing, each of the `parts` (messages and texts) takes about 100 bytes of memory, and each of the `numbers`
+    outside raw data takes 8.
     """
     waiting: list[tuple[int, int, Any]] = [(0, len(data), ModelProto.DESCRIPTOR)]
     seen = counted = 0

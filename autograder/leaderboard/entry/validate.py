@@ -1,4 +1,4 @@
-"""Whether a file is a safe and valid entry: decided in milliseconds, without running anything of it."""
+"""The check whether a file is a safe and valid entry. The check takes milliseconds and does not run the file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BITS: dict[int, int] = {
     TensorProto.UINT64: 64, TensorProto.UINT32: 32, TensorProto.UINT16: 16, TensorProto.UINT8: 8, TensorProto.UINT4: 4,
     TensorProto.BOOL: 8,
 }  # fmt: skip
-RANK = 8  # a product of more sizes can have millions of digits
-DECLARED = 4000  # constants, inputs, outputs, and tensors with a shape
+RANK = 8  # the product of more sizes could have millions of digits
+DECLARED = 4000  # limit for constants, inputs, outputs, and tensors with a shape together
 ATTRIBUTES = (
     AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.TENSOR,
     AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS,
@@ -38,12 +38,12 @@ ATTRIBUTES = (
 
 
 class EntryRefused(ValueError):
-    """The file is not an entry; the message is the sentence that its author reads."""
+    """The file is not a valid entry. The message is shown to its author."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Hash, size and make-up of a valid entry."""
+    """The hash, size and composition of a valid entry."""
 
     sha256: str
     size: int
@@ -54,13 +54,13 @@ class Facts:
 
 
 def check(data: bytes, limits: EntryLimits | None = None) -> Facts:
-    """Return hash, size and make-up of an entry; raise EntryRefused, with what to do, if it is not safe or valid."""
+    """Return the facts of an entry. Raise EntryRefused, which says what to do, if the file is not safe or valid."""
     try:
         return _check(data, limits or EntryLimits())
     except EntryRefused:
         raise
     except Exception:
-        # Files of a kind nobody thought of end with a sentence too, and are to be looked at.
+        # An unforeseen kind of file also gets a message, and the log lets the instructor examine it.
         logging.getLogger(__name__).exception("the entry check failed on a file of %d bytes", len(data))
         raise EntryRefused("the entry check fails on it; export it again, or tell your instructor") from None
 
@@ -85,7 +85,7 @@ def _quoted(name: str) -> str:
 
 
 def parse(data: bytes, limits: EntryLimits) -> onnx.ModelProto:
-    """Return the model that a file holds; raise EntryRefused if it is too large, of another kind, or malformed."""
+    """Return the model in a file. Raise EntryRefused if the file is too large, malformed, or of another kind."""
     if not data:
         raise EntryRefused("the file is empty")
     if len(data) > limits.size:
@@ -122,7 +122,7 @@ def _check_versions(model: onnx.ModelProto) -> None:
     for entry in model.opset_import:
         domain = _domain(entry)
         if domain not in DOMAINS:
-            continue  # quantisers list every domain there is; one that no node uses does no harm
+            continue  # quantisers list every domain; a domain that no node uses is harmless
         oldest, newest = DOMAINS[domain]["versions"]
         if not oldest <= entry.version <= newest:
             name = f"opset of {domain}" if domain else "opset"
@@ -132,12 +132,12 @@ def _check_versions(model: onnx.ModelProto) -> None:
 
 
 def _domain(item: Any) -> str:
-    """Return the domain of a node or an import; ONNX's own has two names."""
+    """Return the domain of a node or an import. ONNX's own domain has two names; return the empty one for both."""
     return "" if item.domain == "ai.onnx" else str(item.domain)
 
 
 def check_graph(graph: onnx.GraphProto, limits: EntryLimits) -> int:
-    """Check nodes and constants; return how many weights there are."""
+    """Check nodes and constants, and return the number of weights."""
     if len(graph.node) > limits.nodes:
         raise EntryRefused(f"it has {number_of(len(graph.node), 'node')}; at most {limits.nodes} are allowed")
     declared = len(graph.initializer) + len(graph.input) + len(graph.output) + len(graph.value_info)
@@ -197,7 +197,7 @@ def _check_attribute(attribute: AttributeProto, limits: EntryLimits) -> int:
 
 
 def _check_tensor(tensor: TensorProto, limits: EntryLimits) -> int:
-    """Check one constant and return how many numbers it holds."""
+    """Check one constant, and return how many numbers it holds."""
     name = _quoted(tensor.name)
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise EntryRefused(f"constant {name} is outside the file; use onnx.save(…, save_as_external_data=False)")
@@ -253,7 +253,7 @@ def _check_signature(graph: onnx.GraphProto) -> None:
 
 
 def _shape(value: Any) -> tuple[int, list[int]]:
-    """Return type and sizes, 0 for a size that is free."""
+    """Return the element type and the sizes of a tensor. A size that is not fixed is 0."""
     kind = value.type.tensor_type
     return kind.elem_type, [dim.dim_value for dim in kind.shape.dim]
 

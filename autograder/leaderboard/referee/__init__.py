@@ -1,1 +1,1 @@
-"""Measuring entries next to the baseline."""
+"""The measurement of entries alongside the baseline."""

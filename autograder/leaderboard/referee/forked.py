@@ -1,4 +1,4 @@
-"""Runs the measuring program for a grade: by a fork, because a new interpreter takes longer than the question."""
+"""A run of the measuring program in a fork, for a grade. A new interpreter would take longer than the measurement."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from autograder.sandbox.zygote_client import Zygote
 
 
 def run_forked(stdin: bytes, limits: Limits) -> Finished:
-    """Run the measuring program in a sandbox of its own, forked from a process that has loaded its libraries."""
-    if _zygote(os.getpid(), limits).process.poll() is not None:  # such as for want of memory
+    """Run the measuring program in a separate sandbox, forked from a process that has loaded its libraries."""
+    if _zygote(os.getpid(), limits).process.poll() is not None:  # such as after running out of memory
         _zygote.cache_clear()
     sandbox = _zygote(os.getpid(), limits).fork()
     channel = Channel(sandbox.rpc, max_received=MAX_CLAIM)
@@ -35,7 +35,7 @@ def run_forked(stdin: bytes, limits: Limits) -> Finished:
 
 @cache
 def _zygote(process: int, limits: Limits) -> Zygote:
-    """Return the zygote of this process, which ends with it; one that was forked needs its own."""
+    """Return the zygote of a process, which ends with this process. A forked process needs its own zygote."""
     shown = {"/course/measure.py": PROGRAM, "/course/tinybench": Path(str(tinybench.__file__)).parent}
     zygote = Zygote(["measure", "tinybench.latency", "tinybench.course"], Mounts(shown), limits=limits)
     atexit.register(zygote.close)

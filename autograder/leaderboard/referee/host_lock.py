@@ -1,4 +1,4 @@
-"""One measurement at a time on this host."""
+"""A lock that allows only one measurement at a time on this host."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from autograder import pace
 
 LOCKS = Path("/tmp")  # the same for all users, whatever their TMPDIR says
 NAME = "tinybench-referee"
-PATIENCE = 600.0  # seconds on a usual, idle machine; more than a measurement takes
+PATIENCE = 600.0  # seconds on a typical idle machine; longer than a measurement takes
 
 Progress = Callable[[str], object]
 
 
 @contextmanager
 def locked_host(progress: Progress = lambda text: None, name: str = NAME, patience: float = PATIENCE) -> Iterator[None]:
-    """Measure alone on this host, however many workers, leaderboards and users there are.
+    """Hold the lock for measurements on this host, which all workers, leaderboards and users share.
 
-    Any user can keep the lock, or a lock file that others cannot open: that stops nobody for longer than `patience`.
+    Any user could hold the lock for ever, or create a lock file that others cannot open. So after `patience` seconds,
+    or if the file cannot be opened, the block runs without the lock.
     """
     lock = FileLock(LOCKS / f"{name}.lock", mode=0o666)
     try:
-        with suppress(OSError):  # Timeout is one
+        with suppress(OSError):  # filelock's Timeout is one too
             _acquire(lock, progress, pace.wall(patience))
         yield
     finally:

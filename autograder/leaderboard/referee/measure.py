@@ -1,6 +1,7 @@
-"""The program that the referee runs inside the sandbox: one question as bytes in, one answer as JSON out.
+"""The program that the referee runs inside the sandbox. It reads one question as bytes and writes one answer as JSON.
 
-It sees models and digits, but no labels: answers are compared outside. The sandbox holds this file and `tinybench`.
+The program gets models and digits, but no labels: answers are compared outside. The sandbox contains this file and
+`tinybench`.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from tinybench.support.basics.numbers import number_of
 
 Model = Callable[[np.ndarray], np.ndarray]
 OPTIONS = session_options()
-OPTIONS.log_severity_level = 4  # nothing
+OPTIONS.log_severity_level = 4  # only fatal errors
 
 
 class Unfit(Exception):
-    """The entry cannot be measured; the message is the sentence its author reads."""
+    """The entry cannot be measured. The message is shown to its author."""
 
 
 def load(content: bytes) -> Model:
-    """Return a model as a function from digits to scores, on one thread."""
-    # The allow-list knows no custom operators; neither shall the session.
+    """Return a model as a function that maps digits to scores, on one thread."""
+    # The list of allowed operators has no custom ones, so the session gets none either.
     session = new_session(content, OPTIONS)
     feed, scores = session.get_inputs()[0].name, session.get_outputs()[-1].name
     return lambda rows: session.run([scores], {feed: rows})[0]
 
 
 def batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
-    """Split rows into contiguous batches of equal size; rows that do not fill the last batch are left out."""
+    """Split rows into contiguous batches of equal size. Rows that do not fill the last batch are left out."""
     return [np.ascontiguousarray(rows[start : start + size]) for start in range(0, len(rows) - size + 1, size)]
 
 
 @contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Have the kernel end this process when it works longer: nothing in Python can interrupt the runtime."""
+    """Have the kernel kill this process after `seconds` of CPU time, as Python cannot interrupt the runtime."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     yield
@@ -57,10 +58,10 @@ def cpu_limit(seconds: float) -> Iterator[None]:
 
 
 def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, **_: Any) -> dict[str, Any]:
-    """Read all digits three times: twice in the same batches, once in others."""
+    """Classify all digits three times: twice in the same batches, once in others. Return labels and agreement."""
     rows = packed["rows"]
     with cpu_limit(start_seconds):
-        # The first call may do what later ones need not do again.
+        # The first call may do work that later calls need not repeat.
         run = load(packed["entry"].tobytes())
         run(rows[:batch])
 
@@ -89,7 +90,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
     first, second = read(order, batch), read(order, batch)
     if not np.array_equal(first, second):
         raise Unfit("it answers the same digits differently when asked again")
-    # Dynamic quantisation takes one scale for a whole batch: a few answers may depend on the rest of it, not many.
+    # Dynamic quantisation uses one scale for a whole batch, so a few answers may depend on the other digits, not many.
     mixed = read(np.random.default_rng().permutation(len(rows)), batch // 2 + 1)
     agree = float((mixed.argmax(1) == first.argmax(1)).mean())
     if agree < 0.97:
@@ -98,7 +99,7 @@ def answers(packed: Any, batch: int, start_seconds: float, call_seconds: float, 
 
 
 def latency(packed: Any, batch: int, rounds: int, max_seconds: float | None = None, **_: Any) -> dict[str, Any]:
-    """Time entry and baseline in shuffled rounds, on digits that change from call to call."""
+    """Return the seconds of entry and baseline in shuffled rounds, on digits that change from call to call."""
     from tinybench.latency import measure_latencies
 
     stock = batches(packed["rows"], batch)
@@ -110,27 +111,28 @@ def latency(packed: Any, batch: int, rounds: int, max_seconds: float | None = No
     entry, baseline = load(packed["entry"].tobytes()), load(packed["baseline"].tobytes())
     models = {"entry": turning(entry, stock), "baseline": turning(baseline, stock)}
     models["repeated"] = turning(entry, stock[:1])
-    # The clock of this thread's own work: on an idle machine it agrees with the wall clock, and on a busy one it still
-    # does what that one does not: by the wall clock, preemption made a model 2.6 times as fast as itself.
+    # The clock counts this thread's CPU time. On an idle machine it agrees with the wall clock. On a busy machine it
+    # stays right, whereas by the wall clock, preemption made a model appear 2.6 times as fast as itself.
     how: Any = {"measurement_runs": rounds, "mode": "hot", "clock": time.thread_time, "max_seconds": max_seconds}
     measured = measure_latencies(models, stock[0], **how)
     values = {name: result.values for name, result in measured.items()}
     again = statistics.median(a / b for a, b in zip(values["repeated"], values["entry"], strict=True))
-    # Caches of the processor favour repeated digits a little; a cache of answers would show far below.
+    # The processor's caches make repeated digits slightly faster. A cache of answers would make them far faster.
     if again < 0.2:
         raise Unfit(f"repeated digits take it only {again:.0%} of the time of fresh ones: it remembers answers")
     return {"entry": values["entry"], "baseline": values["baseline"], "repeated": again}
 
 
 def briefly(packed: Any, batch: int, **how: Any) -> dict[str, Any]:
-    """Read all digits, then time entry and baseline on them: what a grade takes, by one process."""
+    """Classify all digits, then time entry and baseline on them, in one process, as a grade needs."""
     return answers(packed, batch, **how) | latency(packed, batch, **how)
 
 
 def touch_libraries() -> None:
     """Read a byte of each page of all mapped libraries.
 
-    Otherwise the host's cache decides how many the kernel maps: a small model's memory moved by a tenth with that.
+    Otherwise the number of pages that the kernel maps depends on the host's cache, which changed the measured memory of
+    a small model by a tenth.
     """
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         span, rights, *_, name = line.split(maxsplit=5)
@@ -141,14 +143,14 @@ def touch_libraries() -> None:
 
 
 def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
-    """Return the bytes by which each stage's peak exceeds the process before it; the process is fresh."""
+    """Return the bytes by which each stage's peak exceeds the memory of the new process before the first stage."""
     from tinybench.memory import read_status, reset_peak
 
     stock = batches(packed["rows"], batch)
     entry = packed["entry"].tobytes()
-    load(packed["tiny"].tobytes())(stock[0])  # what the runtime itself takes belongs to no model
+    load(packed["tiny"].tobytes())(stock[0])  # the runtime's own memory does not count for a model
     touch_libraries()
-    # Freed memory that stays with the process would be taken again and not be seen: a small model's whole weight.
+    # Freed memory that stays with the process would be reused without being counted: as much as a whole small model.
     ctypes.CDLL(None).malloc_trim(0)
     before = read_status()["VmRSS"]
     stages: dict[str, int] = {}
@@ -162,13 +164,13 @@ def memory(packed: Any, batch: int, **_: Any) -> dict[str, Any]:
     run = stage("load", lambda: load(entry))
     stage("first call", lambda: run(stock[0]))
     stage("second call", lambda: run(stock[1 % len(stock)]))
-    # `any` keeps no answers: twenty of them would weigh more than a small model.
+    # `any` keeps no answers. Twenty answers would take more memory than a small model.
     stage("steady", lambda: any(run(rows) is None for rows in random.choices(stock, k=20)))
     return stages
 
 
 def answered(content: bytes) -> str:
-    """Return the answer to one question with its data, as JSON."""
+    """Run the stage that a packed question names, and return its answer as JSON."""
     packed = np.load(io.BytesIO(content), allow_pickle=False)
     question = json.loads(packed["question"].tobytes())
     stages: dict[str, Callable[..., dict[str, Any]]] = {

@@ -1,4 +1,4 @@
-"""The referee: measures an entry next to the baseline, inside the sandbox, and believes no other number."""
+"""The referee. It measures an entry alongside the baseline, inside the sandbox, and trusts no other numbers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from autograder.sandbox.root import PROGRAM as PYTHON
 
 PROGRAM = Path(__file__).with_name("measure.py")
 PLACE = "/referee"
-# memory comes in whole pages and arenas: of a small model's, a few are more than a hundredth
+# Memory is allocated in whole pages and arenas. For a small model, a few of them are more than a hundredth.
 MEMORY_FLOOR, MEMORY_GRAIN = 0.01, 4 * 4096
-MEASUREMENTS = 2  # of an entry that varies too much, before it is refused
-OVERTIME = (-signal.SIGPROF, 128 + signal.SIGPROF)  # exit codes, without and within the sandbox
+MEASUREMENTS = 2  # the number of measurements before an entry that varies too much is refused
+OVERTIME = (-signal.SIGPROF, 128 + signal.SIGPROF)  # exit codes without and with the sandbox
 PRIVATE = (
     "it reads the public digits, but not all of the private ones: there it fails, is too slow, or changes its answers. "
     "What exactly stays secret, as these digits do, and the entry counts against the quota; try it on digits distorted "
@@ -42,11 +42,11 @@ RunProgram = Callable[[bytes, bubblewrap.Limits], bubblewrap.Finished]
 
 
 class RefusedOnPrivate(EntryRefused):
-    """The entry fails on private digits: it counts, or they could be asked about again and again."""
+    """The entry fails on private digits. It counts against the quota, so that students cannot probe these digits."""
 
 
 def confined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
-    """Run the measuring program in the sandbox: no network, an empty folder, nobody else's files."""
+    """Run the measuring program in the sandbox: without network, in an empty folder, without any user's files."""
     shown = {f"{PLACE}/measure.py": PROGRAM, f"{PLACE}/tinybench": Path(tinybench.__file__).parent}
     argv = [PYTHON, "-sB", f"{PLACE}/measure.py"]
     return bubblewrap.run_program(argv, stdin, mounts=bubblewrap.Mounts(shown), limits=limits)
@@ -63,12 +63,12 @@ def unconfined(stdin: bytes, limits: bubblewrap.Limits) -> bubblewrap.Finished:
 
 
 def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Return the geometric mean of one ratio per process, and the interval in which another measurement would land.
+    """Return the geometric mean of one ratio per process, and an interval for the result of another measurement.
 
-    It reaches at least `floor`, a fraction, to both sides: what a host's load changes from one measurement to the next,
-    the processes of one do not show. Both measurements err, so the t interval of the mean is widened by √2. Rounds of
-    one process share its memory layout, so the interval comes from processes (Kalibera, Jones, "Rigorous benchmarking
-    in reasonable time", ISMM 2013).
+    The interval reaches at least `floor`, a fraction, to both sides, because the processes of one measurement do not
+    show how a host's load changes until the next one. Both measurements have errors, so the t interval of the mean is
+    widened by √2. Rounds of one process share its memory layout, so the interval comes from processes (Kalibera, Jones,
+    "Rigorous benchmarking in reasonable time", ISMM 2013).
     """
     from scipy.special import stdtrit
 
@@ -80,7 +80,7 @@ def rerun_interval(ratios: Sequence[float], floor: float, confidence: float = 0.
 
 
 class Referee:
-    """Measures entries of one Olympics; `seed` is that of the private digits, None to rehearse without them."""
+    """A referee for the entries of one Olympics. `seed` generates the private digits. A rehearsal has none (None)."""
 
     def __init__(self, olympics: Olympics, baseline: bytes, seed: int | None, run: RunProgram = confined) -> None:
         self.olympics, self.baseline, self.run = olympics, baseline, run
@@ -88,9 +88,10 @@ class Referee:
         self.private = None if seed is None else digits.private_split(olympics.task.private_rows, seed)
 
     def measure(self, data: bytes, progress: Progress = lambda text: None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Measure an entry that `validate.check` has passed; return its scores, and every single measurement.
+        """Measure an entry that has passed `validate.check`. Return its scores, and every single measurement.
 
-        Scores are latency and memory as ratios to the baseline with intervals, size, and correct answers of how many.
+        The scores are latency and memory as ratios to the baseline with intervals, the size, and for each split the
+        number of correct answers with the number of digits.
         """
         progress("waiting for the machine")
         with locked_host(progress):
@@ -107,7 +108,7 @@ class Referee:
         processes = self.olympics.referee.processes
         timed, peaks = [], []
         for number in range(1, processes + 1):
-            # Weighing in between spreads the timing over more of this machine's other load.
+            # Timing and memory runs alternate, so that the timing covers more variation of the machine's other load.
             progress(f"timing, process {number} of {processes}")
             timed.append(self.measure_latency(data))
             progress(f"weighing, process {number} of {processes}")
@@ -137,7 +138,7 @@ class Referee:
         }
 
     def _varies(self, scores: Mapping[str, Any]) -> str:
-        """Return why a measurement says too little, if it does: a wide interval would share any place."""
+        """Return why a measurement is too imprecise, or "". With a wide interval, an entry would share any place."""
         for name in ("latency", "memory"):
             value, lower, upper = scores[name]["ratio"]
             if upper / value > 1 + self.olympics.referee.widest:
@@ -149,24 +150,24 @@ class Referee:
         return ""
 
     def answers(self, data: bytes, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return an entry's labels of digits, and the fraction that stays the same in other batches.
+        """Return an entry's labels for digits, and the fraction of labels that stays the same in other batches.
 
-        The sandbox sees the digits in mixed order and without their labels.
+        The sandbox gets the digits in random order and without their true labels.
         """
         answer, labels = self._read("answers", data, rows)
         return labels, float(answer["agreement"])
 
     def briefly(self, data: bytes, rows: np.ndarray, max_seconds: float) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return what `answers` and `measure_latency` do, by one process and on the same digits, for a rough verdict.
+        """Return the labels of `answers` and the timing of `measure_latency`, from one process on the same digits.
 
-        The timing takes at most `max_seconds` of the process' own work.
+        The result suffices for a rough verdict. The timing takes at most `max_seconds` of the process' CPU time.
         """
         how = {"rounds": self.olympics.referee.rounds, "max_seconds": pace.cpu(max_seconds)}
         answer, labels = self._read("briefly", data, rows, **how)
         return labels, answer
 
     def _read(self, stage: str, data: bytes, rows: np.ndarray, **how: Any) -> tuple[dict[str, Any], np.ndarray]:
-        """Return what the program says of digits in mixed order, and the labels in the order of the rows."""
+        """Send the digits in random order. Return the program's answer, and the labels in the order of `rows`."""
         order, limits = np.random.default_rng().permutation(len(rows)), self.olympics.limits
         start, call = pace.cpu(limits.start_seconds), pace.cpu(limits.call_seconds)
         answer = self._ask(stage, data, rows[order], start_seconds=start, call_seconds=call, **how)
@@ -182,7 +183,7 @@ class Referee:
         return self._ask("latency", data, self._fresh(), rounds=self.olympics.referee.rounds)
 
     def _measure_accuracy(self, data: bytes) -> tuple[dict[str, tuple[int, int]], float]:
-        """Count correct answers on both splits; how the private one fails is told to nobody."""
+        """Return correct counts on both splits, and the agreement. Why a private split fails stays secret."""
         images, truth = self.public
         labels, agreement = self.answers(data, images)
         counted = {"public": (int((labels == truth).sum()), len(truth))}
@@ -196,18 +197,18 @@ class Referee:
         return counted, agreement
 
     def _fresh(self) -> np.ndarray:
-        """Return digits to time and weigh with: no entry can know them, or tell them from those that decide."""
+        """Return new digits for timing and memory, which an entry cannot recognise or tell from the private ones."""
         return digits.fresh_digits(8 * self.olympics.task.batch)[0]
 
     def measure_memory(self, data: bytes) -> dict[str, dict[str, int]]:
-        """Measure the memory of entry and baseline, each in a process of its own, in random order."""
+        """Return the memory stages of entry and baseline, each measured in a separate process, in random order."""
         models = [("entry", data), ("baseline", self.baseline)]
         random.shuffle(models)
         rows, tiny = self._fresh(), digits.tiny_model()
         return {name: self._ask("memory", content, rows, tiny) for name, content in models}
 
     def _ask(self, stage: str, data: bytes, rows: np.ndarray, tiny: bytes = b"", **more: Any) -> dict[str, Any]:
-        """Put one question to the measuring program."""
+        """Send one question to the measuring program, and return its answer. Raise EntryRefused if the entry fails."""
         limits = self.olympics.limits
         question = json.dumps({"stage": stage, "batch": self.olympics.task.batch, **more}).encode()
         contents = {"entry": data, "baseline": self.baseline, "tiny": tiny, "question": question}
@@ -217,10 +218,10 @@ class Referee:
         memory = int(limits.memory_mb * 2**20)
         confines = bubblewrap.Limits(
             memory=memory,
-            address_space=memory + 4 * 2**30,  # libraries and reserved ranges; what is used, `memory` limits
+            address_space=memory + 4 * 2**30,  # room for libraries and reserved ranges; `memory` limits use
             cpu_seconds=math.ceil(limits.seconds),
             wall_seconds=2 * limits.seconds,
-            niceness=0,  # it is timed
+            niceness=0,  # normal priority, because the program is timed
         )
         return _answer(self.run(packed.getvalue(), confines), limits)
 
@@ -246,5 +247,5 @@ def _answer(finished: bubblewrap.Finished, limits: EntryLimits) -> dict[str, Any
 
 
 def median_ratio(seconds: Mapping[str, Sequence[float]]) -> float:
-    """Return the median over the rounds of `Referee.measure_latency` of entry to baseline."""
+    """Return the median ratio of entry to baseline over the rounds of `Referee.measure_latency`."""
     return statistics.median(a / b for a, b in zip(seconds["entry"], seconds["baseline"], strict=True))

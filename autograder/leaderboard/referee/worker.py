@@ -1,4 +1,4 @@
-"""The worker: takes entries from the queue one by one and has the referee measure them."""
+"""The worker. It takes entries from the queue one by one, and the referee measures them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Measure = Callable[[bytes, Progress], tuple[dict[str, Any], dict[str, Any]]]
 
 
 class LeaseLost(Exception):
-    """Another worker has this job now: the lease had lapsed."""
+    """Another worker has this job now, because the lease had expired."""
 
 
 def check_baseline(store: Store, olympics: Olympics) -> None:
-    """Raise ValueError if this database has another baseline than the events file."""
+    """Raise ValueError if the baseline of this database is not the one in the events file."""
     known = store.setting(RECIPE)
     if known and known != _recipe(olympics):
         raise ValueError(
@@ -58,9 +58,9 @@ def make_referee(store: Store, olympics: Olympics) -> Referee:
 
 
 def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = True, name: str = "") -> int:
-    """Measure entries until `stop` is set, or, unless `idle`, none is left; return how many have ended.
+    """Measure entries until `stop` is set or, unless `idle`, none is left. Return the number of finished entries.
 
-    `name` stands in the history of entries; by default it is host and process.
+    `name` appears in the history of entries. The default consists of the host's name and the process ID.
     """
     name = name or f"{socket.gethostname()}:{os.getpid()}"
     ended = 0
@@ -76,7 +76,7 @@ def work(store: Store, measure: Measure, *, stop: threading.Event, idle: bool = 
 
 
 def _measure(store: Store, job: Job, measure: Measure) -> bool:
-    """Measure one entry and write how it ended; False if that was for another worker to do."""
+    """Measure one entry and write the result. Return False if another worker has the job by then."""
     done = threading.Event()
 
     def keep_lease() -> None:
@@ -99,7 +99,7 @@ def _measure(store: Store, job: Job, measure: Measure) -> bool:
         jobs.put_back(store, job)
         raise
     except Exception:
-        # An error of ours, not of the entry: say so, keep it for the instructor, and go on with the next one.
+        # An error in the referee, not in the entry. Say so, print it for the instructor, and continue with the next.
         traceback.print_exc(file=sys.stderr)
         return jobs.refuse(store, job, "the referee failed on it; tell your instructor, whose log says more")
     finally:
@@ -108,7 +108,7 @@ def _measure(store: Store, job: Job, measure: Measure) -> bool:
 
 
 def run_worker(database: str, olympics: Olympics) -> None:
-    """Be a worker until interrupted; an entry in hand then goes back to the queue."""
+    """Run a worker until it is interrupted. The entry that it is measuring then goes back to the queue."""
     available()
     store = Store(database)
     check_baseline(store, olympics)
@@ -116,7 +116,7 @@ def run_worker(database: str, olympics: Olympics) -> None:
     referee = cache(lambda: make_referee(store, olympics))
 
     def measure(data: bytes, progress: Progress) -> tuple[dict[str, Any], dict[str, Any]]:
-        if not referee.cache_info().currsize:  # with the first entry: who only looks at the pages need not wait
+        if not referee.cache_info().currsize:  # at the first entry, so that the pages start at once
             progress("preparing baseline and digits")
         return referee().measure(data, progress)
 

@@ -1,1 +1,1 @@
-"""The database: students, entries, jobs."""
+"""The database of the leaderboard: students, entries, jobs."""

@@ -1,4 +1,4 @@
-"""The time that deadlines and quotas go by: setting the system's clock does not change it, and is logged."""
+"""The clock for deadlines and quotas. Setting the system's clock does not change it, and is logged."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Callable
 
 from autograder.leaderboard.formatting import moment
 
-JUMP = 3600.0  # seconds; less is what keeping a clock right takes
+JUMP = 3600.0  # seconds; smaller changes are normal clock corrections
 
 _said: dict[str, float] = {}
 
 
 class SteadyClock:
-    """The system's clock, but for jumps: it then goes on as before, and says so, until the program starts again.
+    """The system's clock without its jumps.
 
-    `wall` returns seconds since 1970, `steady` seconds from any moment on, sleep of the machine included.
+    After a jump, this clock logs an error and continues as if there were no jump, until the program starts again.
+    `wall` returns seconds since 1970. `steady` returns seconds since any fixed moment, including time in which the
+    machine sleeps.
     """
 
     def __init__(
@@ -40,8 +42,8 @@ class SteadyClock:
 
 
 def alarm(text: str) -> None:
-    """Log an error, the same one once a minute."""
-    now, kind = time.monotonic(), text[:20]  # what follows are times, which differ
+    """Log an error, but the same kind of error at most once a minute."""
+    now, kind = time.monotonic(), text[:20]  # only times follow, which differ
     if now - _said.get(kind, float("-inf")) > 60:
         _said[kind] = now
         logging.getLogger(__name__).error("%s", text)

@@ -1,4 +1,4 @@
-"""Connecting to SQLite or PostgreSQL, and bringing the schema up to date."""
+"""The connection to SQLite or PostgreSQL, and the migration of its schema."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 BASE, HEAD = "0001", "0001"  # the first and the last migration
-PATIENCE = 30  # s that SQLite waits for others
+PATIENCE = 30  # seconds that SQLite waits for a lock
 
 
 def open_database(url: str) -> Engine:
     """Connect to a database such as ``sqlite:///course/leaderboard.db`` and bring its tables up to date.
 
-    A ValueError says why an address is none that SQLAlchemy understands, or why no database can be opened there.
+    Raise ValueError with the reason if SQLAlchemy does not understand the address, or the database cannot be opened.
     """
     try:
         engine = create_engine(url, pool_pre_ping=True)
@@ -45,7 +45,7 @@ def _version(connection: Connection) -> str:
 
 
 def _migrate(engine: Engine) -> None:
-    # imported only when there is something to do: it takes longer than opening the database
+    # imported only if a migration is needed, because the import takes longer than opening the database
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
@@ -54,28 +54,28 @@ def _migrate(engine: Engine) -> None:
     config.set_main_option("script_location", "autograder.leaderboard.store:migrations")
     with writing(engine) as connection:
         if engine.dialect.name == "postgresql":
-            # A server and its workers start together; one of them migrates.
+            # A server and its workers start together. The lock lets only one of them migrate at a time.
             connection.execute(text("SELECT pg_advisory_xact_lock(20270212)"))
         config.attributes["connection"] = connection
         try:
             if not _version(connection) and inspect(connection).has_table("history"):
-                command.stamp(config, BASE)  # made before the schema had versions
+                command.stamp(config, BASE)  # created before the schema had versions
             command.upgrade(config, "head")
         except CommandError as error:
             raise ValueError(f"it is not of this version of autograder: {error}") from None
 
 
 def writing(engine: Engine) -> Any:
-    """Begin a transaction that writes; on SQLite it holds the write lock from its first line on."""
+    """Begin a transaction that writes. On SQLite, the transaction holds the write lock from its start."""
     return engine.execution_options(writes=True).begin()
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
+    connection.isolation_level = None  # `_begin_sqlite` begins transactions instead of the driver
     for pragma in (f"busy_timeout = {1000 * PATIENCE}", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
     deadline = time.monotonic() + PATIENCE
-    while True:  # who turns a file to WAL needs it alone, and SQLite does not wait for that
+    while True:  # switching a file to WAL needs exclusive access, and SQLite does not wait for that
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
@@ -86,6 +86,6 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later would fail when another has written meanwhile.
+    # A transaction that reads first and writes later would fail if another one has written in between.
     immediate = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

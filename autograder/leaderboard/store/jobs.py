@@ -1,6 +1,7 @@
-"""The queue: entries are claimed by workers, kept by a lease, and ended exactly once.
+"""The job queue. A worker claims an entry, holds the entry by a lease, and each entry ends exactly once.
 
-A table of our own and no queue library: entry, state and result have to change in one transaction, on both databases.
+This is a table instead of a queue library, because entry, state and result have to change in one transaction, on
+SQLite and on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Job:
-    """An entry that a worker has taken up; a later attempt makes this one worthless."""
+    """An entry that a worker has claimed. A later attempt by any worker makes this one invalid."""
 
     entry_id: int
     event: str
@@ -43,22 +44,22 @@ class Job:
 
 
 def _last_served() -> Any:
-    """Return, as SQL, when an entry of the same student was last taken up: lines of history are numbered."""
+    """Return a SQL query for the number of the history line at which a job's student was last served, 0 if never."""
     theirs = jobs.alias()
     query = select(func.coalesce(func.max(history.c.id), 0)).join(theirs, theirs.c.entry_id == history.c.entry_id)
     return query.where(theirs.c.student_id == jobs.c.student_id, history.c.what == TAKEN_UP).scalar_subquery()
 
 
 def claim(store: Store, worker: str) -> Job | None:
-    """Take up the next entry: one that waits, or whose worker has not been heard of for `LEASE` seconds.
+    """Claim the next entry, or return None: a waiting entry, or one whose worker has not renewed for `LEASE` seconds.
 
-    Students take turns. No two workers get the same entry: PostgreSQL passes over rows that another transaction holds,
-    SQLite has one transaction that writes at a time.
+    Students take turns. No two workers get the same entry: PostgreSQL skips rows that another transaction has locked,
+    and SQLite allows only one writing transaction at a time.
     """
     now = store.clock()
-    # A lease far in the future was made before the clock was set back.
+    # A lease far in the future dates from before the clock was set back.
     lapsed = and_(jobs.c.state == RUNNING, or_(jobs.c.lease < now, jobs.c.lease > now + 10 * LEASE))
-    # "running" comes after "queued"
+    # expired jobs come first, because "running" sorts after "queued"
     order = (jobs.c.state.desc(), _last_served(), jobs.c.entry_id)
     query = select(jobs).where(or_(jobs.c.state == QUEUED, lapsed)).order_by(*order).limit(1)
     with writing(store.engine) as connection:
@@ -81,7 +82,7 @@ def claim(store: Store, worker: str) -> Job | None:
 
 
 def ahead(store: Store, entry_id: int) -> int:
-    """Return how many entries will be measured before one that waits, if no others come."""
+    """Return the number of entries that will be measured before a waiting entry if no new entries arrive."""
     running = select(func.count()).select_from(jobs).where(jobs.c.state == RUNNING)
     queued = select(jobs.c.entry_id, jobs.c.student_id, _last_served().label("served"))
     with store.engine.begin() as connection:
@@ -98,7 +99,7 @@ def ahead(store: Store, entry_id: int) -> int:
 
 @contextmanager
 def _changed(store: Store, job: Job, **values: Any) -> Iterator[Connection | None]:
-    """Change a job within a transaction; None, and nothing is written, if the job is no longer this worker's."""
+    """Change a job and yield the transaction's connection. Yield None if this worker no longer has the job."""
     mine = (jobs.c.worker == job.worker) & (jobs.c.attempt == job.attempt) & (jobs.c.state == RUNNING)
     change = jobs.update().where(jobs.c.entry_id == job.entry_id, mine).values(**values)
     with writing(store.engine) as connection:
@@ -106,21 +107,21 @@ def _changed(store: Store, job: Job, **values: Any) -> Iterator[Connection | Non
 
 
 def renew(store: Store, job: Job, progress: str | None = None) -> bool:
-    """Keep the lease, and say how far the worker is; False if the job is no longer its own."""
+    """Renew the lease, and store the worker's progress. Return False if the worker no longer has the job."""
     values: dict[str, Any] = {"progress": progress} if progress else {}
     with _changed(store, job, lease=store.clock() + LEASE, **values) as connection:
         return connection is not None
 
 
 def put_back(store: Store, job: Job) -> None:
-    """Let another worker take the job up at once; this attempt does not count."""
+    """Return the job to the queue, where any worker can claim it at once. This attempt does not count."""
     with _changed(store, job, state=QUEUED, attempt=job.attempt - 1, progress="", lease=0.0) as connection:
         if connection:
             store.note(connection, job.entry_id, "put back", f"by {job.worker}, which was stopped")
 
 
 def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, Any]) -> bool:
-    """Write what was measured; False, and nothing written, if the job is no longer this worker's."""
+    """Write the scores and the evidence. If the worker no longer has the job, write nothing and return False."""
     with _changed(store, job, state=MEASURED, progress="") as connection:
         if connection:
             connection.execute(results.insert().values(entry_id=job.entry_id, scores=scores, evidence=evidence))
@@ -129,7 +130,7 @@ def finish(store: Store, job: Job, scores: dict[str, Any], evidence: dict[str, A
 
 
 def refuse(store: Store, job: Job, reason: str, counts: bool = False) -> bool:
-    """Write why an entry could not be measured, and whether it counts against the quota; otherwise as `finish`."""
+    """Write why an entry is refused, and whether it counts against the quota. Return the same as `finish`."""
     with _changed(store, job, state=REFUSED, progress="") as connection:
         if connection:
             store.note(connection, job.entry_id, "refused", reason)

@@ -1,4 +1,4 @@
-"""What the leaderboard remembers: students, entries, results, and the history of each entry; jobs are in `jobs`."""
+"""The leaderboard's stored data: students, entries, results, and each entry's history. `jobs` has the queue."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:  # the entry check takes long to import
     from autograder.leaderboard.settings import Quota
 
 DAY = 86_400
-TRUSTED = "clock trusted since"  # the line of history after which times count
+TRUSTED = "clock trusted since"  # setting with the number of the line of history after which times count
 
 
 class NotAllowed(Exception):
-    """The request cannot be met now; the message says why and what to do."""
+    """The request is not allowed now. The message says why and what to do."""
 
 
 class UnknownToken(NotAllowed):
@@ -47,20 +47,20 @@ class UnknownToken(NotAllowed):
 
 
 class Conflict(NotAllowed):
-    """Somebody entered this file before."""
+    """The same file was entered before."""
 
 
 class Waiting(NotAllowed):
-    """The student's last entry to this event still waits."""
+    """The student's last entry to this event is still waiting."""
 
 
 class Exhausted(NotAllowed):
-    """The quota of the day is used up."""
+    """The student's quota for the day is used up."""
 
 
 @dataclass(frozen=True)
 class Student:
-    """Who enters."""
+    """A student who may enter models."""
 
     id: int
     name: str
@@ -72,7 +72,7 @@ def _digest(token: str) -> str:
 
 
 class Store:
-    """The database of a leaderboard; `clock` returns seconds since 1970."""
+    """The database of a leaderboard. `clock` returns seconds since 1970."""
 
     def __init__(self, url: str, clock: Callable[[], float] | None = None) -> None:
         self.engine = open_database(url)
@@ -83,7 +83,7 @@ class Store:
         self.engine.dispose()
 
     def _now(self, connection: Connection) -> float:
-        """Return now, but no time before the last line of history: setting a clock back gains nothing."""
+        """Return the current time, or that of the last history line if later. Setting a clock back gains nothing."""
         now, last = self.clock(), self._last(connection)
         if last > now + JUMP:
             alarm(
@@ -93,25 +93,25 @@ class Store:
         return max(now, last)
 
     def _last(self, connection: Connection) -> float:
-        """Return the time of the last line of history since the clock was trusted."""
+        """Return the time of the last line of history since the clock was last trusted, or 0 if there is none."""
         trusted = connection.scalar(select(settings.c.value).where(settings.c.name == TRUSTED))
         lines = select(history.c.stamp).order_by(history.c.id.desc()).limit(1)
         return connection.scalar(lines.where(history.c.id > int(trusted or b"0"))) or 0.0
 
     def last(self) -> float:
-        """Return the time of the last line of history, in seconds since 1970; 0 if there is none."""
+        """Return the time of the last line of history in seconds since 1970, or 0 if there is none."""
         with self.engine.begin() as connection:
             return self._last(connection)
 
     def trust_clock(self) -> None:
-        """Go by this machine's clock again, whatever the entries so far say: it was ahead when they came."""
+        """Trust this machine's clock again. Ignore the times of past entries, at which the clock was ahead."""
         with writing(self.engine) as connection:
             latest = connection.scalar(select(func.max(history.c.id))) or 0
             connection.execute(settings.delete().where(settings.c.name == TRUSTED))
             connection.execute(settings.insert().values(name=TRUSTED, value=str(latest).encode()))
 
     def now(self) -> float:
-        """Return the time that deadlines and quotas go by."""
+        """Return the time used for deadlines and quotas."""
         with self.engine.begin() as connection:
             return self._now(connection)
 
@@ -121,27 +121,27 @@ class Store:
         connection.execute(history.insert().values(entry_id=entry_id, stamp=stamp, what=what, detail=detail))
 
     def setting(self, name: str, make: Callable[[], bytes] | None = None) -> bytes:
-        """Return a value that is made once and then the same for every server and worker; empty if there is none."""
+        """Return a value that is made once for all servers and workers, or b"" if it is missing without `make`."""
         query = select(settings.c.value).where(settings.c.name == name)
         rows = self._rows(query)
         if not rows and make:
-            made = make()  # may take a while: outside any transaction
-            # Another process may have been faster; then its value counts.
+            made = make()  # may take long, so it runs outside any transaction
+            # If another process was faster, its value counts.
             with suppress(IntegrityError), writing(self.engine) as connection:
                 connection.execute(settings.insert().values(name=name, value=made))
             rows = self._rows(query)
         return bytes(rows[0].value) if rows else b""
 
     def private_seed(self) -> int:
-        """Return the seed of the private digits; nobody but this database has it."""
+        """Return the seed of the private digits, which is stored only in this database."""
         return int.from_bytes(self.setting("private seed", lambda: secrets.token_bytes(8)))
 
     def add_token(self, name: str, days: float) -> str:
-        """Make a token for a student, in place of an earlier one; a ValueError says what is wrong with a name."""
+        """Return a new token for a student, which replaces any earlier one. Raise ValueError for an invalid name."""
         name = name.strip()
         if not name or len(name) > 80 or not name.isprintable():
             raise ValueError(f"{name[:80]!r} is no name; a name has 1 to 80 printable characters")
-        token = secrets.token_hex(24)  # no dash: with one at its beginning it would be an option on a command line
+        token = secrets.token_hex(24)  # no dash, as a leading one would be an option on a command line
         values = {"token_sha256": _digest(token), "expires": self.clock() + days * DAY}
         with writing(self.engine) as connection:
             changed = connection.execute(students.update().where(students.c.name == name).values(**values))
@@ -150,7 +150,7 @@ class Store:
         return token
 
     def student(self, token: str) -> Student:
-        """Return whose token this is; UnknownToken says if it is missing, forged, replaced or expired."""
+        """Return the owner of a token. Raise UnknownToken if it is missing, forged, replaced or expired."""
         if not token:
             raise UnknownToken("a token is missing; your instructor has one for you")
         query = select(students).where(students.c.token_sha256 == _digest(token))
@@ -174,12 +174,12 @@ class Store:
         deadline: datetime | None = None,
         arrived: float | None = None,
     ) -> int:
-        """Queue a checked file for measurement and return the number of the entry, or raise a kind of `NotAllowed`.
+        """Queue a checked file for measurement, and return the entry's number. Raise `NotAllowed` or a subclass of it.
 
-        The deadline goes by when the upload `arrived`, that is, began; by default now.
+        The deadline is compared with the time `arrived` at which the upload began, by default now.
         """
         with writing(self.engine) as connection:
-            # One entry of a student at a time, or two at once would both see room under the quota.
+            # Lock the student's row. Otherwise two entries at once could both pass the quota.
             connection.execute(select(students.c.id).where(students.c.id == student.id).with_for_update())
             stamp = self._now(connection)
             if deadline and (stamp if arrived is None else arrived) >= deadline.timestamp():
@@ -207,7 +207,7 @@ class Store:
                 raise Conflict("this very file has just been entered; change the model, then enter it again") from None
 
     def _used(self, connection: Connection, student: Student, event: str) -> int:
-        """Return how much of the quota of the day is used up."""
+        """Return how many entries to an event the student has used of today's quota."""
         today = int(self._now(connection) // DAY)
         todays = (jobs.c.student_id == student.id) & (jobs.c.event == event) & (jobs.c.day == today)
         counted = exists().where(history.c.entry_id == jobs.c.entry_id, history.c.what == COUNTED)
@@ -215,7 +215,7 @@ class Store:
         return connection.scalar(query) or 0
 
     def record_refusal(self, student: Student, event: str, name: str, data: bytes, reason: str) -> int:
-        """Record that a file is no valid entry; the file itself is not kept."""
+        """Record a file that is not a valid entry, and return the entry's number. The file itself is not kept."""
         facts = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
         with writing(self.engine) as connection:
             entry_id = self._add(connection, student, event, name, facts, REFUSED)
@@ -237,12 +237,12 @@ class Store:
             return list(connection.execute(query))
 
     def content(self, sha256: str) -> bytes:
-        """Return the bytes of a file that was entered."""
+        """Return the bytes of an entered file by its hash, or b"" if there is none."""
         rows = self._rows(select(files.c.content).where(files.c.sha256 == sha256))
         return bytes(rows[0].content) if rows else b""
 
     def version(self) -> int:
-        """Return a number that grows with every line of history: pages of an earlier one are out of date."""
+        """Return a number that grows with every line of history. Pages with a smaller number are out of date."""
         return int(self._rows(select(func.max(history.c.id)))[0][0] or 0)
 
     def measured(self) -> list[Row[Any]]:
@@ -253,7 +253,7 @@ class Store:
         return self._rows(query.join(students, students.c.id == entries.c.student_id).order_by(entries.c.id))
 
     def entry(self, entry_id: int) -> Row[Any] | None:
-        """Return an entry with its student, state and scores."""
+        """Return an entry with its student, state and scores, or None if there is no such entry."""
         query = (
             select(entries, students.c.name.label("student"), results.c.scores)
             .add_columns(jobs.c.state, jobs.c.progress, jobs.c.attempt)
@@ -275,5 +275,5 @@ class Store:
             return max(0, quota.per_day - self._used(connection, student, event))
 
     def history(self, entry_id: int) -> list[Row[Any]]:
-        """Return what happened to an entry, in order."""
+        """Return the lines of an entry's history, in order."""
         return self._rows(select(history).where(history.c.entry_id == entry_id).order_by(history.c.id))

@@ -1,7 +1,7 @@
-"""The tables of the leaderboard, as the last of the migrations leaves them.
+"""The tables of the leaderboard, as they are after the last migration.
 
-What happened (entries, results, history) is append-only: triggers of the database see to it. What is to be done (jobs)
-changes: that table alone says which entry waits, runs, or has ended.
+The tables of past events (entries, results, history) are append-only, which triggers of the database enforce. The table
+of work (jobs) changes. Only this table states whether an entry waits, runs, or has ended.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
 QUEUED, RUNNING, MEASURED, REFUSED = "queued", "running", "measured", "refused"
-# Lines of history that are looked for; a refused entry that is counted takes its part of the quota nevertheless.
+# Kinds of history lines that queries search for. A refused entry with a COUNTED line still uses up quota.
 TAKEN_UP, COUNTED = "taken up", "counted"
 
 metadata = MetaData()

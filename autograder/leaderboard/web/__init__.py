@@ -1,1 +1,1 @@
-"""The server: pages, the API, uploads."""
+"""The web server of the leaderboard: pages, the API, uploads."""

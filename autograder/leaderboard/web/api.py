@@ -1,4 +1,4 @@
-"""The API: the same as the pages, as JSON, described in ``openapi.json``."""
+"""The API. It serves the content of the pages as JSON, and is described in ``openapi.json``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Interval(BaseModel, from_attributes=True):
 
 
 class Measured(BaseModel):
-    """What the referee measured."""
+    """The referee's measurements of an entry."""
 
     latency: Interval = Field(description="Of the baseline's.")
     memory: Interval = Field(description="Of the baseline's.")
@@ -63,7 +63,7 @@ class Line(BaseModel):
 
 
 class EntryInfo(BaseModel):
-    """An entry and what became of it."""
+    """An entry, its state and its result."""
 
     id: int
     event: str
@@ -144,7 +144,7 @@ def add_routes(app: FastAPI, store: Store, board: Board, uploads: Uploads) -> No
         },
     )
     async def enter(request: Request, event: str, name: str = "model.onnx") -> dict[str, Any]:
-        # Never by the cookie: a browser sends that along for whoever asks it to.
+        # The cookie is never accepted here, because a browser also sends it with requests that other sites cause.
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         student = await uploads.student(request, bearer.strip() if scheme.lower() == "bearer" else "")
         entry_id = await uploads.receive_body(request, student, event, name)

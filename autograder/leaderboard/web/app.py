@@ -1,4 +1,4 @@
-"""The leaderboard's server: the pages; `api` has the same as JSON."""
+"""The leaderboard's web application and its pages. `api` serves the same data as JSON."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from tinybench.support.basics.numbers import number_of
 
 HERE = Path(__file__).parent
 PAGE = re.compile(r"[0-9]{1,6}")
-ROWS = 100  # of a page of the standings
-Render = Callable[..., Response]  # of a request, the name of a template, a status and what the template shows
+ROWS = 100  # the number of rows on a page of the standings
+Render = Callable[..., Response]  # takes a request, the name of a template, a status, and the template's variables
 
 
 def create_app(store: Store, olympics: Olympics, prefix: str = "") -> ASGIApp:
-    """Return the server.
+    """Return the leaderboard's web application.
 
-    `prefix` is the path under which a proxy shows it, such as ``/user/ada/proxy/8001``; a proxy that names it in
-    ``X-Forwarded-Prefix`` or as jupyter-server-proxy does needs none here.
+    `prefix` is the path under which a proxy serves the application, such as ``/user/ada/proxy/8001``. No prefix is
+    needed if the proxy sends it in ``X-Forwarded-Prefix``, or in the header of jupyter-server-proxy.
     """
     app = FastAPI(
         title=olympics.title,
         description="Enter a model, follow its measurement, read the standings. Tokens come from the instructor.",
-        docs_url=None,  # these two pages load scripts from elsewhere
+        docs_url=None,  # these two pages would load scripts from other hosts
         redoc_url=None,
     )
     board, uploads = Board(store, olympics), Uploads(store, olympics)
@@ -72,7 +72,7 @@ def _templates(olympics: Olympics) -> Jinja2Templates:
 
     def for_all(request: Request) -> dict[str, Any]:
         def url(name: str, **parts: Any) -> str:
-            # Without scheme and host: a proxy may know both by other names.
+            # Without scheme and host, because a proxy may use others.
             return request.url_for(name, **parts).path
 
         return {"url": url, "olympics": olympics, "static_version": version.hexdigest()[:12]}
@@ -84,7 +84,7 @@ def _templates(olympics: Olympics) -> Jinja2Templates:
 
 
 def _renderer(olympics: Olympics) -> Render:
-    """Return the function that fills a template."""
+    """Return a function that renders a template as a response."""
     templates = _templates(olympics)
 
     def page(request: Request, name: str, status: int = 200, **context: Any) -> Response:
@@ -98,7 +98,7 @@ def _is_api(request: Request) -> bool:
 
 
 def _add_errors(app: FastAPI, page: Render) -> None:
-    """Answer errors with a page, those of the API with JSON."""
+    """Add handlers that answer errors with a page, or with JSON in the API."""
 
     @app.exception_handler(RequestValidationError)
     async def no_such_address(request: Request, error: RequestValidationError) -> Response:
@@ -117,7 +117,7 @@ def _add_errors(app: FastAPI, page: Render) -> None:
 
 
 def _add_standings(app: FastAPI, board: Board, page: Render) -> None:
-    """Add the pages that anybody reads: events, their standings, the Pareto chart and the rules."""
+    """Add the public pages: events, their standings, the Pareto chart and the rules."""
 
     @app.get("/", name="home", include_in_schema=False)
     def home(request: Request) -> Response:
@@ -146,7 +146,7 @@ def _add_standings(app: FastAPI, board: Board, page: Render) -> None:
 
 
 def _add_entries(app: FastAPI, store: Store, board: Board, page: Render) -> None:
-    """Add the page of an entry, and the part of it that changes while the entry is measured."""
+    """Add the page of an entry, and a route for the part of it that changes while the entry is measured."""
 
     @app.get("/entries/{entry_id}", name="entry", include_in_schema=False)
     def entry_page(request: Request, entry_id: EntryId) -> Response:
@@ -154,7 +154,7 @@ def _add_entries(app: FastAPI, store: Store, board: Board, page: Render) -> None
 
     @app.get("/entries/{entry_id}/now", name="entry_now", include_in_schema=False)
     def entry_now(request: Request, entry_id: EntryId) -> Response:
-        """Return the changing part of an entry's page, if it has changed; a waiting page asks every second."""
+        """Return the changing part of an entry's page, or 204 if it is unchanged. A waiting page polls every second."""
         context = _entry_context(store, board, entry_id)
         found = context["entry"]
         if request.query_params.get("seen") == f"{found.state}-{found.progress}-{context['ahead']}":
@@ -225,7 +225,7 @@ def _add_forms(app: FastAPI, store: Store, board: Board, uploads: Uploads, page:
 
 
 def _entry_context(store: Store, board: Board, entry_id: int) -> dict[str, Any]:
-    """Return what the page of an entry shows; HTTPException if there is no such entry."""
+    """Return the template variables for an entry's page. Raise HTTPException if there is no such entry."""
     found = store.entry(entry_id)
     if found is None:
         raise HTTPException(404, f"There is no entry {entry_id}.")
@@ -246,7 +246,7 @@ def _entry_context(store: Store, board: Board, entry_id: int) -> dict[str, Any]:
 
 
 def _rows_of_page(event: Event, ranked: Standings, number: str) -> dict[str, Any]:
-    """Return the rows of one page of the standings, and the scale on which their intervals are drawn."""
+    """Return the rows of one page of the standings, and the scale for drawing their intervals."""
     current = max(1, int(number)) if PAGE.fullmatch(number) else 1
     pages = max(1, -(-len(ranked.places) // ROWS))
     if current > pages:
@@ -259,12 +259,12 @@ def _rows_of_page(event: Event, ranked: Standings, number: str) -> dict[str, Any
 
 
 def _root(request: Request) -> str:
-    """Return the path of the first page: what else a proxy shows on this host gets no cookie."""
+    """Return the path of the first page. The cookie is limited to it, so other applications on the host get none."""
     return request.url_for("home").path
 
 
 def _see_other(request: Request, name: str, **parts: Any) -> RedirectResponse:
-    """Redirect by a relative address: to an absolute one some proxies add their prefix, others do not."""
+    """Redirect by a relative address, because only some proxies add their prefix to an absolute one."""
     target = request.url_for(name, **parts).path
     address = posixpath.relpath(target, posixpath.dirname(request.url.path)) + "/" * target.endswith("/")
     return RedirectResponse(address, status_code=303)

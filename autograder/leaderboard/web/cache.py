@@ -1,6 +1,6 @@
-"""Rendered pages, kept until something happens, with ETags.
+"""A cache of rendered pages, with ETags. The pages are kept until the leaderboard changes.
 
-Ours, because it stands in front of routing and rendering, where a hit costs microseconds; no ASGI library does that.
+The cache runs before routing and rendering, so that a hit takes microseconds. No ASGI library does that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST = 512
 
 
 class Page(NamedTuple):
-    """A rendered page, and the answer to who has it already."""
+    """A rendered page, and the answer 304 for a browser that has the page already."""
 
     etag: bytes
     whole: Response
@@ -30,7 +30,7 @@ class Page(NamedTuple):
 
 
 class PageCache:
-    """Serves pages that are the same for everybody from memory, until `state` returns something else."""
+    """A cache of the pages that are the same for everybody. It is cleared when the value of `state` changes."""
 
     def __init__(self, app: ASGIApp, state: Callable[[], Any]) -> None:
         self.app, self.state = app, state
@@ -40,7 +40,7 @@ class PageCache:
         self.lock = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection."""
+        """Serve one request, from the cache if possible."""
         prefix, query = scope.get("root_path", ""), scope.get("query_string", b"")
         if (
             scope["type"] != "http"
@@ -62,8 +62,8 @@ class PageCache:
         await response(scope, receive, send)
 
     async def _render(self, key: Any, scope: Scope, receive: Receive) -> Page:
-        async with self.lock:  # whoever comes meanwhile waits for this rendering
-            pages = self.pages  # replaced when something happens meanwhile: then this page is not kept
+        async with self.lock:  # concurrent requests wait for this rendering
+            pages = self.pages  # if `self.pages` is replaced during rendering, this page is not kept
             if key in pages:
                 return pages[key]
             whole, body = Response(), bytearray()

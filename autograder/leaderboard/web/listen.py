@@ -1,4 +1,4 @@
-"""How the server listens: idle connections are closed, and many may be open at once."""
+"""The server's handling of connections: idle ones are closed, and many may be open at once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-FILES = 65_536  # open at once, if this system lets us
-RESERVED = 100  # for databases, logs and uploads
+FILES = 65_536  # files open at once, if the system allows it
+RESERVED = 100  # open files for databases, logs and uploads
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """Closes a connection on which no whole head of a request arrives in time; uvicorn would wait for ever."""
+    """A protocol that closes a connection if no complete request head arrives in time. uvicorn would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit for the first request of a connection."""
+        """Start the timeout for the first request of a connection."""
         super().connection_made(transport)
         self._await_head()
 
     def on_response_complete(self) -> None:
-        """Start the time limit for the next request."""
+        """Start the timeout for the next request."""
         super().on_response_complete()
         self._await_head()
 
@@ -36,7 +36,7 @@ class HeadTimeoutProtocol(H11Protocol):
 
 
 def config(app: Any, **options: Any) -> uvicorn.Config:
-    """Return how to serve the leaderboard, and let this process open many connections."""
+    """Return uvicorn's configuration for the leaderboard, and raise this process's limit on open files."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))

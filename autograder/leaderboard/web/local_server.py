@@ -1,4 +1,4 @@
-"""A leaderboard for the time another program runs: started with it, ended with it."""
+"""A local leaderboard that starts and ends together with another program."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ STARTS_WITHIN = 60.0  # seconds
 
 
 class NotRunning(Exception):
-    """The leaderboard did not come up; the message says why."""
+    """The leaderboard did not start. The message says why."""
 
 
 def database_of(root: Path) -> str:
-    """Return the address of a course's database: what TINYBENCH_DATABASE says, or a file in ``course/``."""
+    """Return the address of a course's database: the value of TINYBENCH_DATABASE, or a file in ``course/``."""
     (root / "course").mkdir(exist_ok=True)
     return os.environ.get("TINYBENCH_DATABASE") or f"sqlite:///{root / 'course' / 'leaderboard.db'}"
 
 
 @contextmanager
 def running(root: Path, events: Path | None = None, seconds: float = STARTS_WITHIN) -> Iterator[str]:
-    """Run `autograder leaderboard serve`, pages and a worker, for the time of the block; yields the address.
+    """Run `autograder leaderboard serve`, with pages and a worker, until the block ends. Yield the address.
 
-    The port is the usual one, or a free one where another program has that. What the leaderboard says goes to
-    ``course/leaderboard.log``; `NotRunning` says why it ends or does not answer in time.
+    The port is the usual one, or a free one if another program uses that port. The output of the leaderboard goes to
+    ``course/leaderboard.log``. If the leaderboard ends or does not answer in time, raise NotRunning with the reason.
     """
     log = root / "course" / "leaderboard.log"
     log.parent.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        with _listening() as sock:  # the socket is handed over: no other program can get between
+        with _listening() as sock:  # passed on, so no other program can take the port
             port, number = sock.getsockname()[1], sock.fileno()
             command = [sys.executable, "-m", "autograder", "--root", str(root), "leaderboard", "serve"]
             command += ["--port", str(port), "--fd", str(number), *(["--events", str(events)] if events else [])]

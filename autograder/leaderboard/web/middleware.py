@@ -1,4 +1,4 @@
-"""What holds for all pages: the size of uploads, the rate of requests, the headers of answers."""
+"""Rules for all pages: the size of uploads, the rate of requests, the headers of answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 ]  # fmt: skip
-SHORT = 4096  # bytes of a form that holds a token
-# jupyter-server-proxy names the prefix that it has cut off in one of these.
+SHORT = 4096  # the maximum bytes of a form with a token
+# jupyter-server-proxy sends the prefix that it has removed in one of these headers.
 PREFIX_HEADERS = (b"x-forwarded-prefix", b"x-forwarded-context", b"x-proxycontextpath")
 PREFIX = re.compile(rb"(/[\w.~@+-]+)+")
 
 
 class HttpMiddleware:
-    """Limits request bodies while they arrive, takes prefixes from proxies, and adds security headers."""
+    """Middleware that limits request bodies while they arrive, applies proxies' prefixes, and adds security headers."""
 
     def __init__(self, app: ASGIApp, most: int, prefix: str = "") -> None:
         self.app, self.most, self.prefix = app, most, prefix
@@ -39,7 +39,7 @@ class HttpMiddleware:
         prefix = self.prefix or _named_prefix(dict(scope["headers"]))
         if prefix:
             scope["root_path"] = prefix
-            if not scope["path"].startswith(f"{prefix}/"):  # the proxy has cut it off; ASGI wants it there
+            if not scope["path"].startswith(f"{prefix}/"):  # the proxy has removed the prefix; ASGI requires it
                 scope["path"] = prefix + scope["path"]
         arrived = 0
 
@@ -68,28 +68,28 @@ def _named_prefix(headers: dict[bytes, bytes]) -> str:
 
 
 def too_large(most: int) -> HTTPException:
-    """Return the error 413, which names the limit for an upload in MB."""
+    """Return error 413, with the limit for an upload in MB."""
     return HTTPException(413, f"the upload is larger than {most / 2**20:.0f} MB, the limit for an entry")
 
 
 def check_declared_size(request: Request, most: int) -> None:
-    """Refuse a body by its own Content-Length, before any of it is read."""
+    """Refuse a body if its Content-Length exceeds `most`, before any of it is read."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or int(declared) > most:
         raise too_large(most)
 
 
 def check_short_form(request: Request) -> None:
-    """Refuse a form that is larger than a token needs, or does not declare its size."""
+    """Refuse a form that is larger than a token needs, or that does not declare its size."""
     declared = request.headers.get("content-length", "")
     if not declared.isdecimal() or int(declared) > SHORT:
         raise HTTPException(413, "this is no token: it is too long")
 
 
 def check_same_site(request: Request) -> None:
-    """Refuse a form that another site's page sends with this browser's cookie."""
+    """Refuse a form that a page of another site sends with this browser's cookie."""
     site = request.headers.get("sec-fetch-site")
-    if site is None:  # browsers send it over https and to this machine only, but with each form where it comes from
+    if site is None:  # sent only over https or to this machine; every form has an origin
         host = urlsplit(request.headers.get("origin", "")).netloc
         own = host and host in (request.headers.get("host"), request.headers.get("x-forwarded-host"))
     else:
@@ -99,13 +99,13 @@ def check_same_site(request: Request) -> None:
 
 
 class RateLimit:
-    """So many tries a minute for each key."""
+    """A limit of `per_minute` attempts for each key."""
 
     def __init__(self, per_minute: int) -> None:
         self.limit, self.limiter = RateLimitItemPerMinute(per_minute), MovingWindowRateLimiter(MemoryStorage())
 
     def spend(self, key: object) -> None:
-        """Count one try; raise 429 with the seconds to wait if there were too many."""
+        """Count one attempt. After too many attempts, raise error 429 with the seconds to wait."""
         if not self.limiter.hit(self.limit, str(key)):
             wait = math.ceil(self.limiter.get_window_stats(self.limit, str(key)).reset_time - time.time()) + 1
             raise HTTPException(429, f"too many tries; wait {wait} s and try again", headers={"Retry-After": str(wait)})

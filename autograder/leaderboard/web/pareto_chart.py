@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 84, 24, 36, 72
 
 
 class Tick(NamedTuple):
-    """A labelled tick of an axis, `at` a coordinate of the drawing."""
+    """A labelled tick of an axis. `at` is a coordinate of the drawing."""
 
     at: float
     label: str
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Chart:
-    """Everything the template draws."""
+    """The geometry that the template draws."""
 
     points: list[Point]
     stairs: str
@@ -48,7 +48,7 @@ class Chart:
 
 
 def lay_out(entries: Sequence[Entry]) -> Chart | None:
-    """Lay out measured entries, those on the frontier last, to be drawn on top; None if there are none."""
+    """Return the chart of measured entries, or None without entries. The frontier comes last, so it is drawn on top."""
     if not entries:
         return None
     latencies, accuracies = [entry.latency.value for entry in entries], [entry.public.value for entry in entries]
@@ -77,7 +77,7 @@ def lay_out(entries: Sequence[Entry]) -> Chart | None:
 
 
 def _ratios(low: float, high: float) -> list[float]:
-    """Return round ratios within the range, at least a few of them and at most eight."""
+    """Return round ratios within the range: the finest series that has at most eight."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ratios = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]

@@ -1,4 +1,4 @@
-"""Uploads: whose they are, how much of them is read, and whether they become entries."""
+"""The reception of uploads: the sender is identified, the size is limited, and valid files become entries."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from autograder.leaderboard.settings import Olympics
 from autograder.leaderboard.store.store import Conflict, Exhausted, NotAllowed, Store, Student, UnknownToken, Waiting
 from autograder.leaderboard.web.middleware import RateLimit, check_declared_size, check_short_form, too_large
 
-EntryId = Annotated[int, Path(ge=1, le=2**31 - 1)]  # what databases count to
+EntryId = Annotated[int, Path(ge=1, le=2**31 - 1)]  # the range of a database's integers
 COOKIE = "tinybench_token"
-AT_ONCE = 4  # files in memory, to be checked; while they arrive, they lie in temporary files
+AT_ONCE = 4  # files in memory while they are checked; arriving files are in temporary files
 SPOOLED = 2**20
 UPLOAD_SECONDS = 120
-OVERHEAD = 64 * 1024  # what a form adds to the file it carries
+OVERHEAD = 64 * 1024  # bytes that a form adds to its file
 STATUS = {UnknownToken: 401, Conflict: 409, Waiting: 409, Exhausted: 429}
 
 
 class Uploads:
-    """Signs students in and receives their files."""
+    """A receiver of uploads, which signs students in and checks and enters their files."""
 
     def __init__(self, store: Store, olympics: Olympics) -> None:
         self.store, self.olympics = store, olympics
@@ -37,18 +37,18 @@ class Uploads:
         self.upload_rate, self.failure_rate = RateLimit(20), RateLimit(30)
 
     async def student(self, request: Request, token: str | None = None) -> Student:
-        """Return who sends a request, by the given token or the cookie; 401 or, after many wrong tokens, 429."""
+        """Return the sender of a request, by token or cookie. Raise 401, or 429 after too many wrong tokens."""
         if token is None:
             token = request.cookies.get(COOKIE, "")
         try:
             return await run_in_threadpool(self.store.student, token)
         except UnknownToken as error:
-            # Right tokens never wait: students behind one proxy share its address.
+            # Valid tokens are never limited, because students behind one proxy share its address.
             self.failure_rate.spend(request.client.host if request.client else "")
             raise HTTPException(401, str(error), headers={"WWW-Authenticate": "Bearer"}) from None
 
     async def token_of_form(self, request: Request) -> str:
-        """Read the form of somebody who signs in: little of it, and not for long, since it may be anybody."""
+        """Return the token of a sign-in form. Size and time are limited, because the sender is unknown."""
         check_short_form(request)
         async with _time_limit():
             return str((await request.form()).get("token", "")).strip()
@@ -66,14 +66,14 @@ class Uploads:
             self.uploading.remove(student.id)
 
     async def receive_form(self, request: Request, student: Student) -> int:
-        """Receive a form with a file and return the number of the entry, queued or refused."""
+        """Receive a form with a file, and return the number of the queued or refused entry."""
         with self._one_upload(request, student):
             arrived = await run_in_threadpool(self.store.now)
             async with _time_limit():
                 form = await request.form(max_files=1, max_fields=8)
             try:
                 upload, event = form.get("file"), str(form.get("event", ""))
-                request.state.event = event  # for the form that says what was wrong
+                request.state.event = event  # for the form that is shown again with an error
                 if not isinstance(upload, UploadFile) or not upload.filename:
                     raise HTTPException(400, "no file was chosen; choose an .onnx file")
                 return await self._check(student, event, upload.filename, upload, arrived)
@@ -81,7 +81,7 @@ class Uploads:
                 await form.close()
 
     async def receive_body(self, request: Request, student: Student, event: str, name: str) -> int:
-        """Receive a file that is the whole body and return the number of the entry, queued or refused."""
+        """Receive a file that is the whole body, and return the number of the queued or refused entry."""
         with self._one_upload(request, student), SpooledTemporaryFile(SPOOLED) as file:
             arrived = await run_in_threadpool(self.store.now)
             upload, size = UploadFile(file), 0  # type: ignore[arg-type]

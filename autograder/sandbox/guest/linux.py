@@ -1,4 +1,4 @@
-"""The few Linux calls that Python lacks: namespaces, mounts, capabilities, limits."""
+"""The few Linux system calls that Python does not provide: namespaces, mounts, capabilities, limits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAP_FIXED = 16
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 38, 24, 22
 
 NOBODY = 65534
-EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # a folder and a file, to cover others with
-# of /proc, besides processes and links; psutil warns where vmstat says nothing about swapping, and goes on
-PROC_STILL = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"}  # a submission sees them as they were at the start
+EMPTY, NOTHING = "/inside/empty", "/inside/nothing"  # an empty folder and an empty file that cover others
+# Files of /proc that stay, besides processes and links. Without swap counts in vmstat, psutil warns and continues.
+PROC_STILL = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"}  # a submission reads copies made at the start
 PROC_KEPT = {"version", "filesystems", *PROC_STILL}
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -34,7 +34,7 @@ def _checked(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the given namespaces for fresh ones."""
+    """Move this process from the given namespaces into new ones."""
     _checked(_libc.unshare(flags), "unshare")
 
 
@@ -45,9 +45,10 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
 
 
 def uncovered(folder: str = "/proc") -> list[tuple[str, bool]]:
-    """Return what the kernel shows about the whole machine that nobody needs: the name, and whether it is a folder.
+    """Return the entries of /proc about the whole machine that are to be hidden, and whether each is a folder.
 
-    What stays is what psutil and measuring need. Whatever else counts the machine's events is a channel.
+    Only the files that psutil and measurements need stay visible. Any other counter of the machine's events could be
+    used as a covert channel.
     """
     names = (name for name in os.listdir(folder) if not name.isdigit() and name not in PROC_KEPT)
     found = ((name, os.lstat(f"{folder}/{name}").st_mode) for name in names)
@@ -55,17 +56,17 @@ def uncovered(folder: str = "/proc") -> list[tuple[str, bool]]:
 
 
 def part_with_parent(*kept: int) -> None:
-    """Share no open file and no memory with the process that forked this one, but for the files `kept`.
+    """Stop sharing open files and memory with the parent process, except for the file descriptors `kept`.
 
-    A library may have opened or mapped something before the fork: every fork could write what the next one reads. What
-    it opened becomes the null device, for it may use the number still.
+    A library may have opened or mapped a file before the fork, so one fork could write what the next one reads. An
+    inherited descriptor becomes the null device, because the library may still use its number.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in (nothing, *kept):
             try:
                 os.dup2(nothing, int(name), inheritable=False)
-            except OSError:  # the folder's own is closed by now
+            except OSError:  # the descriptor of the listed folder is closed already
                 continue
     for number in (0, 1, 2):
         os.dup2(nothing, number)
@@ -78,7 +79,7 @@ def part_with_parent(*kept: int) -> None:
 
 
 def _make_private(start: int, end: int, readable: bool) -> None:
-    """Replace a shared mapping by a copy of its content."""
+    """Replace a shared memory mapping by a private copy of its content."""
     content = ctypes.string_at(start, end - start) if readable else b""
     options = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
     _libc.mmap.restype = ctypes.c_void_p
@@ -89,18 +90,18 @@ def _make_private(start: int, end: int, readable: bool) -> None:
 
 
 def map_user(inner: int, user: int, group: int) -> None:
-    """Let one user and group of outside appear as `inner` in the user namespace just created, and nobody else."""
+    """Map one outer user and group to `inner` in the user namespace just created, and map no other user."""
     Path("/proc/self/setgroups").write_text("deny", encoding="utf-8")
     Path("/proc/self/uid_map").write_text(f"{inner} {user} 1", encoding="utf-8")
     Path("/proc/self/gid_map").write_text(f"{inner} {group} 1", encoding="utf-8")
 
 
 def drop_privileges() -> None:
-    """Give up every capability for good, and filter system calls."""
+    """Drop every capability permanently, and install the system-call filter."""
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for capability in range(64):
         if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
-            break  # past the last one this kernel knows
+            break  # beyond the last capability of this kernel
     header = struct.pack("=Ii", 0x20080522, 0)
     _checked(_libc.capset(header, bytes(24)), "capset")
     program = seccomp_filter(overheard=True)
@@ -111,13 +112,13 @@ def drop_privileges() -> None:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL when the parent dies."""
+    """Have the kernel send SIGKILL to this process when its parent dies."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0), "pdeathsig")
 
 
 def set_limits(limits: dict[str, int]) -> None:
-    """Set resource limits by their names in `resource`, soft and hard."""
-    import resource  # not on Windows, where the commands for students run all the same
+    """Set the soft and hard resource limits, given by their names in `resource`."""
+    import resource  # missing on Windows, where the students' commands must still run
 
     for name, value in {**limits, "CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0, "SIGPENDING": 64}.items():
         kind = getattr(resource, f"RLIMIT_{name}")
@@ -127,10 +128,11 @@ def set_limits(limits: dict[str, int]) -> None:
 
 
 def tree_memory(pid: int, most: float = math.inf) -> int:
-    """Return the bytes a process and its descendants hold, shared memory included.
+    """Return the bytes of memory that a process and its descendants hold, shared memory included.
 
-    By hand, twenty times a second: psutil would look through every process of the machine for the children. Memory that
-    several share is counted once only where the sum is more than `most`: that takes the kernel longer to tell.
+    This runs twenty times a second without psutil, which would search every process of the machine for the children.
+    Memory that several processes share is counted once only if the sum exceeds `most`, because the kernel takes longer
+    to compute each share.
     """
     own, shared, waiting = 0, dict[str, int](), [pid]
     while waiting:
@@ -144,7 +146,7 @@ def tree_memory(pid: int, most: float = math.inf) -> int:
                     int(child) for child in Path(f"{folder}/task/{thread}/children").read_text(encoding="utf-8").split()
                 ]
         except (OSError, ValueError):
-            continue  # it ended meanwhile
+            continue  # the process has ended
     if own + sum(shared.values()) > most >= own:
         for folder, size in shared.items():
             if size:
@@ -153,10 +155,10 @@ def tree_memory(pid: int, most: float = math.inf) -> int:
                         Path(f"{folder}/smaps_rollup").read_text(encoding="utf-8").splitlines(), "Pss_Shmem:"
                     )
                 except OSError:
-                    continue  # it may not be looked at: what it holds counts in full
+                    continue  # reading is not permitted, so this process's shared memory counts in full
     return own + sum(shared.values())
 
 
 def _field(lines: list[str], name: str) -> int:
-    """Return a field of a file under /proc, which gives it in kB."""
+    """Return a field of a file under /proc in bytes. The file gives it in kB."""
     return sum(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024

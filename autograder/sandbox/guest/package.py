@@ -1,7 +1,8 @@
-"""Builds a module of a student's package, or runs the public tests on it; what it reports, the student may have forged.
+"""A program that builds a module of a student's package or runs the public tests on it. Its report can be forged.
 
-The report goes to the original standard output, hidden from the student's code, after a secret read before that code
-began. That keeps accidents apart, not code that looks for either.
+The report goes to the original standard output, which is hidden from the student's code, and follows a secret that was
+read before that code started. This prevents accidental mix-ups, but does not stop code that looks for the output or the
+secret.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ MAX_FAILURES, MAX_TEXT = 50, 300
 
 def main(task: str, name: str) -> None:
     """Build or test a module, and write the report."""
-    sys.path[0] = os.environ["PYTHONPATH"] = "/course"  # the latter for programs that tests start
+    sys.path[0] = os.environ["PYTHONPATH"] = "/course"  # the variable is for programs that tests start
     secret = sys.stdin.buffer.readline()
     out = os.dup(1)
     os.dup2(2, 1)
     report = build(name, sys.stdin.buffer.read()) if task == "build" else test(name)
     with os.fdopen(out, "wb") as stream:
         stream.write(secret + json.dumps(report).encode())
-    os._exit(0)  # whatever the student's code still has running
+    os._exit(0)  # end even if the student's code still runs something
 
 
 def build(name: str, content: bytes) -> dict[str, Any]:
-    """Return the modules that a student's notebook makes, by name, or why it makes none."""
+    """Return the sources of the modules that a student's notebook exports, by name, or the reason why it fails."""
     from autograder.course.build import build_module
 
     notebook, package = Path(f"/tmp/{name}.ipynb"), Path("/tmp/package")
@@ -43,14 +44,14 @@ def build(name: str, content: bytes) -> dict[str, Any]:
 
 
 class Recorder:
-    """A pytest plugin that keeps the outcome of each test."""
+    """A pytest plugin that records the outcome of each test."""
 
     def __init__(self) -> None:
         self.passed = 0
         self.failures: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Count a test that passed, or keep why it failed."""
+        """Count a test that passed, or record why it failed."""
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
             self._fail(report.nodeid, crash.message if crash else str(report.longrepr))
@@ -58,7 +59,7 @@ class Recorder:
             self.passed += 1
 
     def pytest_collectreport(self, report: Any) -> None:
-        """Keep why a file could not be collected."""
+        """Record why a test file could not be collected."""
         if report.failed:
             self._fail(report.nodeid, str(report.longrepr).strip().splitlines()[-1].removeprefix("E").strip())
 
@@ -67,12 +68,12 @@ class Recorder:
 
 
 def test(name: str) -> dict[str, Any]:
-    """Run the public tests of a module, without slow ones and those that need a browser."""
+    """Run the public tests of a module, except slow tests and tests that need a browser."""
     os.environ |= {"HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/hypothesis", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     import pytest
     from hypothesis import settings
 
-    settings.register_profile("package", deadline=None)  # the time an example takes depends on the machine's load
+    settings.register_profile("package", deadline=None)  # the duration of an example depends on the machine's load
     settings.load_profile("package")
     recorder = Recorder()
     choice = ["-m", "not slow and not browser", "-p", "no:cacheprovider", "-q"]

@@ -1,6 +1,7 @@
-"""Says what a sandbox shows of what it must not: run inside it, with the mounts of a submission, before any comes.
+"""A program that lists what a sandbox wrongly exposes. It runs inside, with a submission's mounts, before grading.
 
-It reads names everywhere, and contents only of files that have a telling name or lie outside of Python's folders.
+The probe checks the names of all files. It reads the content only of files that have the name of a forbidden file, or
+lie outside the library folders (`LIBRARIES`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ ABOUT = ("mountinfo", "environ", "cmdline")
 
 
 def findings(question: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for everything that should not be seen.
+    """Yield a line for everything inside the sandbox that must not be visible there.
 
-    `question` holds the `modules` that must not be found, `names` of files, `files` by name with digests of contents,
-    `paths` of the host, and `texts` by what they are.
+    `question` holds what is forbidden: `modules` that can be imported, `names` of files, `files` as digests of their
+    contents by file name, `paths` of the host, and `texts` by a description of each.
     """
     for name in question["modules"]:
         if spec := find_spec(name):
@@ -41,7 +42,7 @@ def findings(question: dict[str, Any]) -> Iterator[str]:
 
 def _about_file(path: str, question: dict[str, Any]) -> Iterator[str]:
     name = os.path.basename(path)
-    if name in question["names"] and not path.startswith("/python/"):  # nbgrader's own tests have a gradebook
+    if name in question["names"] and not path.startswith("/python/"):  # nbgrader's own tests include a gradebook
         yield f"{path} has the name of what must not be here"
     digests = question["files"].get(name)
     ours = not path.startswith(LIBRARIES)

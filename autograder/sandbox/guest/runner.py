@@ -1,6 +1,6 @@
-"""Runs one submission's cells, and answers the grader's questions about what they defined.
+"""The part of the sandbox that runs one submission's cells and answers the grader's requests about their objects.
 
-From the first cell on, this code shares its interpreter with the student's: what it answers is a claim, not a fact.
+From the first cell on, this code shares its interpreter with the student's code. So its answers are claims, not facts.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ..rpc.codec import MAX_CLAIM, Channel
 from ..rpc.endpoint import Endpoint
 
 MAX_TEXT = 100_000
-MAX_IMAGES = 4_000_000  # of a cell; a message with them is still small enough
+MAX_IMAGES = 4_000_000  # characters per cell; a message that holds them is still small enough
 
 
 class Outputs:
-    """The outputs of the running cell, up to a limit."""
+    """The outputs of the running cell, up to a size limit."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, Any]] = []
         self.text_left, self.images_left = MAX_TEXT, MAX_IMAGES
 
     def stream(self, name: str, text: str) -> None:
-        """Keep what was printed."""
+        """Keep printed text, cut at the limit."""
         text = text[: max(0, self.text_left)]
         self.text_left -= len(text)
         if self.items and self.items[-1].get("name") == name:
@@ -51,7 +51,7 @@ class Outputs:
             self.items.append({"output_type": "stream", "name": name, "text": text})
 
     def display(self, data: dict[str, Any]) -> None:
-        """Keep what was displayed; images may be larger than text."""
+        """Keep a displayed object. The limit for images is larger than the limit for text."""
         texts = {kind: str(value) for kind, value in data.items()}
         size = sum(map(len, texts.values()))
         if len(self.items) < 100 and size <= self.images_left:
@@ -101,10 +101,10 @@ class _Shell(InteractiveShell):
     displayhook_class = Type(_Hook)
 
     def showtraceback(self, *_: Any, **__: Any) -> None:
-        pass  # the error is in the result
+        pass  # the result of `run_cell` holds the error
 
     def enable_gui(self, gui: Any = None) -> None:
-        pass  # `%matplotlib inline` asks for it; there is no window to serve
+        pass  # `%matplotlib inline` calls this, but there is no window
 
 
 def make_shell() -> InteractiveShell:
@@ -118,12 +118,12 @@ def make_shell() -> InteractiveShell:
 
 
 class TooSlow(Exception):
-    """A cell or check ran longer than it may."""
+    """A cell or check exceeded its time limit."""
 
 
 @contextmanager
 def time_limit(seconds: float, channel: Channel) -> Iterator[None]:
-    """Interrupt code after this much CPU time, but not amid a message; what ignores it is killed from outside."""
+    """Interrupt code after `seconds` of CPU time, not during a message. The grader kills code that ignores this."""
 
     def stop(*_: Any) -> None:
         if channel.busy:
@@ -140,7 +140,7 @@ def time_limit(seconds: float, channel: Channel) -> Iterator[None]:
 
 
 def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
-    """Run a cell; return its outputs and, where it failed, the name and text of the error."""
+    """Run a cell. Return its outputs and, if it failed, the name and text of the error."""
     OUTPUTS.__init__()  # type: ignore[misc]
     sys.stdout, sys.stderr = _Stream("stdout"), _Stream("stderr")
     error: BaseException | None = None
@@ -152,14 +152,14 @@ def run_cell(shell: InteractiveShell, source: str) -> tuple[list[dict[str, Any]]
     if error is None:
         return OUTPUTS.items, None
     try:
-        text = str.__getitem__(str(error), slice(2000))  # of a subclass of str, too
+        text = str.__getitem__(str(error), slice(2000))  # also cuts a subclass of str
     except Exception:
         text = ""
     return OUTPUTS.items, [type(error).__name__[:100], text]
 
 
 class GuestEndpoint(Endpoint):
-    """An endpoint whose every answer has limited CPU time."""
+    """An endpoint that limits the CPU time of each answer."""
 
     def __init__(self, channel: Channel, seconds: float) -> None:
         super().__init__(channel)
@@ -173,19 +173,19 @@ class GuestEndpoint(Endpoint):
 
 
 class Runner:
-    """What the grader may ask of a submission."""
+    """The methods that the grader may call on a submission."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
 
     def cell(self, source: str) -> tuple[list[dict[str, Any]], list[str] | None]:
-        """Run a cell."""
+        """Run a cell. Return its outputs and, if it failed, its error."""
         return run_cell(self._shell, source)
 
     def visible(self, source: str, modules: list[str], reference: bytes, pieces: list[str]) -> Any:
-        """Run the visible part of a check cell; its `graft` takes the judged pieces from the student, too.
+        """Run the visible part of a check cell. Its `graft` also takes the judged `pieces` from the student.
 
-        The reference is that of all modules which the notebook builds, under the name of the last.
+        `reference` is the code of all `modules` that the notebook builds, joined under the name of the last one.
         """
         original = course.graft
         _install(modules[-1], reference)
@@ -200,17 +200,17 @@ class Runner:
             course.graft = self._shell.user_ns["graft"] = original
 
     def names(self) -> Any:
-        """Return what the submission defined."""
+        """Return the names that the submission defined, as attributes of one object."""
         return types.SimpleNamespace(**self._shell.user_ns)
 
     def graft(self, module: str, reference: bytes, pieces: list[str]) -> Any:
-        """Return the reference with these pieces from the submission."""
+        """Return the reference module with the given pieces replaced by the submission's."""
         _install(module, reference)
         return course.graft(module, self._shell.user_ns, *pieces)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the module whose code came from the grader."""
+    """An import finder for the module whose code came from the grader."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -226,7 +226,7 @@ def _install(module: str, reference: bytes) -> None:
 
 
 def answer_grader(shell: InteractiveShell, sock: socket.socket, seconds: float) -> None:
-    """Do what the grader asks until it hangs up."""
+    """Serve the grader's requests until the grader closes the connection."""
     endpoint = GuestEndpoint(Channel(sock, max_sent=MAX_CLAIM), seconds)
     endpoint.share(Runner(shell))
     endpoint.serve()

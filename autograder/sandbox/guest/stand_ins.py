@@ -1,4 +1,4 @@
-"""Other ways to what the filter of system calls takes from a submission: waits between processes, the load, memory."""
+"""Replacements for calls that the system-call filter blocks: locks between processes, load averages, memory size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_PAUSE = 0.005
 
 
 def install() -> None:
-    """Put them in place; before other libraries are loaded, which keep copies."""
+    """Install the replacements. Call this before other libraries are loaded, because they keep copies of the calls."""
     _wait_by_asking()
     os.getloadavg = _load_averages
     known = os.sysconf
@@ -21,8 +21,8 @@ def install() -> None:
 
 
 def _wait_by_asking() -> None:
-    """Have `multiprocessing` ask again and again, as Python does where a system cannot wait for a given time."""
-    now, sleep = time.monotonic, time.sleep  # a student may replace them
+    """Make the locks of `multiprocessing` poll, as Python does on systems that cannot wait with a timeout."""
+    now, sleep = time.monotonic, time.sleep  # kept here, because a student may replace them
 
     def make_methods(lock: Any) -> None:
         take = lock._semlock.acquire

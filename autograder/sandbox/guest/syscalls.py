@@ -1,8 +1,9 @@
-"""The system calls that untrusted code may make: a list of what honest programs need, and nothing else.
+"""The system calls that untrusted code may make: a list of the calls that honest programs need, and no others.
 
-Left out, with `ENOSYS`, is what could carry memory past its limits, reach other processes, or widen the kernel's
-surface; and what two sandboxes could talk by: locks, watches and advice on files that both may read, and counters that
-the kernel keeps for the whole machine. `tests/attacks/channels.py` measures what remains.
+All other calls return `ENOSYS`. Some could hold memory beyond the limits, reach other processes, or enlarge the
+kernel's attack surface. Others would let two sandboxes communicate: locks, watches and advice on files that both can
+read, and counters that the kernel keeps for the whole machine. `tests/attacks/channels.py` measures the channels that
+remain.
 """
 
 from __future__ import annotations
@@ -49,21 +50,21 @@ pidfd_send_signal 424 424; pidfd_open 434 434; close_range 436 436; faccessat2 4
 fchmodat2 452 452;
 """
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-UNIX_INET_INET6 = (1, 2, 10)  # a virtual machine's vsock, for one, knows no network namespace
+UNIX_INET_INET6 = (1, 2, 10)  # other families may ignore network namespaces, such as a virtual machine's vsock
 EPERM, EAGAIN, EINVAL, ENOTTY, ENOSYS, ENOTSUP, EAFNOSUPPORT = 1, 11, 22, 25, 38, 95, 97
-LOAD, EQUAL, AT_LEAST, ANY_BIT, GIVE = 0x20, 0x15, 0x35, 0x45, 0x06  # of a BPF program
+LOAD, EQUAL, AT_LEAST, ANY_BIT, GIVE = 0x20, 0x15, 0x35, 0x45, 0x06  # opcodes of a BPF program
 KILL, REFUSE, PASS = 0x80000000, 0x00050000, 0x7FFF0000
-ALLOW, NOTHING = -1, 0  # `NOTHING`: success, and nothing is done
+ALLOW, NOTHING = -1, 0  # `NOTHING` reports success without running the call
 
 
 @dataclass(frozen=True)
 class Look:
-    """Answers by the value of an argument: an error number, `ALLOW`, `NOTHING`, or a look at another argument."""
+    """A rule for one argument of a call. Each value leads to an error number, `ALLOW`, `NOTHING`, or a further rule."""
 
     argument: int
     answers: Mapping[int, int | Look]
     otherwise: int | Look
-    mask: bool = False  # the first value is of bits instead: is any of them set?
+    mask: bool = False  # the values are bit masks instead: a value matches if any of its bits is set
 
 
 Answer = int | Look
@@ -74,35 +75,37 @@ def _only(argument: int, values: Iterable[int], otherwise: int) -> Look:
 
 
 ANSWERS: dict[str, Answer] = {
-    "clone": Look(0, {0x7E020000: EPERM}, ALLOW, mask=True),  # no new namespaces; clone3 hides its flags in memory
-    # Descriptors; locks do nothing: read locks reach files that others see. No leases, notes, or hints on how a file is
-    # used, and no larger pipes, which the kernel counts for a user of the whole machine.
+    "clone": Look(0, {0x7E020000: EPERM}, ALLOW, mask=True),  # no new namespaces; not clone3, whose flags are in memory
+    # Operations on descriptors are allowed. Locks do nothing, because read locks work on files that others can read.
+    # Leases, notifications and hints on how a file is used are refused. So are larger pipes, because the kernel counts
+    # them per user for the whole machine.
     "fcntl": Look(
         1, dict.fromkeys([6, 7, 37, 38], NOTHING) | dict.fromkeys([0, 1, 2, 3, 4, 8, 9, 1030, 1032, 1034], ALLOW),
         EINVAL,
     ),
-    # terminals' settings, size and groups (not TIOCSTI, TIOCLINUX), FIONREAD, FIONBIO, FIOCLEX, names of interfaces
+    # Allowed: settings, size and groups of terminals (not TIOCSTI, TIOCLINUX), FIONREAD, FIONBIO, FIOCLEX, names of
+    # network interfaces.
     "ioctl": _only(
         1, [*range(0x5401, 0x5412), 0x5413, 0x5414, 0x541B, 0x5421, 0x5422, 0x5429, 0x5441, 0x5450, 0x5451, 0x5452,
             0x80045430, 0x40045431, 0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891B, 0x8921, 0x8927, 0x8933], ENOTTY
     ),
-    "madvise": Look(  # no merging of equal pages, no paging out or in; MADV_WILLNEED does nothing
+    "madvise": Look(  # without merging of equal pages and paging out or in; MADV_WILLNEED does nothing
         2, dict.fromkeys([0, 1, 2, 4, 8, 9, 10, 11, *range(14, 20)], ALLOW) | {3: NOTHING}, EINVAL
     ),
-    # no shared memory without a file: given up by the processes that show it, it is held all the same
+    # Shared memory without a file is refused: it stays allocated even after the processes that list it release it.
     "mmap": Look(3, {0x01: Look(3, {0x20: EPERM}, ALLOW, mask=True)}, ALLOW, mask=True),
-    # death signal, dumpable, name, capability bounds, timer slack, subreaper, no new privileges, huge pages, names of
-    # mappings; no more filters, no merging of equal pages
+    # Allowed: death signal, dumpable, name, capability bounds, timer slack, subreaper, no new privileges, huge pages,
+    # names of mappings. Refused: further filters, merging of equal pages.
     "prctl": _only(0, [1, 2, 3, 4, 15, 16, 23, 29, 30, 36, 37, 38, 39, 41, 42, 0x53564D41], EINVAL),
-    # programs for packets and sockets take room that the whole machine shares
+    # BPF programs on packets and sockets take memory that the whole machine shares
     "setsockopt": Look(1, {1: Look(2, dict.fromkeys([26, 50, 51, 52], EPERM), ALLOW)}, ALLOW),
-    # nothing in a sandbox lasts, and a flush of the disk is felt next door; advice on a file is, too
+    # Nothing in a sandbox is permanent, and other sandboxes can observe a flush of the disk, or advice on a file.
     **dict.fromkeys(["fsync", "fdatasync", "sync", "fadvise64"], NOTHING),
     **dict.fromkeys(["setxattr", "lsetxattr", "fsetxattr"], ENOTSUP),
-    "sched_setaffinity": EPERM,  # two who choose their cores can meet on one
+    "sched_setaffinity": EPERM,  # two sandboxes that choose their cores could communicate on a shared one
 }  # fmt: skip
-# A futex that is not of one process alone is known by its page, of a library too. So nobody sleeps on one: waiting
-# comes back at once and is done anew, waking does nothing.
+# The kernel identifies a futex that is not private to a process by its memory page, which may belong to a library that
+# sandboxes share. So no thread may sleep on one: a wait returns at once and is repeated, and a wake does nothing.
 PRIVATE_FUTEX = Look(
     1, {128: ALLOW}, Look(1, {0: EAGAIN, 9: EAGAIN, 9 + 256: EAGAIN, 1: NOTHING, 10: NOTHING}, EPERM), mask=True
 )  # fmt: skip
@@ -110,7 +113,7 @@ OVERHEARD: dict[str, Answer] = {"futex": PRIVATE_FUTEX, "sysinfo": ENOSYS}
 
 
 def numbers(machine: str) -> dict[str, int]:
-    """Return the numbers of the listed calls on a type of machine, empty where none are known."""
+    """Return the number of each listed call on a machine type, or an empty dict for an unknown type."""
     if machine not in AUDIT_ARCH:
         return {}
     column = list(AUDIT_ARCH).index(machine) + 1
@@ -119,10 +122,10 @@ def numbers(machine: str) -> dict[str, int]:
 
 
 def seccomp_filter(families: Sequence[int] = UNIX_INET_INET6, *, overheard: bool = False) -> bytes:
-    """Return the filter as a classic BPF program, empty on a machine type it was not written for.
+    """Return the filter as a classic BPF program, or empty bytes on an unknown machine type.
 
-    Sockets are of the given address families only. One who may be `overheard` by a neighbour has no shared futexes, and
-    no `sysinfo`; `stand_ins` makes up for both.
+    Only sockets of the given address families are allowed. With `overheard`, for code that could signal to another
+    sandbox, shared futexes and `sysinfo` are also blocked. `stand_ins` replaces both.
     """
     machine = platform.machine()
     number_of = numbers(machine)
@@ -131,7 +134,7 @@ def seccomp_filter(families: Sequence[int] = UNIX_INET_INET6, *, overheard: bool
     sockets = _only(0, families, EAFNOSUPPORT)
     answers = {"socket": sockets, "socketpair": sockets, **ANSWERS, **(OVERHEARD if overheard else {})}
     program = [_line(LOAD, 4), _line(EQUAL, AUDIT_ARCH[machine], yes=1), _line(GIVE, KILL), _line(LOAD, 0)]
-    program += [_line(AT_LEAST, 0x40000000, no=1), _line(GIVE, KILL)]  # the x32 numbering would slip past
+    program += [_line(AT_LEAST, 0x40000000, no=1), _line(GIVE, KILL)]  # calls by x32 numbers would bypass the filter
     for name, answer in answers.items():
         block = _answer(answer)
         program += [_line(EQUAL, number_of[name], no=len(block)), *block]
@@ -148,10 +151,10 @@ def _line(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
 
 
 def _answer(answer: Answer) -> list[bytes]:
-    """Return the lines that give an answer, and end."""
+    """Return the BPF lines that give an answer and end the program."""
     if isinstance(answer, int):
         return [_line(GIVE, PASS if answer == ALLOW else REFUSE | answer)]
-    lines = [_line(LOAD, 16 + 8 * answer.argument)]  # its lower half: the kernel, too, takes no more of these
+    lines = [_line(LOAD, 16 + 8 * answer.argument)]  # the lower half; the kernel too ignores the rest
     for value, given in answer.answers.items():
         block = _answer(given)
         lines += [_line(ANY_BIT if answer.mask else EQUAL, value, no=len(block)), *block]

@@ -1,7 +1,7 @@
-"""The zygote: libraries loaded once, then a fork into fresh namespaces for each submission.
+"""The zygote: a process that loads libraries once, and forks into new namespaces for each submission.
 
-It runs inside an outer bubblewrap sandbox, where it keeps capabilities to make inner ones. It never runs or reads
-anything of a student's: it only passes sockets on to its children.
+The zygote runs inside an outer bubblewrap sandbox, where it keeps capabilities to create inner sandboxes. It never runs
+or reads a student's code or data. It only passes sockets on to its children.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ WATCH_SECONDS = 0.05
 
 
 def main(options: dict[str, Any]) -> None:
-    """Preload, report ready, then fork for each pair of sockets that arrives."""
+    """Preload modules, report readiness, then fork for each pair of sockets that arrives."""
     control = socket.socket(fileno=options["control"])
     stand_ins.install()
     for name in options["preload"]:
         try:
             importlib.import_module(name)
-        except Exception as error:  # the notebook will show it better
+        except Exception as error:  # the notebook that imports it shows the error more clearly
             print(f"zygote: {name}: {error}", file=sys.stderr)
     shell = make_shell()
     gc.collect()
@@ -49,21 +49,21 @@ def main(options: dict[str, Any]) -> None:
 
 
 def _supervise(shell: Any, options: dict[str, Any], life: int, rpc: int) -> None:
-    """Run a submission in its own namespaces until its time or memory is used up, or the grader hangs up."""
+    """Run a submission in its own namespaces until it ends, reaches a limit, or the grader closes its socket."""
     reason = "the sandbox could not be set up"
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         user, group = os.getuid(), os.getgid()
         linux.unshare(linux.NEW_NAMESPACES)
         linux.map_user(linux.NOBODY, user, group)
-        linux.die_with_parent()  # after the change of user, which forgets it
+        linux.die_with_parent()  # after the change of user, which resets this setting
         first = os.fork()
         if first == 0:
             os.close(life)
             _run_submission(shell, options, rpc)
         os.close(rpc)
         reason = _watch(first, life, options)
-        os.kill(first, signal.SIGKILL)  # the first process of a pid namespace takes all others with it
+        os.kill(first, signal.SIGKILL)  # when the first process of a PID namespace dies, all others die too
         os.waitpid(first, 0)
     finally:
         try:
@@ -73,7 +73,7 @@ def _supervise(shell: Any, options: dict[str, Any], life: int, rpc: int) -> None
 
 
 def _watch(first: int, life: int, options: dict[str, Any]) -> str:
-    """Return why a submission ended, or nothing if the grader hung up."""
+    """Wait until a submission ends or exceeds a limit, and return why. Return "" if the grader closed its socket."""
     deadline = time.monotonic() + options["wall_seconds"]
     ended = os.pidfd_open(first)
     while True:
@@ -110,7 +110,7 @@ def _run_submission(shell: Any, options: dict[str, Any], rpc: int) -> None:
         os.setsid()
         Path("/proc/self/oom_score_adj").write_text(
             "1000", encoding="utf-8"
-        )  # where memory runs out, it goes before the zygote
+        )  # if memory runs out, the kernel kills the submission before the zygote
         linux.part_with_parent(rpc)
         linux.set_limits(options["limits"])
         linux.drop_privileges()

@@ -1,5 +1,5 @@
-"""Two processes that use each other's objects: the codec, the endpoints, the proxies.
+"""Remote procedure calls between grader and guest: the codec, the endpoints, the proxies.
 
-Our own, since a general rpc library lets either side call and unpickle too much: here plain values are copied, and the
-guest may use only what a check hands out.
+No general RPC library is used, because it lets either side call and unpickle too much. Here plain values are copied,
+and the guest may use only the objects that a check passes to it.
 """

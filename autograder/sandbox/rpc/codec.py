@@ -1,7 +1,7 @@
-"""What travels between grader and guest: framed JSON over a socket, values by copy, everything else by reference.
+"""The messages between grader and guest: framed JSON over a socket, with values by copy and other objects by reference.
 
-Numbers, text, lists, tuples, dicts, sets, bytes and NumPy arrays travel as copies of exactly these types. Any other
-object stays where it is, and the other side gets a `Proxy`. The grader never unpickles anything from the guest.
+Numbers, text, lists, tuples, dicts, sets, bytes and NumPy arrays are sent as copies of exactly these types. Any other
+object stays in its process, and the other side gets a `Proxy`. The grader never unpickles anything from the guest.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Protocol
 import numpy as np
 
 MAX_FRAME = 32 * 2**20
-MAX_CLAIMS = 256 * 2**20  # in all: a check's fakes may keep what they are called with
-MAX_CLAIM = 8 * 2**20  # from a submission: in the grader's memory a message may take many times its size
+MAX_CLAIMS = 256 * 2**20  # bytes in total, because a check's fakes may keep the arguments of their calls
+MAX_CLAIM = 8 * 2**20  # bytes from a submission; in the grader's memory a message may take many times its size
 MAX_DEPTH = 60
-MAX_LENGTH = 1_000_000  # of ranges and empty arrays: few bytes as JSON, many when unrolled
+MAX_LENGTH = 1_000_000  # of ranges and empty arrays, which take few bytes as JSON and many when expanded
 PLAIN_DTYPES = "biufcSUmM"
 SCALARS = (type(None), bool, int, float, str)
 PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, float: float.__pos__, int: int.__pos__}
@@ -32,31 +32,31 @@ MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.
 
 
 class References(Protocol):
-    """What an `Endpoint` does for values that do not travel as copies, and for arrays that come back."""
+    """The methods of an `Endpoint` for values that are not sent as copies, and for arrays that are returned."""
 
     def encode_reference(self, value: Any) -> Any:
-        """Encode what cannot be copied."""
+        """Encode a value that cannot be copied."""
 
     def decode_reference(self, kind: str, content: Any) -> Any:
-        """Return the value that such a code refers to."""
+        """Return the value that an encoded reference stands for."""
 
     def array_number(self, array: Any) -> int | None:
-        """Return the number by which the grader knows an array of its own."""
+        """Return the number that identifies one of the grader's arrays, or None for any other array."""
 
     def known_array(self, array: Any, number: int) -> Any:
         """Return the grader's own array in place of an unchanged copy."""
 
 
 class ChannelError(Exception):
-    """The conversation is over: the other side broke the protocol, stopped, or took too long."""
+    """The connection is over: the other side violated the protocol, stopped, or took too long."""
 
 
 class ProtocolViolation(ChannelError):
-    """A message that the other side's own code never sends."""
+    """The other side sent a message that its unmodified code never sends."""
 
 
 class Channel:
-    """Frames of JSON over a stream socket, bounded in time, each in size, and those received also in their sum."""
+    """JSON frames over a stream socket, with limits on time, on the size of each, and on all received bytes."""
 
     def __init__(
         self, sock: socket.socket, *, max_sent: int = MAX_FRAME, max_received: int = MAX_FRAME, total: float = math.inf
@@ -68,7 +68,7 @@ class Channel:
         self._buffer = bytearray()
 
     def set_deadline(self, seconds: float) -> None:
-        """Break off whatever has not ended this many seconds from now."""
+        """Raise ChannelError for any send or receive that is unfinished after `seconds` from now."""
         self.deadline = time.monotonic() + seconds
         self.sock.settimeout(seconds)
 
@@ -128,7 +128,7 @@ def _why(error: OSError) -> str:
 
 
 def encode(value: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
-    """Return a value in the form that JSON can carry."""
+    """Return a value as plain JSON data, from which `decode` restores it."""
 
     def inner(items: Iterable[Any]) -> list[Any]:
         return [encode(item, refs, depth + 1) for item in items]
@@ -156,13 +156,13 @@ def encode(value: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 -
     if kind is np.ndarray and value.dtype.kind == "O":
         return {"objects": [list(value.shape), inner(value.ravel().tolist())]}
     for plain, copy in PLAIN.items():
-        if isinstance(value, plain):  # such as an enum's member
+        if isinstance(value, plain):  # such as a member of an enum
             return copy(value)
     return refs.encode_reference(value)
 
 
 def decode(data: Any, refs: References, depth: int = 0) -> Any:  # noqa: C901 - one branch for each type
-    """Return the value that `encode` gave this form; any other form is a `ProtocolViolation`."""
+    """Return the value that `encode` turned into `data`. Any other data raises `ProtocolViolation`."""
     if isinstance(data, SCALARS):
         return data
     if depth > 2 * MAX_DEPTH:
@@ -214,7 +214,7 @@ def _array(code: str, shape: list[int] | None, content: str) -> Any:
 
 def _shaped(flat: np.ndarray, shape: list[int]) -> np.ndarray:
     sizes = [int(n) for n in shape]
-    if not flat.size and max(sizes, default=0) > MAX_LENGTH:  # rows of nothing, whose number nothing else bounds
+    if not flat.size and max(sizes, default=0) > MAX_LENGTH:  # empty rows, whose number is not limited elsewhere
         raise ProtocolViolation(f"an array of shape {sizes}")
     return flat.reshape(sizes)
 

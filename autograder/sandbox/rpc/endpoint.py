@@ -1,4 +1,4 @@
-"""Two processes that use each other's objects: calls and attributes travel, the objects stay at home."""
+"""The endpoints of two processes that use each other's objects. Calls and results are sent; the objects stay."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ from .taking import take
 
 MAX_NESTING = 40
 MAX_CLOCKS = 4
-MAX_KEPT = 100_000  # objects and errors that one end keeps for the other
-# functions of these may be named instead of called back; clocks are not among them, they stay with the grader
+MAX_KEPT = 100_000  # objects and errors that one endpoint keeps for the other
+# The guest calls functions of these modules itself, by name. Clocks are excluded: they stay with the grader.
 NAMED = {"numpy", "math", "builtins", "operator", "statistics", "scipy", "itertools", "functools", "json"}
 
 
 class Endpoint:
-    """One end of the conversation; `may_lend` is the grader's, and says which of its objects the guest may use.
+    """One end of the connection. Only the grader sets `may_lend`, which decides which objects the guest may use.
 
-    The guest's end has none; it unpickles what it is sent, which the grader's end never does.
+    The guest's end has no `may_lend`. It unpickles data that it receives; the grader's end never unpickles.
     """
 
     def __init__(self, channel: Channel, may_lend: Callable[[Any], bool] | None = None) -> None:
         self.channel, self.may_lend = channel, may_lend
-        self.objects: dict[int, Any] = {}  # of this side, by the numbers that the other side knows
-        self.numbers: dict[int, int] = {}  # of these objects, by id
+        self.objects: dict[int, Any] = {}  # this side's objects, by the number that the other side uses
+        self.numbers: dict[int, int] = {}  # the numbers of these objects, by id
         self.proxies: dict[int, Proxy] = {}
         self.copies: dict[int, tuple[int, Any]] = {}
         self.errors: list[BaseException] = []
-        self.lent: set[int] = set()  # ids of what the grader lends: nothing else of its answers questions
+        self.lent: set[int] = set()  # ids of objects that the grader lends; requests for others are refused
         self.nesting = 0
-        self.clocks: deque[int] = deque(maxlen=MAX_CLOCKS)  # the grader's newest
-        self.standing: dict[int, float] = {}  # what they show until the next message
+        self.clocks: deque[int] = deque(maxlen=MAX_CLOCKS)  # the numbers of the grader's newest clocks
+        self.standing: dict[int, float] = {}  # the times of these clocks until the next message
 
     def share(self, root: Any) -> None:
-        """Give the other side this object as its `root`."""
+        """Share an object that the other side gets from its `root` method."""
         self.objects[0], self.numbers[id(root)] = root, 0
         self.lent.add(id(root))
 
     def root(self) -> Proxy:
-        """Return the object that the other side shares."""
+        """Return a proxy of the object that the other side shares."""
         return self.proxies.setdefault(
             0, proxy_class(frozenset(["__call__"]), answer=self.may_lend is not None)(self, 0)
         )
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """Have the other side do something, serving its questions meanwhile."""
+        """Send a request and return its result. Until the result arrives, serve the other side's requests."""
         try:
             self._send(["ask", what, encode(list(args), self), encode(kwargs, self) if kwargs else None])
             while True:
@@ -74,7 +74,7 @@ class Endpoint:
         raise error
 
     def serve(self) -> None:
-        """Answer until the other side hangs up."""
+        """Answer requests until the connection ends."""
         with suppress(ChannelError):
             while True:
                 kind, *content = self._message()
@@ -92,7 +92,7 @@ class Endpoint:
         return message
 
     def _send(self, message: list[Any]) -> None:
-        """Send a message; the grader adds what its clocks show, so that reading one that stands costs no message."""
+        """Send a message. The grader adds the times of its stopped clocks, so that the guest reads these locally."""
         if self.may_lend is not None:
             shown = ((number, self.objects[number].standing) for number in self.clocks)
             message.append([pair for pair in shown if pair[1] is not None])
@@ -106,12 +106,12 @@ class Endpoint:
             answer = ["value", encode(self._do(str(what), decode(args, self), decode(kwargs, self) or {}), self)]
         except ChannelError:
             raise
-        except BaseException as error:  # whatever it is, it belongs to the one who asked
+        except BaseException as error:  # any error belongs to the side that sent the request
             if self.may_lend is not None and not isinstance(error, Exception):
                 raise
             self._check_room(self.errors)
-            self.errors.append(error.with_traceback(None))  # which would keep the question alive
-            number = getattr(error, "error_number", None)  # theirs, if it came from there
+            self.errors.append(error.with_traceback(None))  # a traceback would keep the request's objects alive
+            number = getattr(error, "error_number", None)  # the other side's, if the error came from there
             answer = ["error", ancestors(type(error)), _text_of(error), len(self.errors) - 1, number]
         finally:
             self.nesting -= 1
@@ -144,7 +144,7 @@ class Endpoint:
         raise ProtocolViolation(f"no question {what[:20]!r}")
 
     def _allowed(self, target: Any, name: Any) -> str:
-        """Of the grader's objects only methods, and what they say they show: the rest is what a check knows."""
+        """Return `name` if the other side may read it. Data of the grader's objects is hidden unless in `shows`."""
         if isinstance(name, str) and (self.may_lend is None or name in _names_shown(target)):
             return name
         raise AttributeError(f"no attribute {str(name)[:100]!r}")
@@ -152,7 +152,7 @@ class Endpoint:
     def _number(self, value: Any) -> int:
         self._check_room(self.objects)
         number = self.numbers.setdefault(id(value), len(self.numbers))
-        self.objects[number] = value  # kept alive, so that its id stays its own
+        self.objects[number] = value  # kept alive, so that no other object gets its id
         return number
 
     def _check_room(self, kept: Sized) -> None:
@@ -160,7 +160,7 @@ class Endpoint:
             raise ProtocolViolation(f"more than {MAX_KEPT} objects in one conversation")
 
     def encode_reference(self, value: Any) -> Any:
-        """Encode what cannot be copied."""
+        """Encode a value that cannot be copied."""
         if isinstance(value, Proxy) and value._endpoint is self:
             return {"yours": value._proxy_number}
         if self.may_lend is None and self.copies.get(id(value), (None, None))[1] is value:
@@ -187,7 +187,7 @@ class Endpoint:
         return {"mine": [self._number(value), name, special, names]}
 
     def decode_reference(self, kind: str, content: Any) -> Any:
-        """Return the value that such a code refers to."""
+        """Return the value that an encoded reference stands for."""
         try:
             if kind == "yours":
                 return self.objects[int(content)]
@@ -212,19 +212,19 @@ class Endpoint:
         raise ProtocolViolation(f"a value of unknown kind {kind[:20]!r}")
 
     def _keep(self, copy: Any, number: int) -> Any:
-        """Remember a copy of the grader's, so that the grader gets its original back."""
+        """Record a copy of one of the grader's objects, so that the grader gets its original back."""
         self.copies[id(copy)] = number, copy
         return copy
 
     def array_number(self, array: Any) -> int | None:
-        """Return the number by which the grader knows an array of its own."""
+        """Return the number that identifies one of the grader's arrays, or None for any other array."""
         if self.may_lend is not None:
             return self._number(array)
         number, copy = self.copies.get(id(array), (None, None))
         return number if copy is array else None
 
     def known_array(self, array: Any, number: int) -> Any:
-        """Return the grader's own array in place of an unchanged copy; in the guest, remember the copy."""
+        """Return the grader's own array in place of an unchanged copy. In the guest, record the copy."""
         if self.may_lend is None:
             return self._keep(array, number)
         own = self.objects.get(number)
@@ -233,7 +233,7 @@ class Endpoint:
         return own if own.tobytes() == array.tobytes() else array
 
     def _error(self, names: Any, text: Any, number: Any, ours: Any) -> BaseException:
-        """Return the error of an answer: one of our own that comes back, or a stand-in for theirs."""
+        """Return the error of an answer: this side's own error if it was sent back, otherwise a stand-in."""
         if isinstance(ours, int) and 0 <= ours < len(self.errors):
             return self.errors[ours]
         if not isinstance(names, list):
@@ -245,8 +245,8 @@ class Endpoint:
 
 
 def _names_shown(value: Any) -> list[str]:
-    """Return the attributes of an object of the grader's that the guest may ask for."""
-    # the arguments of a `partial` are the check's
+    """Return the names of the attributes that the guest may read from one of the grader's objects."""
+    # the arguments of a `partial` belong to the check
     public = () if isinstance(value, partial) else _public_names(value if isinstance(value, type) else type(value))
     return [*public, *getattr(value, "shows", ()), *(name for name in sorted(READABLE) if hasattr(value, name))]
 
@@ -281,7 +281,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _library_name(value: Any) -> str | None:
-    """Return ``module:name`` of a function or class that the guest can look up for itself."""
+    """Return ``module:name`` of a function or class that the guest can import itself, otherwise None."""
     if isinstance(value, PurePath) or not callable(value):
         return None
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", getattr(value, "__name__", None))

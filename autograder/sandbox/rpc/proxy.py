@@ -1,4 +1,4 @@
-"""Stand-ins for objects and errors of the other process."""
+"""Stand-ins for objects and errors of the other process: a stand-in forwards each use to the original."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
-# special methods that travel; a `Proxy` has those its object has
+# special methods that a `Proxy` forwards, if its object has them
 SPECIAL = (
     "__call__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__", "__enter__", "__exit__", "__bool__",
     "__float__", "__int__", "__index__", "__complex__", "__array__", "__abs__", "__neg__", "__round__",
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
     "__matmul__", "__lt__", "__le__", "__gt__", "__ge__",
 )  # fmt: skip
-USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # by a check
+USABLE = frozenset(["__call__", "__enter__", "__exit__"])  # special methods that a check may use
 READABLE = {"__name__", "__qualname__", "__doc__"}
 
 
 class Asked(Protocol):
-    """The `Endpoint` that a proxy asks."""
+    """The `Endpoint` to which a proxy sends its requests."""
 
     standing: dict[int, float]
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """Send a question, and return the answer."""
+        """Send a request and return the answer."""
 
 
 class Proxy:
-    """An object of the other process; where its `names` are known, no other is asked for."""
+    """A stand-in for an object of the other process. If its `names` are known, other attributes are never requested."""
 
     def __init__(self, endpoint: Asked, number: int, names: list[str] | None = None) -> None:
         object.__setattr__(self, "_endpoint", endpoint)
@@ -37,7 +37,7 @@ class Proxy:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in READABLE:
-            raise AttributeError(name)  # NumPy would follow an __array_interface__ to any address
+            raise AttributeError(name)  # NumPy would read any address that an __array_interface__ names
         if self._proxy_names is not None and name not in self._proxy_names:
             raise AttributeError(f"no attribute {name!r}")
         return self._endpoint.ask("get", self, name)
@@ -59,11 +59,11 @@ class Proxy:
 
 
 class AnswerNotTaken(TypeError):
-    """A check compares, iterates or tests an answer still in the sandbox, where it can answer anew each time."""
+    """A check used an answer that is still in the sandbox, where its value can change with each use."""
 
 
 class Answer(Proxy):
-    """The grader's proxy of a student's object: to be called, entered, asked for attributes, and taken; no more."""
+    """The grader's proxy of a student's object. A check may only call, enter, or take it, or read its attributes."""
 
 
 def _not_taken(name: str) -> Callable[..., Any]:
@@ -87,7 +87,7 @@ def _special(name: str) -> Callable[..., Any]:
             shown = self._endpoint.standing.get(self._proxy_number)
             if shown is not None:
                 return shown
-        if name == "__exit__":  # tracebacks do not travel; an error does, as its type and text
+        if name == "__exit__":  # a traceback cannot be sent; an error can, as its type and text
             args = (None, None, None) if args[0] is None else ("raised", args[1], None)
         return self._endpoint.ask("special", self, name, *args, **kwargs)
 
@@ -95,9 +95,9 @@ def _special(name: str) -> Callable[..., Any]:
     return method
 
 
-@lru_cache(maxsize=1000)  # bounded, for the names are the student's
+@lru_cache(maxsize=1000)  # bounded, because the student chooses the names
 def proxy_class(names: frozenset[str], kind: str = "object", *, answer: bool = False) -> type[Proxy]:
-    """Return a class of proxies, or of answers not yet taken, that has these special methods."""
+    """Return a subclass of Proxy, or of Answer for the grader, that has these special methods."""
     members: dict[str, Any] = {name: _special(name) for name in (names & USABLE if answer else names)}
     members["__doc__"] = property(lambda self: self._endpoint.ask("get", self, "__doc__"))
     return type(kind, (Answer if answer else Proxy,), members)
@@ -105,15 +105,15 @@ def proxy_class(names: frozenset[str], kind: str = "object", *, answer: bool = F
 
 @lru_cache(maxsize=1000)
 def error_class(names: tuple[str, ...]) -> type[Exception]:
-    """Return the exception class of this name, builtin if it is one, with these ancestors."""
+    """Return an exception class for the names of a class and its ancestors. A builtin class is returned itself."""
     known = getattr(builtins, names[0], None) if names and names[0].isidentifier() else Exception
     if isinstance(known, type) and issubclass(known, Exception):
         return known
     if isinstance(known, type) and issubclass(known, BaseException):
-        return type(names[0], (RuntimeError,), {})  # SystemExit and its like must not end the grader
+        return type(names[0], (RuntimeError,), {})  # SystemExit and similar must not end the grader
     return type(names[0], (error_class(names[1:]),), {})
 
 
 def ancestors(kind: type) -> list[str]:
-    """Return the names of a class and its first ancestors; `object` is left out."""
+    """Return the names of a class and its nearest ancestors, without `object`."""
     return [str(type.__getattribute__(cls, "__name__"))[:100] for cls in type.mro(kind)[:20] if cls is not object]

@@ -1,4 +1,4 @@
-"""Answers as plain values, asked for once: what a check may compare."""
+"""The conversion of answers to plain values, which a check may compare. Each answer is converted only once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ KNOWN = (type(None), bool, int, float, complex, list, np.ndarray)
 
 
 def take(value: Any) -> Any:
-    """Return an object as the list, dict, array or number it stands for; as itself where it stands for none.
+    """Return an object as the list, dict, array or number that it represents. Return any other object unchanged.
 
-    It runs where the object lives. An iterator is used up.
+    The conversion runs in the process that holds the object. An iterator is used up.
     """
     kind = type(value)
     if kind in KNOWN or isinstance(value, str | bytes | type | np.generic):

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, in the transaction that `database.open_database` has begun."""
+"""The script that Alembic runs. It applies the migrations in the transaction begun by `database.open_database`."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""The schema as it was before it had versions: a database without one is taken to have exactly this."""
+"""The first version of the schema. A database without a version number is assumed to have exactly this schema."""
 
 from alembic import op
 
@@ -34,7 +34,7 @@ APPEND_ONLY = {
 
 
 def upgrade() -> None:
-    """Create the tables, and the triggers that keep what happened as it is."""
+    """Create the tables, and the triggers that make entries, results and history append-only."""
     dialect = op.get_bind().dialect.name
     for statement in TABLES.format(**TYPES[dialect]).split(";"):
         op.execute(statement)
