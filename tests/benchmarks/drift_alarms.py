@@ -4,7 +4,7 @@ False alarms: of each kind of data 10,000 values are a reference, and n others a
 are judged once by 199 random divisions (`drift_windows`). The rule of thumb is PSI in ten bins of a tenth of
 the reference each, above 0.1 (said to be a slight change) and above 0.2 (a large one). The sequential alarms look at each
 value; they count if they ring at any of the n. `DriftAlarm` is what students write in module 16, `DriftWatch` what
-`tinybench serve` uses, and `Parity` one of two versions that disagree in just the allowed 1 %, whatever the kind of data.
+`tinybench serve` uses.
 
 Kinds: normal; skewed (lognormal); mostly zero (90 % zeros, else exponential); counts (Poisson, mean 3, so many ties).
 
@@ -28,7 +28,7 @@ from tests.benchmarks.formats import grouped, lines, pooled, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tinybench.accuracy import wilson_interval
 from tinybench.production import DriftAlarm, psi
-from tinybench.tools.drifting import DriftWatch, Parity, Reference
+from tinybench.tools.drifting import DriftWatch, Reference
 
 LEVEL, REFERENCE = 0.05, 10_000
 SIZES = (50, 100, 500, 1000, 5000, 10_000)
@@ -43,7 +43,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "mostly zero": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.exponential(size=n)),
     "counts": lambda rng, n: rng.poisson(3, n).astype(float),
 }
-EVER = "DriftAlarm", "DriftWatch", "Parity"
+EVER = "DriftAlarm", "DriftWatch"
 WAYS = (*STATISTICS, *EVER, *(f"PSI > {bound}" for bound in THUMBS.values()))
 
 
@@ -63,11 +63,9 @@ def of_trial(kind: str, seed: int, sizes: tuple[int, ...], slow: bool) -> dict[t
         rang |= {(way, n): p_value(reference, window[:, None], way, seed=seed) <= LEVEL for way in STATISTICS}
         found = psi(*counts_of(values, window))
         rang |= {(f"PSI > {bound}", n): found > bound for bound in THUMBS.values()}
-    watch, disagree = DriftWatch(reference, LEVEL, seed), Parity(0.01, LEVEL)
+    watch = DriftWatch(reference, LEVEL, seed)
     watch.add(stream[:, None])
     first = {"DriftWatch": watch.streams["inputs"].first or np.inf}
-    bad = rng.random(sizes[-1]) < 0.01
-    first["Parity"] = next((n for n in sizes if disagree.add(bad[disagree.total : n])), np.inf)
     if slow:
         alarm = DriftAlarm(values.tolist(), LEVEL, seed)
         first["DriftAlarm"] = next((n for n, value in enumerate(stream.tolist(), 1) if alarm.add(value)), np.inf)

@@ -16,7 +16,6 @@ has who starts. frouros runs in a process of its own, by the settings of its aut
 
 from __future__ import annotations
 
-import copy
 import math
 import zlib
 from argparse import Namespace
@@ -33,7 +32,7 @@ from tests.benchmarks.formats import grouped, share, table
 from tests.benchmarks.harness import Case, Part, Records, Trial
 from tests.benchmarks.processes import in_environment
 from tinybench.production import DriftAlarm
-from tinybench.tools.drifting import DriftWatch, RateAlarm, Reference
+from tinybench.tools.drifting import DriftWatch, Reference
 
 WARM, BEFORE, AFTER = 1000, 1000, 3000
 STREAMS, CALM = 100, 2000  # of each change; without one, for ours
@@ -93,18 +92,7 @@ def students(stream: np.ndarray) -> float:
     return next((number for number, value in enumerate(stream[WARM:].tolist(), 1) if alarm.add(value)), math.inf)
 
 
-def rated(stream: np.ndarray) -> float:
-    """Run the alarm about a share, which is told that 10 % of errors are all right, and sees none of the first values."""
-    alarm, number = RateAlarm(0.1, LEVEL), 0
-    for values in np.array_split(stream[WARM:] > 0, 40):
-        before = copy.deepcopy(alarm)
-        if alarm.add(values):  # which of them rang?
-            return number + next(place for place, value in enumerate(values, 1) if before.add(bool(value)))
-        number += len(values)
-    return math.inf
-
-
-OURS: dict[str, Detector] = {"DriftWatch": watched, "DriftAlarm": students, "RateAlarm": rated}
+OURS: dict[str, Detector] = {"DriftWatch": watched, "DriftAlarm": students}
 
 
 @cache
@@ -164,7 +152,7 @@ def tuned(tried: Mapping[str, Detector], calm: Iterable[np.ndarray], allowed: in
 
 def cases(options: Namespace) -> list[Case]:
     """Return detectors with what they look at."""
-    ours = [("tinybench", name, kind) for kind in CHANGES for name in OURS if (name, kind) != ("RateAlarm", "numbers")]
+    ours = [("tinybench", name, kind) for kind in CHANGES for name in OURS]
     if options.short:
         return [*ours[:2], ("river", "PageHinkley", "numbers")]
     peers = [("river", name, kind) for name, (kind, _) in settings().items()]

@@ -2,10 +2,9 @@
 
 A classifier of handwritten digits stands behind `tinybench serve --reference`. Requests come one after the other: 200 as
 they should be, then 250 with the picture shifted by two pixels to the right. After every tenth request /metrics is read,
-when all that was sent has been looked at. True labels come 200 requests late. Told are the requests after the change at
-which ``tinybench_drift_alarm`` is seen, at which the first label of a shifted picture comes, and at which these labels
-ring (`tinybench.tools.drifting.Labels`, which is told that an accuracy of 90 % is all right). As many runs have no shift. Rows
-are drawn anew for each run: fit, reference and traffic have none in common.
+when all that was sent has been looked at. True labels would come 200 requests late. Told are the requests after the
+change at which ``tinybench_drift_alarm`` is seen, and at which the first label of a shifted picture would come. As many
+runs have no shift. Rows are drawn anew for each run: fit, reference and traffic have none in common.
 
 Whether a shifted picture takes longer is asked afterwards, of the same server on the same connection, where 250 pictures
 are sent as they were and shifted, in turn, in an order that is drawn: a run gives the ratio of the two medians. Told is
@@ -23,7 +22,6 @@ others (``--max-wait 0ms``), so nothing hides what is added.
 from __future__ import annotations
 
 import json
-import math
 import random
 import time
 from argparse import Namespace
@@ -39,10 +37,8 @@ from scipy import stats
 from tests.benchmarks.formats import grouped, interval, lines, ranged, share
 from tests.benchmarks.harness import Case, Part, Record, Records, Trial
 from tests.tinybench.servers import Served, served
-from tinybench.tools.drifting import Labels
 
 BEFORE, SHIFTED, LATE, EVERY = 200, 250, 200, 10
-LEAST = 0.9
 SLOWER = 0.05  # at most, of the median
 KINDS = ("shifted", "as they were")
 RUNS = 20  # of each kind; pairs of servers
@@ -115,16 +111,13 @@ def measured(trial: Trial) -> Record:
     plain, moved = ([body_of(row) for row in each[: before + after]] for each in (rows, shifted(rows)))
     bodies = [*plain[:before], *(moved if kind == "shifted" else plain)[before:]]
     taken, answers, order = [], [], random.Random(seed)
-    labels, alarm, rang = Labels(LEAST, math.inf, time.monotonic), None, None
+    alarm = None
     with served(model, "--reference", str(reference), *AT_ONCE) as server:
         connection = HTTPConnection(*server.address)
         for number, body in enumerate(bodies):
             answer, seconds = asked(connection, body)
             taken.append(seconds)
             answers.append(answer)
-            labels.predicted(number, answer)
-            if number >= late and labels.came(number - late, int(truth[number - late])) and rang is None:
-                rang = number + 1 - before
             if (number + 1) % EVERY == 0 and alarm is None:
                 found = gauges(server, number + 1)
                 if any(found[f"tinybench_drift_alarm{what}"] for what in ("inputs", "predictions")):
@@ -142,7 +135,6 @@ def measured(trial: Trial) -> Record:
         **{f"accuracy {when}": float(right[part].mean()) for when, part in times},
         "shifted / plain": median(turns[1]) / median(turns[0]),
         "alarm": alarm,
-        "labels": rang,
         "first label": late + 1,
     }
 
@@ -160,7 +152,7 @@ def goals(found: Records) -> dict[str, bool]:
     early = sum(run["alarm"] is not None and 0 < run["alarm"] < run["first label"] for run in moved)
     ruined = min(run["accuracy before"] - run["accuracy after"] for run in moved)
     ratio, low, high = middle_of([run["shifted / plain"] for run in moved])
-    rang = sum(run["alarm"] is not None or run["labels"] is not None for run in still)
+    rang = sum(run["alarm"] is not None for run in still)
     return {
         f"the alarm comes before the first label of a shifted digit in {early} of {len(moved)} runs": early
         == len(moved),
@@ -173,14 +165,13 @@ def goals(found: Records) -> dict[str, bool]:
 
 def row_of(kind: str, runs: Records) -> Record:
     """Return what stands on each panel."""
-    alarms, labels = ([run[name] for run in runs if run[name] is not None] for name in ("alarm", "labels"))
+    alarms = [run["alarm"] for run in runs if run["alarm"] is not None]
     return {
         **{name: median(run[name] for run in runs) for name in runs[0] if name.startswith(("p50", "p99", "accuracy"))},
         "kind": kind,
         "ratio": interval(*middle_of([run["shifted / plain"] for run in runs]), "{:.3f}"),
         "rang": share(len(alarms), len(runs), 1),
         "alarm": ranged(alarms, "{:g}"),
-        "labels": ranged(labels, "{:g}"),
         "first label": runs[0]["first label"],
     }
 
@@ -192,9 +183,9 @@ def page(found: Records) -> list[str]:
         lines(
             (row_of(kind, runs) for (kind,), runs in grouped(found, "kind").items()),
             "requests | p50, ms | p99, ms | p50, shifted / plain in turn | accuracy | alarm rang | "
-            "requests until the alarm | until the labels ring | first label after",
+            "requests until the alarm | first label after",
             "{kind} | {p50 before:1e3×.2f} → {p50 after:1e3×.2f} | {p99 before:1e3×.2f} → {p99 after:1e3×.2f} | {ratio} | "
-            "{accuracy before:.0%} → {accuracy after:.0%} | {rang} | {alarm} | {labels} | {first label}",
+            "{accuracy before:.0%} → {accuracy after:.0%} | {rang} | {alarm} | {first label}",
         ),
     ]
 

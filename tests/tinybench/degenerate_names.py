@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CONVENTION = "documented: of one value the deviation is 0 and both ends are the value; outputs and cautions say so"
 OF_COUNTS = "of the counts of a `Reference`, which are neither negative nor all 0; `production.psi` is tried"
-OF_BETS = "the capital of bets on p-values; `DriftAlarm` and `RateAlarm` are tried, and `test_drifting` simulates it"
+OF_BETS = "the capital of bets on p-values; `DriftAlarm` is tried, and `test_drifting` simulates it"
 WRAPS = "hands on what a function that is tried returns, or shows it"
 NOT_STATISTICAL = "returns two numbers that are not the ends of an interval"
 MEASURES = "measures: its values are those of a `BenchmarkResult`, which refuses what is not a finite number"
@@ -34,7 +34,6 @@ ELSEWHERE = {
     "queries.quantile": "the text of a query",
     "quick_comparison._interval": WRAPS,
     "ranking.Entry.point": NOT_STATISTICAL,
-    "failure_alarms.RateAlarm.evidence": OF_BETS,
     "sections._shown_interval": WRAPS,
     "result.BenchmarkResult.mean_ci": CONVENTION,
     "result.BenchmarkResult.percentile": "a percentile of the values, without an interval",

@@ -44,7 +44,6 @@ from tinybench.shell import gate_run
 from tinybench.support.comparisons import two_samples
 from tinybench.support.profiling import forecast
 from tinybench.support.traffic import requests
-from tinybench.tools.drifting import failure_alarms
 from tinybench.tools.history import steps
 from tinybench.tools.rollout import e_values
 from tinybench.tools.scaling import fitted_laws
@@ -377,14 +376,6 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
     ),
     "steps._shift, one value": (
         lambda found: unknown(*found[1]), lambda a, b: steps._shift(np.array(a), np.array(b)), [([1.0], [2.0]), ([1.0], [2.0] * 20)]
-    ),
-    "failure_alarms.RateAlarm": (
-        e_value, lambda *seen: (lambda found: (found.add(seen), found.evidence)[1])(failure_alarms.RateAlarm(0.01)),
-        [(), (True,), (False,) * 99, (True,) * 99, (NAN,), (2,)],
-    ),
-    "failure_alarms.LabelsSeen": (
-        lambda found: found.lowest <= found.highest and (found.lowest, found.highest) == (0, 1),
-        lambda least: failure_alarms.Labels(least, 10, lambda: 0.0).seen(), of([0.9, 1.0, 0.0, NAN]),
     ),
     "budget_burn.share_interval": (
         interval(0, 1), budget_burn.share_interval,

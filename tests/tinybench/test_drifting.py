@@ -1,4 +1,4 @@
-"""Drift: references, windows, sequential alarms, parity and late labels, against SciPy, students' functions and truth."""
+"""Drift: references, windows, sequential alarms, against SciPy, students' functions and truth."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from scipy import stats
 
 from tests.benchmarks.drift_windows import chi2_of, ks_of, p_value, psi_of
 from tinybench.production import DriftAlarm, conformal_p, ks, psi
-from tinybench.tools.drifting import Capital, DriftWatch, Labels, Parity, RateAlarm, Reference
+from tinybench.tools.drifting import Capital, DriftWatch, Reference
 from tinybench.tools.drifting.drift_watch import BETS, Ranks, bets
-from tinybench.tools.drifting.failure_alarms import ODDS, disagreements
 from tinybench.tools.drifting.reference import OTHER, labels_of
 
 COUNTS = arrays(int, st.just(7), elements=st.integers(0, 50)).filter(lambda counts: counts.sum() > 0)
@@ -239,114 +238,3 @@ def test_labels_of_outputs(outputs: list[object], labels: list[str]) -> None:
 
 def test_a_reference_of_numbers_has_no_labels() -> None:
     assert Reference.of(normal(100), normal(100)[:, 0]).labels == {}
-
-
-@given(st.floats(0.001, 0.9), st.integers(0, len(ODDS) - 1), st.floats(0, 1))
-def test_bets_on_a_share_are_fair_up_to_the_allowed_one(allowed: float, bet: int, below: float) -> None:
-    good, bad = RateAlarm(allowed)._factors[:, bet]
-    share = allowed * below
-    assert share * bad + (1 - share) * good <= 1 + 1e-12
-    assert allowed * bad + (1 - allowed) * good == pytest.approx(1)
-
-
-def test_a_share_above_the_allowed_one_rings_and_an_allowed_one_does_not() -> None:
-    """At most 5 % of streams of just the allowed share ring: more than 26 of 100 would be below 1e-9."""
-    rng = np.random.default_rng(12)
-    assert sum(RateAlarm(0.05).add(rng.random(3000) < 0.05) for _ in range(100)) <= 16
-    assert all(RateAlarm(0.05).add(rng.random(1000) < 0.15) for _ in range(20))
-    late = RateAlarm(0.05)
-    assert not late.add(rng.random(2000) < 0.02)
-    assert late.add(rng.random(500) < 0.3)
-    assert (late.total, late.bad) == (2500, late.bad)
-    for wrong in (0.0, 1.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match="allowed is"):
-            RateAlarm(wrong)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "differ"),
-    [
-        ([1, 2, 3], [1, 2, 4], [False, False, True]),
-        ([0.5, 0.5], [0.5004, 0.51], [False, True]),
-        ([[0.2, 0.8], [0.6, 0.4]], [[0.4, 0.6], [0.4, 0.6]], [False, True]),
-        ([[0.2, 0.8]], [[math.nan, 0.8]], [True]),
-        ([math.nan], [math.nan], [True]),
-        (["a", "b"], ["a", "c"], [False, True]),
-        (["1"], [1], [True]),
-        ([1, 2], [1], [True, True]),
-        ([[1, 2]], [[1, 2, 3]], [True]),
-        ([[1, 2], [3]], [[1, 2], [3]], [True, True]),
-        ([None], [None], [True]),
-    ],
-)
-def test_disagreements(old: list[object], new: list[object], differ: list[bool]) -> None:
-    assert disagreements(old, new).tolist() == differ
-
-
-def test_parity_in_shadow() -> None:
-    rng = np.random.default_rng(13)
-    old = rng.random((2000, 3))
-    parity, wrong = Parity(0.01), Parity(0.01)
-    assert not parity.compare(old, old + 1e-9)
-    assert (parity.total, parity.bad, parity.evidence < 1) == (2000, 0, True)
-    new = np.where(rng.random((2000, 1)) < 0.1, old[:, ::-1], old)
-    assert wrong.compare(old, new)
-    assert wrong.bad == int((old.argmax(axis=1) != new.argmax(axis=1)).sum())
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_labels_come_late_in_any_order_twice_or_never() -> None:
-    clock = Clock()
-    labels = Labels(0.9, patience=60, clock=clock)
-    assert labels.seen()[:4] == (0, 0, 0, 0)
-    assert labels.seen()[4:6] == (0.0, 1.0)
-    assert labels.seen().verdict == "no labels yet"
-    for key in range(10):
-        labels.predicted(key, "cat")
-        clock.now += 1
-    with pytest.raises(ValueError, match="request 3 was answered before"):
-        labels.predicted(3, "dog")
-    labels.came(7, "cat")
-    labels.came(2, "dog")
-    labels.came(2, "cat")
-    labels.came("unheard of", "cat")
-    seen = labels.seen()
-    assert (seen.labelled, seen.right, seen.waiting, seen.overdue) == (2, 1, 8, 0)
-    assert (seen.lowest, seen.highest) == (0.1, 0.9)
-    assert labels.unknown == 2
-    assert seen.verdict == "no alarm"
-    clock.now = 64.5
-    assert (labels.seen().overdue, labels.seen().verdict) == (4, "labels are missing")
-    clock.now = 1e9
-    assert labels.seen().overdue == 8
-
-
-def test_missing_labels_are_neither_right_nor_wrong() -> None:
-    labels = Labels(0.9, patience=1, clock=(clock := Clock()))
-    for key in range(1000):
-        labels.predicted(key, 1)
-    clock.now = 10.0
-    assert labels.seen().evidence == 1
-    assert not labels.seen().alarm
-    assert (labels.seen().lowest, labels.seen().highest) == (0, 1)
-    for key in range(40):
-        labels.came(key, key % 2)
-    seen = labels.seen()
-    assert seen.alarm
-    assert seen.verdict == "wrong too often"
-    assert (seen.lowest, seen.highest) == (0.02, 0.98)
-
-
-def test_labels_that_nobody_waits_for_any_more_count_as_overdue() -> None:
-    labels = Labels(0.9, patience=1e9, clock=Clock(), most=3)
-    for key in range(5):
-        labels.predicted(key, 1)
-    labels.came(0, 1)
-    assert labels.unknown == 1
-    assert labels.seen()[2:4] == (5, 2)

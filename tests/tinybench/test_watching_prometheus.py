@@ -30,7 +30,7 @@ from tinybench.tools.rollout.metrics import own_metrics
 from tinybench.tools.watching.alerts import write_rules
 from tinybench.tools.watching.budget_burn import Look
 from tinybench.tools.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
-from tinybench.tools.watching.panel_figures import panel_picture, panels_from_prometheus
+from tinybench.tools.watching.panel_figures import Curves, panel_picture
 from tinybench.tools.watching.prometheus import AwayError, Prometheus, ScrapeTarget, configuration, start_prometheus
 from tinybench.tools.watching.prometheus_looks import PrometheusLooks
 from tinybench.tools.watching.queries import Objective, Window, panels_for
@@ -203,14 +203,16 @@ def test_alerts_fire_for_the_slow_version_and_name_it(watching: Watching) -> Non
 
 @pytest.mark.needs("prometheus")
 @soon
-def test_the_panels_are_drawn_of_what_prometheus_knows(watching: Watching) -> None:
-    panels = panels_for(OBJECTIVE, rate="2s", scale=SCALE)
-    curves = panels_from_prometheus(watching.prometheus, panels, 3.0, EVERY)
+def test_prometheus_has_data_for_every_panel(watching: Watching) -> None:
+    curves: Curves = []
+    for panel in panels_for(OBJECTIVE, rate="2s", scale=SCALE):
+        found = [watching.prometheus.query(query.promql) for query in panel.queries]
+        values = [(0.0, value) for series in found for _, value in series if math.isfinite(value)]
+        curves.append((panel, {str(number): [point] for number, point in enumerate(values)}))
     assert [panel.title for panel, series in curves if not series] == []
-    assert all(-3 - EVERY <= at <= 0 for _, series in curves for points in series.values() for at, _ in points)
     picture = panel_picture(curves)
     assert picture.caption == "Every panel of the dashboard has data."
-    assert len(picture.figure.axes) == len(panels)
+    assert len(picture.figure.axes) == len(curves)
     if folder := os.environ.get("WATCHING_PICTURES"):  # to look at
         for dark in (False, True):
             for columns in (1, 2):

@@ -1,4 +1,4 @@
-"""Figures of the dashboard's panels that need no Grafana, drawn by Matplotlib from Prometheus or from direct polls."""
+"""Figures of the dashboard's panels that need no Grafana, drawn by Matplotlib from direct polls."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from tinybench.support.basics.described_figure import Drawn
 from tinybench.support.basics.numbers import number_of
 from tinybench.tools.watching.budget_burn import Look
-from tinybench.tools.watching.prometheus import Labels, Point, Prometheus
+from tinybench.tools.watching.prometheus import Point
 from tinybench.tools.watching.queries import Objective, Panel, panels_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curves", "panel_picture", "panels_from_looks", "panels_from_prometheus"]
+__all__ = ["Curves", "panel_picture", "panels_from_looks"]
 
 Curves = list[tuple[Panel, dict[str, list[Point]]]]
 COLOURS = {  # of Okabe and Ito; the darker ones are for a white background
@@ -29,29 +29,6 @@ INKS = {False: ("#1a1a1a", "white", "#c8c8c8"), True: ("#e8e8e8", "#16181b", "#4
 DASHES, MARKERS = ("-", "--", ":", "-."), "os^Dv"
 FONT, MOST = 14, 8  # font size in points, still 7 at a width of 400 pixels; maximum number of curves in a panel
 UNITS = {"s": 1e3, "share": 100.0}
-
-
-def panels_from_prometheus(prometheus: Prometheus, panels: Sequence[Panel], seconds: float, step: float) -> Curves:
-    """Return the panels' curves over the last `seconds` by Prometheus's clock, with a point every `step` seconds."""
-    end = prometheus.now()
-    return [(panel, _asked(prometheus, panel, end - seconds, end, step)) for panel in panels]
-
-
-def _asked(prometheus: Prometheus, panel: Panel, start: float, end: float, step: float) -> dict[str, list[Point]]:
-    found = {}
-    for query in panel.queries:
-        for labels, points in prometheus.query_range(query.promql, start, end, step):
-            finite = [(at - end, value) for at, value in points if math.isfinite(value)]
-            if finite:
-                found[named(query.legend, labels)] = finite
-    return found
-
-
-def named(legend: str, labels: Labels) -> str:
-    """Replace the label names in double braces in a legend by the labels' values."""
-    for name, value in labels.items():
-        legend = legend.replace(f"{{{{{name}}}}}", value)
-    return legend
 
 
 def panels_from_looks(looks: Sequence[Look], objective: Objective, long: str, short: str) -> Curves:

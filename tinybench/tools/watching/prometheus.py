@@ -80,12 +80,6 @@ class Prometheus:
         found = self._ask("query", query=selector + window, time=repr(float(at)))["result"]
         return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
 
-    def query_range(self, promql: str, start: float, end: float, step: float) -> list[tuple[Labels, list[Point]]]:
-        """Evaluate an expression every `step` seconds between two Prometheus times. Return the points by series."""
-        times = {"start": repr(float(start)), "end": repr(float(end)), "step": repr(float(step))}
-        found = self._ask("query_range", query=promql, **times)["result"]
-        return [(each["metric"], [(float(t), float(value)) for t, value in each["values"]]) for each in found]
-
     def now(self) -> float:
         """Return the time of Prometheus's clock, which dates all samples and may differ from the local clock."""
         return self.query("time()")[0][1]
