@@ -57,7 +57,10 @@ def each(
     limits, again = (memory, output), list[Task]()
     waiting = deque(tasks)
     while waiting:  # start a new pool if a pool broke
+        left = len(waiting)
         again += yield from _in_pool(function, waiting, workers, seconds, limits)
+        if len(waiting) == left:
+            raise OSError("no process for grading can be started; is this machine out of memory or of processes?")
     for task in again:  # a first failure proves nothing: the machine may have slept, run out of memory, or been busy
         for key, _ in (yield from _in_pool(function, deque([task]), 1, seconds, limits, last=True)):
             yield key, Died("the process that worked on it died twice")

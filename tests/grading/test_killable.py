@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from autograder import pace
+from autograder.grading import killable
 from autograder.grading.killable import Died, TooMuch, each, run
 
 
@@ -58,3 +59,18 @@ def test_one_call_at_a_time_outlives_a_death(tmp_path: Path) -> None:
     with pytest.raises(TooMuch, match="longer than 1 s"):
         run(work, "stall", seconds=1)
     assert run(work, "b", seconds=20) == "B"
+
+
+def test_a_pool_that_cannot_start_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        active = False
+
+        def schedule(self, *_: object, **__: object) -> None:
+            raise RuntimeError("the pool is not active")
+
+        def stop(self) -> None: ...
+        def join(self) -> None: ...
+
+    monkeypatch.setattr(killable, "_pool", lambda workers: Broken())
+    with pytest.raises(OSError, match="no process for grading can be started"):
+        list(each(work, [("a", ("a",))], seconds=1))
