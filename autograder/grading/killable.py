@@ -125,8 +125,8 @@ def _in_pool(
     try:
         while waiting or running:
             while waiting and len(running) < 2 * workers:
-                future = pool.schedule(_call, (function, waiting[0][1], *limits), timeout=pace.wall(seconds))
-                running[future] = waiting.popleft()  # only now: a broken pool must not lose the task
+                scheduled = pool.schedule(_call, (function, waiting[0][1], *limits), timeout=pace.wall(seconds))
+                running[scheduled] = waiting.popleft()  # only now: a broken pool must not lose the task
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
                 error = future.exception()

@@ -52,6 +52,8 @@ ELSEWHERE = {
     "this_machine.spent_seconds": NOT_STATISTICAL,
     "drift_watch.Ranks.p_values": "`test_drifting` compares it with `conformal_p`, which is tried",
     "drift_watch.Stream.evidence": OF_BETS,
+    "drift_watch.DriftWatch.evidence": OF_BETS,
+    "detectors.Detector.evidence": "an interface; the detectors of ours are tried",
     "watch_command._quantile": WRAPS,
     "ratio_words.no_ends": "the words for ends that are not shown as an interval",
 }

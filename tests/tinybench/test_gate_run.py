@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -24,7 +23,7 @@ from tinybench.shell import session_loop as running
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.shell.gate_run import LEAST, GateRun, answer_so_far, decision_so_far, sessions_needed
 from tinybench.shell.gate_targets import read_target, read_targets
-from tinybench.shell.session_loop import StatusLine, run_sessions, stopping_on_term
+from tinybench.shell.session_loop import run_sessions, stopping_on_term
 from tinybench.shell.side_process import ProcessorWait
 from tinybench.shell.side_processes import Measured, share_plan
 
@@ -440,24 +439,6 @@ def test_the_time_is_kept(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None
     measured = Measured({"old": [], "new": []})
     run_sessions({name: read_target("a:b", folder) for name in ("old", "new")}, measured, 20.0)
     assert measured.count == 6  # the seventh would end after 21 s
-
-
-def test_progress_on_a_terminal_and_in_a_file() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    for stream, lines in ((Terminal(), 0), (io.StringIO(), 2)):
-        now = iter(range(100))
-        progress = StatusLine(60, stream, lambda: float(next(now)))  # noqa: B023
-        for _ in range(12):
-            progress.show("session 1")
-        progress.clear()
-        assert stream.getvalue().count("\n") == lines
-        assert "session 1, 1 of 60 s" in stream.getvalue()
-    silent = io.StringIO()
-    StatusLine(1, silent).show("session 1")
-    assert silent.getvalue() == ""
 
 
 def test_the_wait_for_a_processor() -> None:

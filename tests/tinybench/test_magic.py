@@ -222,7 +222,7 @@ def test_progress_is_shown_on_what_lasts(stream: type[io.StringIO]) -> None:
     shown, silent = stream(), stream()
     for out, seconds in ((shown, 30.0), (silent, 2.0)):
         now[0] = 0.0
-        with Progress(seconds, out, lambda: now[0]) as progress:
+        with Progress(seconds, "warming up", out, lambda: now[0]) as progress:
             for _ in progress(range(10)):
                 now[0] += seconds / 10
     assert silent.getvalue() == ""
@@ -231,6 +231,7 @@ def test_progress_is_shown_on_what_lasts(stream: type[io.StringIO]) -> None:
     assert "of 30 s" in text
     assert "10 rounds" in text
     if stream is io.StringIO:
+        assert text.splitlines()[0] == "tinybench: 0 of 30 s, warming up"
         assert text.splitlines()[1:] == [f"tinybench: {3 * i} of 30 s, {i} rounds" for i in (2, 4, 6, 8, 10)]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.tinybench.servers import double, served
+from tinybench.load import LoadResult
 from tinybench.shell.cli import main
 from tinybench.tools.drifting import Reference
 from tinybench.tools.drifting.detectors import make_detector
@@ -71,7 +72,7 @@ def test_a_scenario_of_another_package_is_sent(tmp_path: Path, capsys: pytest.Ca
         )  # fmt: skip
     assert code in (0, 3)  # 3: this machine was late
     assert "open loop, bursts" in capsys.readouterr().out
-    due = np.genfromtxt(rows, delimiter=",", names=True, comments="#")["intended"]
+    due = LoadResult.load(rows).intended
     assert dict(zip(*np.unique(due, return_counts=True), strict=True)) == {0.0: 300, 1.0: 300}
 
 

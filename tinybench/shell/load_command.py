@@ -17,7 +17,8 @@ import numpy as np
 
 from tinybench.benchmark import system_info
 from tinybench.shell.load_summary import failures, load_figures, print_summary
-from tinybench.shell.session_loop import StatusLine, stopping_on_term
+from tinybench.shell.progress_bar import Progress
+from tinybench.shell.session_loop import stopping_on_term
 from tinybench.support.basics.arrays import load_data
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
@@ -109,8 +110,11 @@ Run = tuple[LoadResult, Counter[str], BaseException | None]
 def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connections: int, timeout: float) -> Run:
     """Send requests at their due times. Return the result, the outcomes and the exception that ended the run early."""
     problem: BaseException | None = None
-    progress = StatusLine(due[-1])
-    with undisturbed() as urgent, Sender(address, bodies, due, connections=connections, timeout=timeout) as sender:
+    with (
+        Progress(due[-1]) as progress,
+        undisturbed() as urgent,
+        Sender(address, bodies, due, connections=connections, timeout=timeout) as sender,
+    ):
 
         def sleep(pause: float) -> None:
             if pause > 1e-3:  # a gap that is long enough to print
@@ -124,8 +128,6 @@ def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connection
             if np.isnan(sender.submitted).all():
                 raise
             problem, result = error, sender.result()
-        finally:
-            progress.clear()
     result.metadata["real_time_priority"] = urgent
     waited = (sender.started - sender.submitted) > 1e-3
     if waited.any():
@@ -136,8 +138,8 @@ def _open(address: Address, bodies: Sequence[bytes], due: np.ndarray, connection
 def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float, seconds: float, timeout: float) -> Run:
     """Run `count` users who send, wait and think. Return the same as `_open`, also after Ctrl-C."""
     problem: BaseException | None = None
-    passed, users, progress, began = seconds, Users(address, bodies, timeout), StatusLine(seconds), time.perf_counter()
-    with ThreadPoolExecutor(1) as pool:
+    passed, users, began = seconds, Users(address, bodies, timeout), time.perf_counter()
+    with ThreadPoolExecutor(1) as pool, Progress(seconds) as progress:
         running = pool.submit(closed_loop, users.send, count, think, seconds)
         try:
             while not wait([running], timeout=0.5).done:
@@ -149,7 +151,6 @@ def _closed(address: Address, bodies: Sequence[bytes], count: int, think: float,
             if not users.sent:
                 raise
         finally:
-            progress.clear()
             users.close()
     started, finished, outcomes = map(np.array, zip(*sorted(users.sent), strict=True))
     how = {"loop": "closed", "users": count, "think": think, "began": began}

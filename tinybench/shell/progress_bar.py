@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -13,26 +14,32 @@ from tinybench.support.basics.numbers import number_of
 __all__ = ["Progress"]
 
 LEAST_SECONDS = 2.0  # a shorter measurement needs no bar
-BAR = "{desc} {percentage:3.0f}%|{bar}| {n:.0f} of {total:.3g} s{postfix}"
+BAR = "{percentage:3.0f}%|{bar}| {n:.0f} of {total:.3g} s{postfix}"
 
 
 class Progress:
-    """A display of how much of `seconds` has passed, warm-up included. It wraps the rounds and updates between them."""
+    """A display of how much of `seconds` has passed, with a text such as ``"12 rounds"``.
+
+    Called with an iterable of rounds, it yields them and updates the display between them.
+    """
 
     def __init__(
-        self, seconds: float, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        seconds: float,
+        first: str = "",
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.seconds, self.clock, self.stream = seconds, clock, stream or sys.stderr
+        self.seconds, self.first, self.clock, self.stream = seconds, first, clock, stream or sys.stderr
         self.bar: Any = None
-        self.silent = seconds <= LEAST_SECONDS
 
     def __enter__(self) -> Progress:
-        """Show that the warm-up begins."""
-        self.began = self.shown = self.clock()
-        if not self.silent:
+        """Start the clock, and show the first text."""
+        self.began, self.shown = self.clock(), -math.inf
+        if self.seconds > LEAST_SECONDS:
             self.bar = self._bar()
-            if self.bar is None:
-                self._line("warming up")
+        if self.first:
+            self.show(self.first)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -41,26 +48,23 @@ class Progress:
             self.bar.close()
 
     def __call__(self, rounds: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rounds, and update the display between them."""
-        every = 5.0 if self.bar is None else 0.2
+        """Yield the rounds, and show their number."""
         for number, order in enumerate(rounds):
             yield order
-            if not self.silent and self.clock() - self.shown >= every:
-                self._show(number + 1)
+            self.show(number_of(number + 1, "round"))
 
-    def _show(self, rounds: int) -> None:
-        self.shown = self.clock()
-        passed = min(self.shown - self.began, self.seconds)
-        if self.bar is None:
-            self._line(f"{passed:.0f} of {self.seconds:.3g} s, {number_of(rounds, 'round')}")
+    def show(self, text: str) -> None:
+        """Show the time and a text, unless the display was updated a moment ago."""
+        now = self.clock()
+        if self.seconds <= LEAST_SECONDS or now - self.shown < (5.0 if self.bar is None else 0.2):
             return
-        self.bar.set_description_str("measuring", refresh=False)
-        self.bar.set_postfix_str(number_of(rounds, "round"), refresh=False)
+        self.shown, passed = now, min(now - self.began, self.seconds)
+        if self.bar is None:
+            print(f"tinybench: {passed:.0f} of {self.seconds:.3g} s, {text}", file=self.stream, flush=True)
+            return
+        self.bar.set_postfix_str(text, refresh=False)
         self.bar.n = passed
         self.bar.refresh()
-
-    def _line(self, text: str) -> None:
-        print(f"tinybench: {text}", file=self.stream, flush=True)
 
     def _bar(self) -> Any:
         in_notebook = "ipykernel" in sys.modules and self.stream is sys.stderr
@@ -70,4 +74,4 @@ class Progress:
             warnings.simplefilter("ignore")  # without ipywidgets, tqdm.auto warns and draws its bar as text
             from tqdm.auto import tqdm
         tqdm.monitor_interval = 0  # no monitor thread while code is timed
-        return tqdm(total=self.seconds, desc="warming up", bar_format=BAR, file=self.stream, leave=False)
+        return tqdm(total=self.seconds, bar_format=BAR, file=self.stream, leave=False)

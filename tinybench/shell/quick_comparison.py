@@ -34,7 +34,7 @@ def measure_for(
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 4")
     fit = math.ceil(seconds / (SHORTEST * max(1, len(models))))
-    with Progress(seconds) as progress:
+    with Progress(seconds, "warming up") as progress:
         return measure_latencies(
             models,
             inputs,
@@ -60,7 +60,7 @@ def measure_one(
         left = seconds - (time.perf_counter() - began)
         if left < 33 * calls.median:
             return _more_calls(calls, model, inputs, left, seed), calls
-        with Progress(left):
+        with Progress(left, "measuring"):
             session = measure_session_latency(model, inputs, rounds=30, seconds=left, seed=seed, max_seconds=left)
     except BaseException as error:
         found = getattr(error, "results", None) or {"": calls}
@@ -74,7 +74,7 @@ def _more_calls(calls: BenchmarkResult, model: Any, inputs: Any, seconds: float,
     values = list(calls.values)
     if seconds > calls.median:
         models, most = {"": model}, math.ceil(seconds / calls.median)
-        with Progress(seconds) as progress:
+        with Progress(seconds, "measuring") as progress:
             more = measure_latencies(models, inputs, 0, most, seed=seed, progress=progress, max_seconds=seconds)
         values += more[""].values
     return BenchmarkResult("latency", values, calls.metadata, unit="s")

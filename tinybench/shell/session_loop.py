@@ -5,43 +5,18 @@ from __future__ import annotations
 import math
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TextIO
+from typing import Any
 
 from tinybench.shell.gate_targets import Target
+from tinybench.shell.progress_bar import Progress
 from tinybench.shell.side_processes import Measured, command_session, process_session
 
 SHARE, LONGEST = 1 / 100, 1 / 12  # parts of the whole time: for a session's rounds, and for a session
-
-
-class StatusLine:
-    """A status line for a long run: rewritten in place on a terminal, else a new line at most every 10 s."""
-
-    def __init__(
-        self, seconds: float, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.seconds, self.stream, self.clock = seconds, stream or sys.stderr, clock
-        self.live = self.stream.isatty()
-        self.began, self.last = clock(), -math.inf
-
-    def show(self, text: str) -> None:
-        """Show a text and the elapsed time, unless the last update is too recent or the run is short."""
-        now = self.clock()
-        if self.seconds <= 2 or now - self.last < (0.2 if self.live else 10.0):
-            return
-        self.last = now
-        line = f"{text}, {now - self.began:.0f} of {self.seconds:.0f} s"
-        print(f"\r\033[K{line}" if self.live else line, end="" if self.live else "\n", file=self.stream, flush=True)
-
-    def clear(self) -> None:
-        """Clear the line on a terminal."""
-        if self.live and self.last > -math.inf:
-            print("\r\033[K", end="", file=self.stream, flush=True)
 
 
 @contextmanager
@@ -76,38 +51,37 @@ def run_sessions(
     """
     if not 0 < seconds < math.inf:
         raise ValueError(f"seconds is {seconds}; it must be positive, such as 60")
-    began, rng, progress = time.monotonic(), random.Random(seed), StatusLine(seconds)
+    began, rng = time.monotonic(), random.Random(seed)
     commands = all(target.words for target in targets.values())
     deadline, kill_at = began + seconds, began + 1.2 * seconds
     number, expected, start = 0, 0.0, began
-    try:
-        if commands:  # an untimed run fills the caches
-            command_session(0, targets, Measured({name: [] for name in targets}), rng, kill_at=kill_at)
-        while number != sessions and (number == 0 or start + expected <= deadline):
-            if commands:
-                progress.show(f"session {number + 1}")
-                command_session(number, targets, measured, rng, kill_at=kill_at)
-            else:
-                rounds, whole = SHARE * seconds, LONGEST * seconds
-                if sessions:  # the remaining time in equal parts
-                    rounds = whole = (deadline - start) / (sessions - number)
-                times = {"deadline": deadline, "kill_at": kill_at, "seconds": rounds, "longest": whole}
-                show = partial(_show_session, progress, number)
-                process_session(number, targets, measured, rng, **times, show=show)
-            number += 1
-            start, took = time.monotonic(), time.monotonic() - start
-            expected = 0.0 if sessions else max(0.9 * expected, took)
-            if decided():
-                break
-    except TimeoutError as error:
-        if number == 0 or time.monotonic() - start > 3 * expected + 0.05 * seconds:
-            raise TimeoutError(
-                f"{error}, in session {number + 1}: it hangs, or takes longer than {1.2 * seconds:.3g} s; "
-                "if it is slow, give more --seconds"
-            ) from None
-    finally:
-        progress.clear()
+    with Progress(seconds) as progress:
+        try:
+            if commands:  # an untimed run fills the caches
+                command_session(0, targets, Measured({name: [] for name in targets}), rng, kill_at=kill_at)
+            while number != sessions and (number == 0 or start + expected <= deadline):
+                if commands:
+                    progress.show(f"session {number + 1}")
+                    command_session(number, targets, measured, rng, kill_at=kill_at)
+                else:
+                    rounds, whole = SHARE * seconds, LONGEST * seconds
+                    if sessions:  # the remaining time in equal parts
+                        rounds = whole = (deadline - start) / (sessions - number)
+                    times = {"deadline": deadline, "kill_at": kill_at, "seconds": rounds, "longest": whole}
+                    show = partial(_show_session, progress, number)
+                    process_session(number, targets, measured, rng, **times, show=show)
+                number += 1
+                start, took = time.monotonic(), time.monotonic() - start
+                expected = 0.0 if sessions else max(0.9 * expected, took)
+                if decided():
+                    break
+        except TimeoutError as error:
+            if number == 0 or time.monotonic() - start > 3 * expected + 0.05 * seconds:
+                raise TimeoutError(
+                    f"{error}, in session {number + 1}: it hangs, or takes longer than {1.2 * seconds:.3g} s; "
+                    "if it is slow, give more --seconds"
+                ) from None
 
 
-def _show_session(progress: StatusLine, number: int, what: str) -> None:
+def _show_session(progress: Progress, number: int, what: str) -> None:
     progress.show(f"session {number + 1}: {what}")
