@@ -1,4 +1,4 @@
-"""Hidden checks of module 01, against exact fractions, SciPy, binomial sums and simulated coverage."""
+"""Hidden checks of module 01, against exact fractions, SciPy, binomial sums and exact distributions."""
 
 from __future__ import annotations
 

@@ -347,7 +347,7 @@ def collector_is_restored(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the loops of the batch, the calls of all batches, and the mean that a batch of 1000 requests reports."""
+    """Check that the answers count loops and calls of batches, and that a batch reports the mean of its requests."""
     loops = next(n for n in _one_two_five() if n * 3 >= 10_000)
     calls = sum(n for n in _one_two_five() if n <= loops)
     same(student.loops_for_ten_milliseconds(), loops, "question 1", "3334 calls last 10 ms; the next of 1, 2, 5, 10, …")

@@ -24,7 +24,7 @@ from tinybench.result import runs_for_percentile
 class Clock(FakeClock):
     """A clock that moves when a model or a sleep adds time, and by `tick` seconds at each of its next `ticks` readings.
 
-    A reading that ticks costs a message, so the clocks of `dear` tick only while the timer's overhead is measured.
+    A reading that ticks costs a message to the sandbox, so a clock of `dear` ticks only while its overhead is measured.
     """
 
     def __init__(self, now: float = 0.0, tick: float = 0.0, ticks: float = math.inf) -> None:
@@ -384,7 +384,7 @@ def orders_are_shuffled(student: Any) -> None:
 
 
 def answer_drift(student: Any) -> None:
-    """Check that B looks slower by the drift of ten calls in blocks, and of one call in alternation."""
+    """Check that B looks slower by ten calls' drift if models run in blocks, and by one call's if they alternate."""
     same(student.blocks_look_slower_by(), 1.0, "blocks", "each call of B is 10 after its partner of A", rel=0.06)
     same(student.alternating_looks_slower_by(), 0.1, "alternation", "each call of B is 1 after its partner", rel=0.06)
 

@@ -259,7 +259,7 @@ def balance_is_the_mean_recall(student: Any) -> None:
 
 
 def answer_fraud(student: Any) -> None:
-    """Check both accuracies of a model that never reports fraud, with 20 frauds in 10 000 payments."""
+    """Check that never reporting fraud (20 in 10 000 payments) has accuracy 0.998 and balanced accuracy 0.5."""
     same(student.accuracy_of_silence(), 0.998, "the accuracy", "9980 of 10 000 payments are honest")
     same(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", "recall 1 of the honest, 0 of the fraud")
 
@@ -348,7 +348,7 @@ def parity_compares(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the lower end of Wilson's interval at 360 of 360, and the number of discordant rows by powers of 1/2.
+    """Check that the answers follow from Wilson's interval at 360 of 360 and from powers of 1/2.
 
     A failed run must have no accuracy.
     """

@@ -280,7 +280,7 @@ def stages_are_fresh(student: Any) -> None:
 
 @judges("model_size")
 def size_is_on_disk(student: Any) -> None:
-    """Check the size in bytes of files, folders, external weights and pickled models."""
+    """Check that `model_size` returns the bytes of files, folders, external weights and pickled models."""
     rng = draw()
     top, files = text(student.tempfile.mkdtemp(), "the name of a folder"), {}
     folder = student.Path(top)
@@ -351,7 +351,7 @@ def growth_is_a_slope(student: Any) -> None:
 
 @judges("max_concurrent", "memory_pressure")
 def capacity_is_counted(student: Any) -> None:
-    """Check the number of whole instances that fit into memory, and the memory traffic in bytes per second."""
+    """Check that `max_concurrent` counts whole instances, and `memory_pressure` bytes per second."""
     rng = draw()
 
     def counted(available: int, each: int, shared: int = 0) -> int:
@@ -370,7 +370,7 @@ def capacity_is_counted(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the answers on a warm arena, workers that fit, memory pressure and a suspected leak."""
+    """Check that four answers are right: on a warm arena, workers that fit, memory pressure, and a possible leak."""
     same(student.warm_arena_needs(), "as before", "question 1", "the arena hides the need, it does not remove it")
     same(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", "(4000 − 120) / 60, rounded down")
     same(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", "8 MB · 250 / s")

@@ -75,7 +75,8 @@ class Processor(FakeClock):
 class Machine:
     """A simulated machine with known idle power, on which a call takes a known time and adds a known energy.
 
-    It is also its own energy meter. Its calls are slow, so that few of them fill a reading: each call costs a message.
+    It is also its own energy meter. Its calls are slow, so that few of them fill a reading. Each call costs a message
+    to the sandbox.
     """
 
     unit = "J"

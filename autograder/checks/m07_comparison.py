@@ -1,4 +1,4 @@
-"""Hidden checks of module 07, against SciPy, closed forms and simulations, with a fake clock."""
+"""Hidden checks of module 07, against SciPy and closed forms, with random races and a fake clock."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def answer_sign(student: Any) -> None:
 
 @judges("runs_to_decide")
 def runs_follow_from_the_distance(student: Any) -> None:
-    """Check `runs_to_decide` against its formula, with its lower limit of 6 and its upper limit of 10^9 runs."""
+    """Check that `runs_to_decide` follows its formula, from 6 runs at least to 10^9 at most."""
     rng = draw()
     sizes, rows = rng.integers(6, 300, 8), rng.uniform((0.01, 0.01, 0.8, 0.6), (0.1, 0.1, 0.99, 0.95), (8, 4))
     cases = [(int(n), *np.round(row, 3).tolist()) for n, row in zip(sizes, rows, strict=True)]
@@ -109,7 +109,7 @@ def runs_follow_from_the_distance(student: Any) -> None:
 
 @judges("decide")
 def verdicts_follow_from_the_interval(student: Any) -> None:
-    """Check each of the four verdicts, at its borders and close to them."""
+    """Check that `decide` returns each of its four verdicts where it should, at the borders and close to them."""
     rng = draw()
     near, far, margin, scale = rng.uniform((0.01, 0.15, 0.02, 1.1), (0.1, 0.4, 0.05, 2)).tolist()
     middle, n = (near + far) / 2, int(rng.integers(10, 200))
@@ -142,7 +142,7 @@ def verdicts_follow_from_the_interval(student: Any) -> None:
 
 @judges("compare_rounds")
 def compare_pairs(student: Any) -> None:
-    """Check every number of a paired comparison, and which results are paired automatically."""
+    """Check that every number of a paired comparison is right, and that results with the same mark are paired."""
     rng = draw()
     y = 1e-3 * (1 + np.abs(np.cumsum(rng.normal(0, 0.3, 60))))
     x = y * 0.9 * np.exp(shuffled(rng.normal(0, 0.02, 60)))
@@ -183,7 +183,10 @@ def compare_without_a_ratio(student: Any) -> None:
 
 @judges("gate_verdict")
 def gate_knows_three_answers(student: Any) -> None:
-    """Check the verdicts of `gate_verdict` and `regression_gate`, also for metrics of which more is better."""
+    """Check that `gate_verdict` and `regression_gate` return the right verdict: passes, fails or cannot tell.
+
+    One of the metrics is throughput, of which more is better.
+    """
     rng = draw()
     base = np.exp(_balanced(rng, 0.01, 60))
     for change, limit in ((0.03, 0.05), (0.03, 0.0)):
@@ -390,9 +393,9 @@ def _misleads(ratios: np.ndarray) -> bool:
 
 
 def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
-    """Return whether the two bets on the margin decide first, in another round than both wrong rules.
+    """Return whether the two bets on the margin win before a winner is found, in a round where no wrong rule stops.
 
-    One wrong rule takes the larger of the two bets. The other bets on ratios inside the margin.
+    One wrong rule takes the larger of the two bets. The other makes a single bet on ratios inside the margin.
     """
     above, below = ratios > 1 - margin, ratios < 1 + margin
     right = _first(np.minimum(_bets(above), _bets(below)))

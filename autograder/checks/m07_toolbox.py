@@ -69,7 +69,7 @@ def answer_welch(student: Any) -> None:
 
 @judges("permutation_test")
 def permutation_shuffles(student: Any) -> None:
-    """Check that p-values are close to exact ones, depend on the seed only, and are never zero."""
+    """Check that p-values are close to exact ones, reproducible by their seed, and never zero."""
     rng, test = draw(), partial(student.permutation_test, resamples=8000, seed=3)
     a, b = rng.normal(0.9, 1, 7), rng.normal(0, 1, 6)
 
@@ -114,7 +114,7 @@ def wilcoxon_ranks(student: Any) -> None:
 
 @judges("cohens_d", "cohens_d_paired", "vargha_delaney_a12")
 def effects_are_standard(student: Any) -> None:
-    """Check effect sizes against Cohen's formulas, and A12 against counting pairs."""
+    """Check that effect sizes follow Cohen's formulas, and that A12 agrees with counting pairs."""
     rng = draw()
 
     def pooled(a: list[float], b: list[float]) -> float:

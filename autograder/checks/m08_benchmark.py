@@ -59,7 +59,10 @@ ARM = {"asimd": "NEON", "asimddp": "NEON dot product", "sve": "SVE"}
 
 @judges("cpu_info")
 def processor_is_read(student: Any) -> None:
-    """Check `cpu_info` on names with colons, Arm's spelling, other cores, unknown flags, and text without fields."""
+    """Check that `cpu_info` finds the model and the flags of the first core.
+
+    Names contain colons, Arm spells its flags differently, some flags are unknown, and some texts have no fields.
+    """
     rng = draw()
     x86 = "processor\t: 0\nmodel name\t: Example(R) Xeon: 9 @ 2.0GHz\n"
     x86 += "flags\t\t: fpu avx512_vnni amx_int8 avx2 avx512f amx_bf16\n\n"
@@ -218,7 +221,7 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, o
 
 @judges(*(f"Benchmark.run_{metric}_benchmark" for metric in ("accuracy", "memory", "energy")))
 def other_metrics_are_measured(student: Any) -> None:
-    """Check that every model is really called, on the right input, and that options are passed on."""
+    """Check that accuracy, memory and energy call every model on the right input, and pass options on."""
     rng = draw()
     x, y = rng.random((40, 3)), rng.integers(0, 3, 40)
     right, wrong = np.eye(3)[y], np.eye(3)[(y + 1) % 3]
@@ -244,7 +247,7 @@ def other_metrics_are_measured(student: Any) -> None:
 def _known(
     bench: Any, metric: str, results: Any, asked: tuple[Calls, int, Any], truths: dict[str, list[float]], **truth: Any
 ) -> None:
-    """Check the results of models with known needs.
+    """Check that results of models with known needs are right.
 
     Each model must have been called at least as often as asked, and only on inputs of the requested shape.
     """
@@ -300,7 +303,7 @@ def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machi
 def comparison_is_with_the_first(student: Any) -> None:
     """Check that rows are in order, and that speed-ups of known size take the first model as baseline.
 
-    Metrics without a speed-up must have none.
+    Accuracy and memory have no speed-up, and numbers that were not measured must be None.
     """
     rng = draw()
     clock, count = Clock(), int(rng.integers(9, 15))

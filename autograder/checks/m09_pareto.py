@@ -40,7 +40,7 @@ def beaten_by_none(costs: Sequence[Sequence[float]]) -> list[bool]:
 
 
 def misspelt(rng: np.random.Generator, word: str) -> str:
-    """Return a word with one of its letters missing, so that the word itself is still the nearest correct one."""
+    """Return a word without one of its letters. The full word is still the closest valid one."""
     place = int(rng.choice([i for i, letter in enumerate(word) if letter.isalpha()]))
     return word[:place] + word[place + 1 :]
 
@@ -59,7 +59,7 @@ def of_each(rows: Any, what: str, name: str = "model") -> list[Any]:
 
 @judges("dominates")
 def dominance_is_strict_somewhere(student: Any) -> None:
-    """Check `dominates` on points that are better, worse or equal in all objectives, in one, or in all but one.
+    """Check that `dominates` is right for points that are better, worse or equal in all, one, or all but one objective.
 
     Differences are small and large. Directions, places and numbers of objectives vary.
     """
@@ -116,7 +116,7 @@ def estimates_do_not_rank_with_measurements(student: Any) -> None:
 
 @judges("frontier_2d", "frontier_nd")
 def frontiers_agree_with_brute_force(student: Any) -> None:
-    """Check frontiers with many ties and duplicates against all pairs, in one to five dimensions.
+    """Check that frontiers agree with comparing all pairs, in one to five dimensions, with many ties and duplicates.
 
     A curve of 30 000 points, for which comparing all pairs takes too long, must work too.
     """
@@ -142,7 +142,7 @@ def frontiers_agree_with_brute_force(student: Any) -> None:
 
 @judges("pareto_frontier")
 def frontier_respects_directions(student: Any) -> None:
-    """Check the frontier of rows and tuples under every mix of directions.
+    """Check that the frontier of rows and tuples is right under every mix of directions.
 
     Duplicates and order must be kept, and a result must count by its median.
     """
@@ -168,7 +168,10 @@ def frontier_respects_directions(student: Any) -> None:
 
 @judges("staircase", "hypervolume_2d")
 def staircase_and_area(student: Any) -> None:
-    """Check each corner of the staircase, and the area by counting the unit cells that some point dominates."""
+    """Check that the staircase has the right corners.
+
+    The area must be the number of unit cells that some point dominates.
+    """
     rng = draw()
     mixes = (("min", "max"), ("min", "min"), ("max", "max"), ("max", "min")) * 4
     for size, directions in zip(rng.permutation([*range(1, 9)] * 2).tolist(), mixes, strict=True):
@@ -195,7 +198,7 @@ def staircase_and_area(student: Any) -> None:
 
 @judges("composite_score")
 def scores_follow_the_formula(student: Any) -> None:
-    """Check the default score against exact fractions.
+    """Check that the default score agrees with exact fractions.
 
     The scale-free score must be a product of powers, in any unit.
     """
@@ -256,7 +259,7 @@ def requirements_are_read(student: Any) -> None:
 
 @judges("Requirements.violations", "Requirements.filter", "Requirements.rank")
 def filter_then_rank(student: Any) -> None:
-    """Check each limit when it is met, met exactly and broken, and rankings by several metrics with ties.
+    """Check that each limit works when met, met exactly and broken, and that `rank` puts the best first and keeps ties.
 
     If no row meets the limits, the ranking is empty. A metric that was not measured must be refused.
     """
@@ -309,9 +312,10 @@ def filter_then_rank(student: Any) -> None:
 
 @judges("replicate")
 def replicates_have_the_right_spread(student: Any) -> None:
-    """Check replicates of constants, of accuracies (Beta with Jeffreys' prior) and of latencies (bootstrap medians).
+    """Check that replicates of constants, accuracies and latencies have the right distribution.
 
-    All models of a session must share one draw of rounds.
+    An accuracy follows a Beta distribution with Jeffreys' prior, and a latency the bootstrap of the median. Models that
+    were measured in the same rounds must share one draw of rounds.
     """
     same(student.replicate([2.5, 1.0], 3, [1]), [[2.5, 1.0]] * 3, "replicates of two numbers")
     for correct, total in ((0, 50), (90, 100), (360, 360)):
@@ -348,7 +352,7 @@ def right_on(rows: np.ndarray) -> BenchmarkResult:
 
 @judges("membership_probability")
 def membership_is_a_share_of_frontiers(student: Any) -> None:
-    """Check membership where it is certain, and where its probability is known.
+    """Check that the membership probability is right where it is certain, and where it is known.
 
     Models must share rows and rounds where they were measured together, and the seed must decide the draw.
     """
@@ -425,7 +429,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the new hypervolume, the size of the new frontier, and the ratio that balances a factor of four."""
+    """Check that the answers follow from the new staircase, and from the ratio that balances a factor of four."""
     same(student.hypervolume_with_d(), 140, "question 1", "2 ms × 10 % from A, then 8 ms × 15 % from D")
     same(student.frontier_size_with_d(), 2, "question 2", "D dominates B (same accuracy) and C (same latency)")
     same(student.accuracy_factor(), 4, "question 3", "equal weights: (1/4)^0.5 · f^0.5 = 1")

@@ -1,6 +1,6 @@
 """Hidden checks of module 10: files, tables, ties and interrupted studies.
 
-Files live where the student's code runs, so checks read and write them through the module's own `Path`.
+Files are stored where the student's code runs, so checks read and write them through the module's own `Path`.
 """
 
 from __future__ import annotations
@@ -146,7 +146,10 @@ def graded(**right: np.ndarray) -> dict[str, BenchmarkResult]:
 
 @judges("comparison_rows")
 def pairs_are_corrected(student: Any) -> None:
-    """Check that all pairs are in order, with one Holm correction for each metric, and verdicts after it."""
+    """Check that all pairs are in order, with p-values corrected by Holm for each metric separately.
+
+    The verdicts must follow the corrected p-values.
+    """
     times = rounds(a=1.0, b=1.3, c=1.004, d=1.3)
     base = draw().random(203) < 0.9
     scores = graded(x=base, y=base ^ (np.arange(203) < 3), z=base & (np.arange(203) >= 40))
@@ -190,7 +193,7 @@ def pairs_are_corrected(student: Any) -> None:
 
 @judges("best_by_dimension")
 def best_admits_ties(student: Any) -> None:
-    """Check which model is best, and which models tie: by a test where there is one, else by intervals.
+    """Check that the best model is right, and that ties follow from a test if there is one, else from intervals.
 
     Estimates must not compete with measurements.
     """
@@ -285,7 +288,7 @@ class Meter:
 def interrupted_runs_resume(student: Any) -> None:
     """Check that a study resumes wherever it was interrupted, and that a different study is refused.
 
-    Nothing must ever be deleted.
+    Earlier measurements must never be deleted.
     """
     rng = draw()
     one, other, late = words(rng, 3)

@@ -1,6 +1,6 @@
 """Hidden checks of module 11, against hand-made graphs and traces, scikit-learn's predictions, and a fake clock.
 
-Files live where the student's code runs, so checks write and read them through the module's own `Path` and `tempfile`.
+Files are stored where the student's code runs, so checks use the module's own `Path` and `tempfile` for them.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def parity_is_checked(student: Any) -> None:
 
 @judges("numpy_baseline")
 def baseline_is_the_network(student: Any) -> None:
-    """Check each kind of output against float64 arithmetic by hand.
+    """Check that each kind of output agrees with float64 arithmetic by hand.
 
     Large inputs must not overflow.
     """
@@ -316,7 +316,7 @@ OPERATORS_IN_TURN = ["Gemm", "Relu", "Gemm", "Relu", "Gemm", "Softmax"]
 
 @judges("operator_shares")
 def shares_come_from_the_trace(student: Any) -> None:
-    """Check that only kernel times from the requested run on count, and that shares are sorted and sum to 1."""
+    """Check that shares use kernel times only, from the first run that counts on, and are sorted and sum to 1."""
     events, times = _trace(draw(), 6)
     for skip in (0, 1, 4):
         medians = np.median(times[skip:], axis=0)
@@ -369,7 +369,10 @@ def answer_amdahl(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the answers on parity of scores, a profiler's times (which are not latencies), and threads."""
+    """Check that the answers compare scores and use the same number of threads on both sides.
+
+    The times under a profiler are not latencies, so only their shares may be quoted.
+    """
     same(student.may_ship(), False, "question 1", "a score differs by 0.31 and the tolerance is 0.0001")
     same(student.number_to_quote(), "share", "question 2", "the profiler makes a run several times longer")
     fair = number(student.fair_speed_up(), "question 3")

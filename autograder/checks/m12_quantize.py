@@ -28,7 +28,7 @@ def _reference(op: str, *inputs: np.ndarray) -> np.ndarray:
 
 @judges("quantization_params", "quantize_tensor", "dequantize")
 def grids_span_tensors(student: Any) -> None:
-    """Check scale and zero point against their formulas, and both conversions against ONNX's operators."""
+    """Check that scales and zero points follow their formulas, and that conversions agree with ONNX's operators."""
     rng = draw()
     grid_of = student.quantization_params
     table = rng.normal(0, [0.1, 1, 10, 0, 3], (30, 5))
@@ -68,7 +68,7 @@ def grids_span_tensors(student: Any) -> None:
 
 @judges("sqnr")
 def noise_is_measured(student: Any) -> None:
-    """Check `sqnr` against its definition, for one scale and for one scale per channel."""
+    """Check that `sqnr` follows its definition, with one scale and with one scale per channel."""
     x = draw().normal(0, 3, (40, 6)) * [1, 1, 1, 0.1, 0.1, 4]
     for bits in (3, 5, 8):
         for axis in (None, 1):
@@ -90,7 +90,7 @@ def answer_bits(student: Any) -> None:
 
 @judges("int8_matmul")
 def products_are_integer(student: Any) -> None:
-    """Check the product against exact integers, also where narrow sums would overflow."""
+    """Check that the product agrees with exact integers, also where narrow sums would overflow."""
     rng = draw()
     for k, za, signed in ((4, 0, False), (900, 131, False), (900, 255, False), (50, 0, True)):
         a = rng.integers(-127 if signed else 0, 128 if signed else 256, (6, k)).astype(np.int8 if signed else np.uint8)
@@ -190,7 +190,7 @@ def pairs_saturate(student: Any) -> None:
 
 
 def answer_saturation(student: Any) -> None:
-    """Check the largest weight for which the sum of two products with 255 fits into 16 bits."""
+    """Check that the answer is the largest weight w for which 2 · 255 · w fits into 16 bits."""
     same(student.largest_safe_weight(), 64, "the largest safe weight", "2 · 255 · w must not exceed 32767")
 
 
@@ -257,7 +257,7 @@ def dynamic_files_are_integer(student: Any) -> None:
 
 @judges("clipped_share")
 def calibration_is_checked(student: Any) -> None:
-    """Check the clipped share against counting."""
+    """Check that the clipped share agrees with counting."""
     rng = draw()
     for scale, zero, bits, signed in ((0.1, 100, 8, False), (0.5, 0, 8, True), (1.0, 0, 4, False)):
         low, high = (scale * (end - zero) for end in ((-127, 127) if signed else (0, 2**bits - 1)))
@@ -271,7 +271,7 @@ def calibration_is_checked(student: Any) -> None:
 
 @judges("int8_pays")
 def rules_use_intervals(student: Any) -> None:
-    """Check the verdict for all combinations of intervals below, across and above the limits."""
+    """Check that the verdict is right for all combinations of intervals below, across and above the limits."""
     rng = draw()
 
     def verdict(kinds: tuple[str, str]) -> str:
@@ -291,7 +291,7 @@ def rules_use_intervals(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the answers on identical graphs, an interval across the limit, and dequantising a number."""
+    """Check that identical graphs show no gain, an interval across the limit decides nothing, and 75 becomes 0.5."""
     same(student.true_gain(), 0.0, "question 1", "the same graph is the same speed, whatever p says")
     cause = "the interval 0.63 to 0.84 lies on both sides of 0.8"
     same(student.what_the_rule_says(), "undecided", "question 2", cause)

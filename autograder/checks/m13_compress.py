@@ -96,7 +96,7 @@ def answer_sparse(student: Any) -> None:
 
 @judges("prune_units")
 def units_are_removed(student: Any) -> None:
-    """Check shapes, and outputs against the dense network with the removed units silenced.
+    """Check that the right units are removed: outputs equal those of the dense network with these units silenced.
 
     The importance of a unit must use the norms of its incoming and its outgoing weights.
     """
@@ -128,7 +128,7 @@ def units_are_removed(student: Any) -> None:
 
 
 def answer_units(student: Any) -> None:
-    """Check the share of multiplications. Only the middle matrix shrinks on both sides."""
+    """Check that the share of multiplications is right. Only the middle matrix shrinks on both sides."""
     truth = (784 * 256 + 256 * 128 + 128 * 10) / (784 * 512 + 512 * 256 + 256 * 10)
     cause = "784 · 256 + 256 · 128 + 128 · 10 over 784 · 512 + 512 · 256 + 256 · 10"
     same(student.share_of_multiplications(), truth, "the share", cause, rel=2e-3)
@@ -172,7 +172,7 @@ def factors_are_best(student: Any) -> None:
 
 
 def answer_rank(student: Any) -> None:
-    """Check the largest useful rank: 309 · 1296 is below 784 · 512, and 310 · 1296 is above."""
+    """Check that the largest useful rank is 309: 309 · 1296 is below 784 · 512, and 310 · 1296 is above."""
     same(student.largest_useful_rank(), 309, "the rank", "the largest r with r · (784 + 512) < 784 · 512")
 
 
@@ -182,7 +182,7 @@ def _softmax(scores: np.ndarray, temperature: float = 1.0) -> np.ndarray:
 
 @judges("softmax")
 def probabilities_are_soft(student: Any) -> None:
-    """Check `softmax` against SciPy at any temperature and size. Its input must not change."""
+    """Check that `softmax` agrees with SciPy at any temperature and size, and that its input does not change."""
     rng = draw()
     for shape in ((6, 4), (1, 9), (3, 3)):
         scores = rng.normal(0, 3, shape)
@@ -212,9 +212,9 @@ def _slope(scores: np.ndarray, *rest: Any) -> np.ndarray:
 
 @judges("distillation_loss", "distillation_gradient")
 def teaching_has_the_right_slope(student: Any) -> None:
-    """Check the loss against its closed form.
+    """Check that the loss agrees with its closed form.
 
-    The gradient is compared with finite differences of that form, not of the student's loss.
+    The gradient must agree with finite differences of that form, not of the student's loss.
     """
     rng = draw()
     for n, classes in ((5, 4), (3, 6)):
@@ -235,7 +235,7 @@ def teaching_has_the_right_slope(student: Any) -> None:
 
 @judges("seed_verdict")
 def seeds_must_agree(student: Any) -> None:
-    """Check verdicts if all seeds lie on one side, all lie within the margin, or they disagree.
+    """Check that a verdict needs all seeds on one side, or all within the margin. Otherwise it is undecided.
 
     A single seed must be refused.
     """
@@ -270,7 +270,10 @@ def _raced(student: Any, name: str, against: str, verdict: str, measured: bool =
 
 @judges("changes", "Journal.record")
 def journals_hold_their_rules(student: Any) -> None:
-    """Check which changes are listed, which entries are refused or recorded, and which baseline is kept."""
+    """Check that `changes` lists what differs, and that a journal refuses entries that break its rules.
+
+    Only an entry that is kept may replace the baseline.
+    """
     rng = draw()
     cases: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         ({"a": 1}, {"a": 1}, []),
@@ -352,7 +355,7 @@ def journals_hold_their_rules(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the answers: a fifth, two seeds that disagree, and the softmax of the scores 2 and 0."""
+    """Check that the answers are a fifth, undecided (the two seeds disagree), and the softmax of the scores 2 and 0."""
     same(student.share_at_rank_100(), 0.2, "question 1", "100 · (1000 + 1000) of 1000 · 1000")
     said = text(student.what_two_seeds_say(), "question 2")
     expect(said.startswith("undecided"), "question 2: the interval of seed 1 holds 0, so the seeds do not agree")

@@ -71,7 +71,10 @@ def answer_arrivals(student: Any) -> None:
 
 @judges("LoadResult.latencies", "LoadResult.lateness")
 def latency_counts_from_the_intended_start(student: Any) -> None:
-    """Check latencies and lateness of random requests, of which some are late and some failed."""
+    """Check that latencies and lateness count from the intended start.
+
+    Some requests start late, and some fail and have an infinite latency.
+    """
     rng = draw()
     for size in (1, 7, 40):
         intended = np.sort(rng.uniform(0, 9, size))
@@ -129,7 +132,7 @@ class Pool:
 
 @judges("open_loop")
 def open_loop_keeps_to_its_times(student: Any) -> None:
-    """Check start times on a clock that only sleeping and submitting move.
+    """Check that requests start on time, on a clock that only sleeping and submitting move.
 
     Some sleeps and some submissions take too long, and some requests fail.
     """
@@ -165,7 +168,7 @@ def open_loop_keeps_to_its_times(student: Any) -> None:
 
 @judges("tail_interval")
 def tail_interval_knows_jams(student: Any) -> None:
-    """Check the interval against an independent formula, with and without jams.
+    """Check that the interval agrees with an independent formula, with and without jams.
 
     A run whose slow requests lie in too few stretches must be refused.
     """
@@ -199,9 +202,9 @@ def answer_averages(student: Any) -> None:
 
 @judges("server")
 def the_highest_rate_is_found(student: Any) -> None:
-    """Check the rate found on simulated servers with a known limit, in few runs.
+    """Check that the highest rate is found on simulated servers with a known border, in few runs.
 
-    A rate that surely kept the bound and one that surely broke it must enclose the limit. The percentiles are not
+    A rate that surely kept the bound and one that surely broke it must enclose the result. The percentiles are not
     extreme, so that a few requests are enough, because all of them are sent to the sandbox.
     """
     rng = draw()
@@ -291,7 +294,7 @@ def erlang_c_wait(rate: float, service: float, servers: int) -> float:
 
 @judges("littles_law", "utilisation")
 def laws_of_averages(student: Any) -> None:
-    """Check both laws against exact fractions."""
+    """Check that Little's law and the utilisation agree with exact fractions."""
     rng = draw()
     littles_law, utilisation = student.littles_law, student.utilisation
     for _ in range(8):
@@ -304,7 +307,7 @@ def laws_of_averages(student: Any) -> None:
 
 @judges("mg1")
 def one_server_waits(student: Any) -> None:
-    """Check the wait against the other form of the Pollaczek–Khinchine formula: λ E[S²] / (2 (1 − ρ))."""
+    """Check that `mg1` agrees with the other form of the Pollaczek–Khinchine formula: λ E[S²] / (2 (1 − ρ))."""
     rng, mg1 = draw(), student.mg1
     for cv2 in (0.0, 1.0, *rng.uniform(0, 9, 6).tolist()):
         service, rho = float(rng.uniform(0.001, 2)), rng.uniform()
@@ -317,7 +320,10 @@ def one_server_waits(student: Any) -> None:
 
 @judges("mmc")
 def several_servers_wait(student: Any) -> None:
-    """Check Erlang C against its explicit sum in exact fractions, with pools so large that floats overflow."""
+    """Check that `mmc` agrees with the explicit sum of Erlang C in exact fractions.
+
+    Some pools are so large that the terms of the sum overflow floats.
+    """
     rng = draw()
     for servers in (1, 2, 3, *rng.integers(4, 60, 6).tolist(), int(rng.integers(250, 350))):
         service = float(2 ** rng.uniform(-10, 1))
@@ -328,14 +334,14 @@ def several_servers_wait(student: Any) -> None:
 
 
 def answer_waiting(student: Any) -> None:
-    """Check the waits of M/M/1 and M/D/1 at ρ = 0.9."""
+    """Check that the answers are the waits of M/M/1 and M/D/1 at ρ = 0.9."""
     same(student.wait_if_exponential(), 90, "the wait if exponential", "ρ / (1 − ρ) × 10 ms")
     same(student.wait_if_constant(), 45, "the wait if constant", "half of the exponential one")
 
 
 @judges("waits_of_one", "waits_of_several")
 def queues_event_by_event(student: Any) -> None:
-    """Check the waits at one server and at several against serving the requests one by one.
+    """Check that waits at one server and at several agree with serving the requests one by one.
 
     The servers are idle or overloaded, and requests arrive alone or many at once.
     """
@@ -374,7 +380,7 @@ def drawn_batches(rng: np.random.Generator) -> Any:
 
 @judges("simulate_batches")
 def batches_event_by_event(student: Any) -> None:
-    """Check the batches against a simulation that goes from event to event."""
+    """Check that `simulate_batches` agrees with a simulation that goes from event to event."""
     rng = draw()
     for _ in range(12):
         times, seconds, max_batch, max_wait = drawn_batches(rng)
@@ -387,7 +393,7 @@ def batches_event_by_event(student: Any) -> None:
 
 @judges("Batcher.gather")
 def gather_on_a_virtual_clock(student: Any) -> None:
-    """Check the batcher on a virtual clock against a simulation from event to event.
+    """Check that the batcher, on a virtual clock, agrees with a simulation from event to event.
 
     No request may be lost when a batch closes, and `gather` must end when it is cancelled.
     """
@@ -463,6 +469,6 @@ def instances_by_replay(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the wait by ρ²/(1 − ρ²) × 9 ms (M/M/2), and the cost of 7.2 million requests for 0.18 €."""
+    """Check that the wait is ρ²/(1 − ρ²) × 9 ms (M/M/2), and that 7.2 million requests cost 0.18 €."""
     same(student.wait_together(), 16, "the wait together", "M/M/2: ρ² / (1 − ρ²) × service")
     same(student.euros_a_million(), 0.025, "the cost", "half of 4,000 requests a second, 3,600 seconds an hour")

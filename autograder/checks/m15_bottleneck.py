@@ -19,7 +19,10 @@ from tinybench.support.profiling.matrix_operators import PRODUCTS
 
 @judges("granted_cores", module="machine")
 def cores_are_granted(student: Any) -> None:
-    """Check limits below and above the number of cores, in periods of any length, no limit, and an empty text."""
+    """Check that `granted_cores` is quota / period, but at most the number of cores.
+
+    Periods have any length. Without a limit, or with an empty text, all cores are granted.
+    """
     rng, granted_cores = draw(), student.granted_cores
     for _ in range(10):
         period, cores = int(rng.integers(1, 1000)) * 1000, int(rng.integers(1, 65))
@@ -31,14 +34,17 @@ def cores_are_granted(student: Any) -> None:
 
 
 def answer_throttled(student: Any) -> None:
-    """Check a call of 50 ms, a pause of 50 ms and 10 ms, and the mean call, whose work gets half a core."""
+    """Check that the worst call takes 50 ms, a pause of 50 ms, and 10 ms.
+
+    A mean call takes 60 ms of work at half a core.
+    """
     same(student.worst_call(), 110, "the worst call", "50 ms of work, 50 ms of waiting, 10 ms of work")
     same(student.mean_call(), 120, "a call on average", "60 ms of work by half a core")
 
 
 @judges("stolen_share", module="machine")
 def time_is_stolen(student: Any) -> None:
-    """Check the stolen share of the time between two readings of random counters.
+    """Check that `stolen_share` is the share of all time between two readings of the counters.
 
     Nothing, everything, or some of the time is stolen, or no time has passed.
     """
@@ -56,7 +62,10 @@ def time_is_stolen(student: Any) -> None:
 
 @judges("judge", module="machine")
 def findings_are_judged(student: Any) -> None:
-    """Check findings for random rules and facts. Some facts are missing, None or 0."""
+    """Check that `judge` reports warnings first, then unknown facts, then rules that hold.
+
+    Some facts are missing, None or 0.
+    """
     rng = draw()
     for size in (0, 1, 7, 15):
         names, texts = words(rng, size), words(rng, 2 * size)
@@ -110,7 +119,7 @@ def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, 
 
 @judges("stack_of", module="sampler")
 def stacks_are_followed(student: Any) -> None:
-    """Check random stacks of one function or many, with methods and recursion."""
+    """Check that `stack_of` follows stacks of one function or many, with methods and recursion."""
     rng = draw()
     for depth in (1, 2, 5, 17):
         frame, names = drawn_stack(rng, depth)
@@ -119,7 +128,10 @@ def stacks_are_followed(student: Any) -> None:
 
 @judges("Sampler.take", module="sampler")
 def samples_cover_the_time(student: Any) -> None:
-    """Check samples taken at random moments, on a clock that stands still in between."""
+    """Check that each sample begins where the previous one ended.
+
+    Samples are taken at random moments of a clock that stands still in between.
+    """
     rng = draw()
     for size in (1, 2, 9):
         gaps = (rng.integers(1, 90, size + 1) / 64).tolist()
@@ -142,7 +154,10 @@ def samples_cover_the_time(student: Any) -> None:
 
 @judges("self_shares", "total_shares", module="sampler")
 def shares_are_of_time(student: Any) -> None:
-    """Check shares on samples of very different lengths, with recursion. The largest share must come first."""
+    """Check that both shares weight samples by their time, and count a recursive function once.
+
+    The largest share must come first.
+    """
     rng = draw()
     for size, kinds in ((1, 1), (12, 3), (40, 6)):
         names = words(rng, kinds)
@@ -167,7 +182,7 @@ def shares_are_of_time(student: Any) -> None:
 
 
 def answer_samples(student: Any) -> None:
-    """Check the share of 300 in 2000, and the half-width of its normal interval."""
+    """Check that the answers are 300 of 2000 in percent, and the half-width of the normal interval of this share."""
     same(student.share_in_percent(), 15, "the share", "300 of 2000, in percent")
     truth = 100 * NormalDist().inv_cdf(0.975) * math.sqrt(0.15 * 0.85 / 2000)
     same(
@@ -178,9 +193,9 @@ def answer_samples(student: Any) -> None:
 # ---- what if
 @judges("repeat_counts", "slowed_stages")
 def stages_are_slowed(student: Any) -> None:
-    """Check ratios against trying all of them, and which speed-ups are refused.
+    """Check that `repeat_counts` finds the closest ratio, and that slowed stages run as often as requested.
 
-    Slowed stages must run as often as requested.
+    Speed-ups that are too small or not finite must be refused.
     """
     rng = draw()
     for speedup in (1.1, 2.0, 1.9999, *rng.uniform(1.1, 12, 12).tolist()):
@@ -217,7 +232,7 @@ def stages_are_slowed(student: Any) -> None:
 
 @judges("virtual_gain", "slowing_error")
 def gains_are_foreseen(student: Any) -> None:
-    """Check gains and errors against medians by hand, on random times with disturbed rounds."""
+    """Check that gains and errors agree with medians by hand, on random times with disturbed rounds."""
     rng = draw()
     for size in (3, 8, 15):
         times, worth = int(rng.integers(2, 12)), float(rng.uniform(-0.2, 0.9))
@@ -245,7 +260,7 @@ def answer_amdahl(student: Any) -> None:
 
 @judges("gemm_work")
 def work_of_products(student: Any) -> None:
-    """Check operations by counting them one by one for small matrices, and bytes for random element sizes."""
+    """Check that operations agree with counting them one by one, and bytes with the lengths of the numbers."""
     rng, gemm_work = draw(), student.gemm_work
     for _ in range(8):
         m, k, n = rng.integers(1, 7, 3).tolist()
@@ -260,7 +275,7 @@ def work_of_products(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """Check the intensity of one row: 2 · 1024² operations on 1024² + 2 · 1024 numbers.
+    """Check that one row has 2 · 1024² operations on 1024² + 2 · 1024 numbers.
 
     The other answer is the first batch whose intensity is 16.
     """
@@ -271,7 +286,7 @@ def answer_batch(student: Any) -> None:
 
 @judges("attainable", "wall")
 def walls_of_operators(student: Any) -> None:
-    """Check roofs and verdicts left of the ridge, right of it, and on it.
+    """Check that roofs and limits are right to the left of the ridge, to its right, and on it.
 
     Peaks and bandwidths are whole powers of two, so that times are exact.
     """
@@ -297,7 +312,10 @@ def walls_of_operators(student: Any) -> None:
 
 @judges("speedup", "efficiency")
 def speedups_of_drawn_times(student: Any) -> None:
-    """Check speed-ups of random times in any order. Without the time of one worker, they must be refused."""
+    """Check that speed-ups and efficiencies of random times are right.
+
+    If the time of one worker is missing, `speedup` must raise an error.
+    """
     rng = draw()
     for _ in range(10):
         counts = [1, *(2 + rng.choice(60, 4, False)).tolist()]
@@ -311,7 +329,7 @@ def speedups_of_drawn_times(student: Any) -> None:
 
 @judges("amdahl", "gustafson", "usl")
 def laws_of_scaling(student: Any) -> None:
-    """Check each law against times in exact fractions: that of one worker over that of n workers."""
+    """Check that each law equals the time of one worker over that of n workers, in exact fractions."""
     rng = draw()
     for _ in range(20):
         n, serial = int(rng.integers(1, 200)), float(rng.choice([0, 1, rng.uniform()]))
@@ -332,7 +350,7 @@ def answer_serial(student: Any) -> None:
 def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
     """Return the least-squares fit of two numbers that are at least 0.
 
-    Each choice of numbers that are exactly 0 is tried, by its normal equations.
+    Every combination of numbers fixed at 0 is tried. The normal equations give the others.
     """
     columns = np.stack([counts - 1, counts * (counts - 1)], axis=1)
     tried = []
@@ -348,9 +366,9 @@ def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
 
 @judges("fit_usl", "best_workers")
 def usl_is_found_again(student: Any) -> None:
-    """Check the fit of laws with random parameters, with and without noise, against trying every case.
+    """Check that the fit of laws with random parameters, with and without noise, agrees with trying every case.
 
-    The best number of workers is checked against a search on the curve.
+    The best number of workers must agree with a search on the curve.
     """
     rng = draw()
     for trial in range(24):
@@ -377,7 +395,7 @@ def usl_is_found_again(student: Any) -> None:
 
 @judges("types_that_ran")
 def types_by_time(student: Any) -> None:
-    """Check the share of each type on random traces, in whole microseconds."""
+    """Check that each type gets its share of the kernel time of products, on random traces."""
     rng = draw()
     products, others = sorted(PRODUCTS), ["Cast", "Relu", "QuantizeLinear", "DynamicQuantizeLinear", "Softmax"]
     kinds = ["float", "float16", "bfloat16", "uint8", "int8"]
@@ -401,7 +419,7 @@ def types_by_time(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the operations/s reached over those attainable, and the speed-up of the law at its maximum."""
+    """Check that the answers are operations/s reached over those attainable, and the largest speed-up of the law."""
     reached = 2 * 64 * 512**2 / 1e-3
     same(student.share_of_the_roof(), reached / 200e9, "the share", "operations/s over those attainable", rel=0.03)
     same(student.speedup_at_the_top(), 10 / 2.305, "the speed-up at the top", "the law at n = 10", rel=0.02)

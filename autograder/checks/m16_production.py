@@ -20,7 +20,10 @@ from tinybench.result import BenchmarkResult
 
 @judges("error_budget", "burn_rate")
 def budgets_burn(student: Any) -> None:
-    """Check both functions against exact fractions. Without failures or without requests, the burn rate is 0."""
+    """Check that error budget and burn rate agree with exact fractions.
+
+    Without failures or without requests, the burn rate must be 0.
+    """
     rng = draw()
     for _ in range(20):
         objective, total = float(rng.integers(1, 1000)) / 1000, int(rng.integers(1, 9_000_000))
@@ -39,7 +42,7 @@ def answer_budget(student: Any) -> None:
 
 @judges("increase")
 def counters_begin_anew(student: Any) -> None:
-    """Check the growth of random counters that sometimes restart at 0."""
+    """Check that `increase` returns the growth of random counters that sometimes restart at 0."""
     rng = draw()
     for size in (1, 2, 5, 30, 30):
         steps = rng.integers(0, 50, size - 1)
@@ -53,7 +56,10 @@ def counters_begin_anew(student: Any) -> None:
 
 @judges("burning")
 def both_windows_burn(student: Any) -> None:
-    """Check random counters with restarts, against growth added up step by step in exact fractions."""
+    """Check that `burning` is true only if the budget burns too fast in both windows.
+
+    Counters restart at random, and growth is added up step by step in exact fractions.
+    """
     rng = draw()
     for _ in range(60):
         size = int(rng.integers(3, 40))
@@ -79,7 +85,7 @@ def both_windows_burn(student: Any) -> None:
 
 @judges("may_ship")
 def intervals_decide(student: Any) -> None:
-    """Check decisions on random results with known intervals.
+    """Check that `may_ship` decides by intervals, and cannot tell where a limit lies inside one.
 
     The truth uses Wilson's interval by SciPy, the largest memory, and constant throughputs.
     """
@@ -117,7 +123,10 @@ def intervals_decide(student: Any) -> None:
 
 @judges("histogram_quantile")
 def quantiles_of_buckets(student: Any) -> None:
-    """Check quantiles of random buckets, some empty, by exact ranks and a walk through the buckets."""
+    """Check that a quantile is interpolated linearly in the first bucket whose count reaches its rank.
+
+    Some buckets are empty. Ranks are exact fractions.
+    """
     rng = draw()
     for _ in range(80):
         size = int(rng.integers(2, 12))
@@ -187,7 +196,10 @@ class Meters:
 
 @judges("watched")
 def calls_are_watched(student: Any) -> None:
-    """Check the metrics of calls that take some time on the clock, and of which some raise an error."""
+    """Check that a watched call updates the metrics and returns the model's answer.
+
+    If the model raises an error, the error must pass through, and no seconds are recorded.
+    """
     rng = draw()
     clock, metrics, going = FakeClock(float(rng.integers(9, 99))), Meters(), list[float]()
 
@@ -221,7 +233,7 @@ def calls_are_watched(student: Any) -> None:
 
 @judges("psi", "ks")
 def distances_are_measured(student: Any) -> None:
-    """Check PSI against the sum of two divergences by SciPy, and KS against SciPy's, with ties."""
+    """Check that PSI is the sum of two divergences by SciPy, and that KS agrees with SciPy, also with ties."""
     rng = draw()
     for _ in range(12):
         bins = int(rng.integers(2, 15))
@@ -281,7 +293,7 @@ def answer_equal(student: Any) -> None:
 
 @judges("DriftAlarm.update")
 def capital_is_staked(student: Any) -> None:
-    """Check the stakes against exact fractions for random factors.
+    """Check that the stakes agree with exact fractions for random factors.
 
     On a stream of shifted values, the alarm must be raised.
     """
@@ -338,7 +350,10 @@ def users_are_enough(student: Any) -> None:
 
 @judges("share_e_value")
 def evidence_of_shares(student: Any) -> None:
-    """Check e-values against exact fractions and with huge counts. Their mean over all outcomes must be 1."""
+    """Check that the e-value agrees with exact fractions, and is finite for huge counts.
+
+    Its mean over all outcomes must be 1.
+    """
     rng = draw()
     for _ in range(30):
         both, parts = int(rng.integers(0, 60)), int(rng.integers(1, 20))
@@ -362,7 +377,7 @@ def evidence_of_shares(student: Any) -> None:
 
 
 def answer_failures(student: Any) -> None:
-    """Check the smallest k at which 20^k / (k + 1) reaches 100, and that for 2^k / (k + 1)."""
+    """Check that the answers are the first k at which 20^k / (k + 1), or 2^k / (k + 1), reaches 100."""
     for function, rate in ((student.failures_at_5_percent, 20), (student.failures_at_50_percent, 2)):
         first = next(k for k in range(1, 99) if Fraction(rate**k, k + 1) >= 100)
         same(function(), first, "the number of failures", f"{rate}^k / (k + 1) ≥ 100")
@@ -376,7 +391,10 @@ def answer_unit(student: Any) -> None:
 
 @judges("in_canary")
 def users_stay_where_they_are(student: Any) -> None:
-    """Check random users and salts, with shares just below and just above each user's place."""
+    """Check that a user is in the canary exactly if the hash of salt and user lies below the share.
+
+    The shares are just below and just above each user's place, random, 0 and 1.
+    """
     rng = draw()
     for user in [*words(rng, 8), "", "Zoë", "用户 7"]:
         salt = str(rng.choice(["", "v2 ", "ü-"]))
@@ -391,7 +409,10 @@ def users_stay_where_they_are(student: Any) -> None:
 
 @judges("advance")
 def a_rollout_goes_its_way(student: Any) -> None:
-    """Check the next state after random observations in every kind of state, against a table."""
+    """Check that `advance` returns the next state of a rollout by the rules.
+
+    All kinds of observations are tried in every state.
+    """
     rng = draw()
     either = (False, True)
     kinds = list(product(range(4), either, either, either))
@@ -429,7 +450,7 @@ def a_rollout_goes_its_way(student: Any) -> None:
 # ---- history
 @judges("best_split")
 def series_divide_best(student: Any) -> None:
-    """Check the best place against the rank-sum statistic of every place, with and without ties."""
+    """Check that `best_split` finds the place with the largest rank-sum statistic, with and without ties."""
     rng = draw()
     for n in (2, 3, 8, 31):
         for series in (rng.normal(size=n), rng.integers(0, 4, n).astype(float), np.sort(rng.exponential(size=n))):
@@ -447,9 +468,9 @@ def series_divide_best(student: Any) -> None:
 
 @judges("change_points")
 def changes_are_found(student: Any) -> None:
-    """Check clear steps at random places, and series without a step.
+    """Check that clear steps at random places are found, and none in a series without a step.
 
-    The p-value must be exact, and each part must be divided again by its own level and length.
+    The p-value must be exact. Each part must be searched again at half the level, if it is long enough.
     """
     rng = draw()
     often: dict[str, Any] = {"level": 0.1, "permutations": 39}  # enough for steps as clear as these
@@ -483,9 +504,9 @@ def changes_are_found(student: Any) -> None:
 
 
 def answer_production(student: Any) -> None:
-    """Check the number of users: 10 % of 2,000 · 5 % and of 2,000 · 20 %.
+    """Check that the answer is 10 % of 2,000 · 5 % and of 2,000 · 20 %.
 
-    A slower machine must cancel in the ratio.
+    What slows both versions must cancel in the ratio.
     """
     same(student.users_who_met_it(), 50, "the users", "(100 + 400) · 0.1", rel=0.01)
     truth = 0.97 * 1.05 / 1.05

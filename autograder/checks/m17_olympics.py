@@ -53,7 +53,7 @@ def _baseline(seed: int) -> tuple[Any, bytes, Split]:
 
 @lru_cache(maxsize=1)  # shared by all checks of one submission
 def _fresh(seed: int) -> Split:
-    """Return distorted digits, none of whose originals any baseline was trained on."""
+    """Return distorted digits whose originals no baseline was trained on."""
     return distorted(np.arange(digits.TRAINING_ORIGINALS, 1797), FRESH, seed)
 
 
@@ -133,7 +133,7 @@ def entries_have_the_signature(student: Any) -> None:
 
 
 def eight_bits_are_real(student: Any) -> None:
-    """Check for integer products, about a quarter of the size, and nearly the same predictions.
+    """Check that the products are integer, the file has about a quarter of the size, and predictions hardly change.
 
     A model without matrix products must be returned unchanged.
     """
@@ -164,7 +164,7 @@ def _chance(correct: int, total: int, bar: float, rows: int) -> float:
 
 
 def chances_are_predictive(student: Any) -> None:
-    """Check chances against the beta-binomial distribution, added term by term.
+    """Check that the chance agrees with the beta-binomial distribution, added term by term.
 
     Some bars are whole numbers of digits. Impossible counts must be refused.
     """
@@ -183,7 +183,7 @@ def chances_are_predictive(student: Any) -> None:
 
 
 def answer_chance(student: Any) -> None:
-    """Check the chance of an entry at the bar, and the chance that one of eight such entries passes."""
+    """Check that the answers are the chance of an entry at the bar, and of at least one of eight such entries."""
     once = _chance(3975, 4320, 0.92, 4320)
     same(student.chance_at_the_bar(), once, "(a)", "chance_of_passing(3975, 4320)", rel=0.02)
     eight = 1 - (1 - once) ** 8
@@ -210,7 +210,7 @@ def _field(candidates: Iterable[tuple[str, float, float, float]]) -> list[dict[s
 
 
 def the_safest_of_the_fastest(student: Any) -> None:
-    """Check every rule separately, and then random sets of candidates."""
+    """Check that `choose` follows every rule separately, and all of them on random candidates."""
     rng = draw()
     fields = [
         ("exactly the least chance is enough", 0.95, _field([("A", 0.3, 0.01, 0.95), ("B", 0.2, 0.01, 0.9499)])),
@@ -240,7 +240,7 @@ def the_safest_of_the_fastest(student: Any) -> None:
 
 
 def verdicts_follow_the_rule(student: Any) -> None:
-    """Check the verdict for all combinations of latency and chances below, at and above the limits."""
+    """Check that the verdict is right for all combinations of latency and chances below, at and above the limits."""
 
     def truth(latency: str, chance: float, kept: float, least: float) -> str:
         better = latency == "faster" or (latency == "equivalent" and chance > kept)
@@ -275,7 +275,7 @@ def the_entry_is_better(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Check the shared places, the ratio of multiplications, and the sum of areas."""
+    """Check that the answers follow from shared places, multiplications and the sum of areas."""
     cause = "Q overlaps P, the leader of the first place; R does not, and two stand above it"
     same(student.places(), [1, 1, 3], "question 1", cause)
     wide, narrow = 784 * 512 + 512 * 256 + 256 * 10, 784 * 32 + 32 * 10
