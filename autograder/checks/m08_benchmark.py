@@ -303,7 +303,7 @@ def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machi
 def comparison_is_with_the_first(student: Any) -> None:
     """Check that rows are in order, and that speed-ups of known size take the first model as baseline.
 
-    Accuracy and memory have no speed-up, and numbers that were not measured must be None.
+    Accuracy has no speed-up, and numbers that were not measured must be None.
     """
     rng = draw()
     clock, count = Clock(), int(rng.integers(9, 15))
