@@ -1,9 +1,9 @@
-"""Hidden checks: plain functions over the student's names, one file per module.
+"""Hidden checks: plain functions that test the student's names, one file per module.
 
-A graded cell calls one with ``run("m01_result.t_interval_is_student_t", globals())``. The check gets a namespace in
-which only the pieces it `judges` are the student's and all else is the reference; a check without pieces (of an answer
-function) gets the student's names as they are. It compares plain values with an independent truth: `agrees`,
-`refuses` and their relatives say what was expected and what came.
+A graded cell calls a check with ``run("m01_result.t_interval_is_student_t", globals())``. The check receives a
+namespace in which only the pieces that it `judges` are the student's; everything else is the reference. A check
+without pieces (of an answer function) receives the student's names unchanged. The check compares plain values with an
+independent truth: `agrees`, `refuses` and related functions report the expected and the actual value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Check = Callable[[Any], None]
 
 
 def judges(*pieces: str, module: str = "") -> Callable[[Check], Check]:
-    """Name the pieces of the student's work a check is about, and the module if it has not the notebook's name."""
+    """Mark a check with the pieces of the student's work that it tests, and with their module.
+
+    Without `module`, it is the module after which the notebook is named.
+    """
 
     def mark(check: Check) -> Check:
         check.pieces, check.module = pieces, module  # type: ignore[attr-defined]
@@ -32,7 +35,7 @@ def judges(*pieces: str, module: str = "") -> Callable[[Check], Check]:
 def run(name: str, names: Mapping[str, Any]) -> None:
     """Run one hidden check, such as ``"m01_result.t_interval_is_student_t"``, on the student's namespace.
 
-    Raises CheckFailed if the student's work is wrong, or raises what it should not.
+    Raise CheckFailed if the student's work is wrong or raises an unexpected exception.
     """
     module = getattr(_check(name), "module", "") or name.partition(".")[0].partition("_")[2]
     home = f"tinybench.{module}"
@@ -45,12 +48,12 @@ def _check(name: str) -> Check:
 
 
 def pieces_of(name: str) -> tuple[str, ...]:
-    """Return the pieces that a hidden check is about."""
+    """Return the pieces of the student's work that a hidden check tests."""
     return getattr(_check(name), "pieces", ())
 
 
 def judge(name: str, student: Callable[[tuple[str, ...]], Any]) -> None:
-    """Run one hidden check on what `student` returns for the pieces judged; see `run`."""
+    """Run one hidden check on the namespace that `student` returns for the pieces of the check; see `run`."""
     check, pieces = _check(name), pieces_of(name)
     try:
         check(_Names(student(pieces)))
@@ -62,7 +65,7 @@ def judge(name: str, student: Callable[[tuple[str, ...]], Any]) -> None:
 
 
 class _Names:
-    """The student's names; a check fetches each function once, because each fetch from the sandbox is a message."""
+    """The student's names. Each function is fetched once only, because a fetch from the sandbox costs a message."""
 
     def __init__(self, names: Any) -> None:
         self._names = names

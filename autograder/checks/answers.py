@@ -1,6 +1,6 @@
-"""Taking answers: what a student's object says once, as plain values of known type and length.
+"""Conversion of a student's answers to plain values of known type and length.
 
-The object may answer differently the next time it is asked, so nothing else of it is compared.
+Each answer is read once, because an object may return something else the next time. Only this copy is compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from autograder.sandbox.rpc.taking import take
 
 
 class CheckFailed(AssertionError):
-    """A check's verdict in one friendly line; its traceback shows no source."""
+    """The failure of a check, as one friendly line. Its traceback shows no source."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"CheckFailed: {self}"]
@@ -26,13 +26,13 @@ def _taken(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return an answer as Python's own values."""
+    """Return an answer as built-in Python values where possible. NumPy arrays become lists."""
     value = _taken(value)
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def number(value: Any, what: str, *, finite: bool = False) -> float:
-    """Return a plain float, or fail with a message naming what should have been one."""
+    """Return the answer as a plain float. If it is not a number, raise CheckFailed with `what` in the message."""
     value = plain(value)
     if isinstance(value, int | float):
         if finite and not math.isfinite(value):
@@ -42,7 +42,7 @@ def number(value: Any, what: str, *, finite: bool = False) -> float:
 
 
 def items(value: Any, what: str, length: int | None = None) -> list[Any]:
-    """Return a plain list of what a sequence or iterator holds; an element may be an object again."""
+    """Return the items of a sequence or iterator as a plain list. The items themselves are not converted."""
     found = plain(value)
     if not isinstance(found, list | tuple | set | frozenset | range):
         raise _wrong(found, what, "a sequence")
@@ -52,13 +52,16 @@ def items(value: Any, what: str, length: int | None = None) -> list[Any]:
 
 
 def numbers(value: Any, what: str, length: int | None = None, *, finite: bool = True) -> list[float]:
-    """Return a plain list of floats."""
+    """Return a sequence of numbers as a plain list of floats."""
     found = items(value, what, length)
     return [number(each, f"{what}[{index}]", finite=finite) for index, each in enumerate(found)]
 
 
 def array(value: Any, what: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """Return a plain array of numbers, of its own type, or of floats where it is none yet."""
+    """Return an answer as a NumPy array of numbers.
+
+    An array of numbers keeps its dtype. Nested sequences become an array of floats.
+    """
 
     def rows(part: Any) -> Any:
         part = plain(part)
@@ -76,7 +79,7 @@ def array(value: Any, what: str, shape: tuple[int, ...] | None = None) -> np.nda
 
 
 def entries(value: Any, what: str) -> dict[Any, Any]:
-    """Return a plain dict of what a mapping holds; a value may be an object again."""
+    """Return the entries of a mapping as a plain dict. Its values are not converted."""
     found = plain(value)
     if not isinstance(found, dict):
         raise _wrong(found, what, "a mapping")
@@ -84,14 +87,14 @@ def entries(value: Any, what: str) -> dict[Any, Any]:
 
 
 def text(value: Any, what: str) -> str:
-    """Return plain text."""
+    """Return the answer if it is text. Otherwise raise CheckFailed."""
     if isinstance(value, str):
         return value
     raise _wrong(value, what, "text")
 
 
 def flag(value: Any, what: str) -> bool:
-    """Return a plain truth value."""
+    """Return the answer as a plain bool. If it is neither True nor False, raise CheckFailed."""
     found = plain(value)
     if isinstance(found, bool):
         return found

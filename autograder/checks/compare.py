@@ -1,4 +1,4 @@
-"""The words in which checks are written: drawn inputs, fake clocks, and comparisons with a truth.
+"""The functions with which checks are written: random inputs, fake clocks, and comparisons with a truth.
 
 Each check file imports all of them with ``from autograder.checks.compare import *``.
 """
@@ -25,22 +25,23 @@ __all__ = [
     "CheckFailed", "FakeClock", "agrees", "draw", "entries", "expect", "flag", "holds", "items", "number", "numbers",
     "plain", "quiet", "refuses", "same", "shown", "shuffled", "text", "words",
 ]  # fmt: skip
-SEED: ContextVar[int | None] = ContextVar("SEED", default=None)  # each thread of a Dask worker has its own submission
+# a context variable, because each thread of a Dask worker grades its own submission
+SEED: ContextVar[int | None] = ContextVar("SEED", default=None)
 
 
 class FakeClock:
-    """A clock that stands still until something of the check moves `now`.
+    """A clock that stands still until the check changes `now`.
 
-    From the sandbox, of this and any other fake only methods and properties can be had, and the attributes that it
-    names in `shows`.
+    Code in the sandbox can use only the methods and properties of a fake such as this one, and the attributes that the
+    fake lists in `shows`.
 
     Attributes
     ----------
     simulated
         True, so that `clock_step` does not wait for the clock to move.
     standing
-        What it shows until then, or None if its readings cannot be known beforehand. It goes along with each message
-        to the sandbox, where reading it then costs no message of its own.
+        The reading until the check changes `now`, or None if readings cannot be known beforehand. Each message to the
+        sandbox carries this reading, so that reading the clock there costs no message of its own.
     """
 
     simulated = True
@@ -57,15 +58,18 @@ class FakeClock:
 
 
 def draw() -> np.random.Generator:
-    """Return the generator from which a check draws its inputs; the grader sets `SEED`, or the environment."""
+    """Return the generator from which a check draws its inputs.
+
+    Its seed is `SEED`, which the grader sets, or else the environment variable TINYBENCH_CHECK_SEED.
+    """
     seed = SEED.get()
     return np.random.default_rng(int(os.environ.get("TINYBENCH_CHECK_SEED", "20")) if seed is None else seed)
 
 
 def shuffled(values: np.ndarray) -> np.ndarray:
-    """Return values, or rows of values from common rounds, in an order that nobody takes for a dependence.
+    """Return the values, or the rows of values from common rounds, in an order without detectable autocorrelation.
 
-    Neither they nor the ratios of two rows are then compared in batches.
+    Code under test then does not replace the values, or the ratio of two rows, by medians of batches.
     """
     rng = np.random.default_rng(0)
 
@@ -79,15 +83,15 @@ def shuffled(values: np.ndarray) -> np.ndarray:
 
 
 def words(rng: np.random.Generator, number: int) -> list[str]:
-    """Return made-up names, all different and none of them a word, for inputs whose names are told back."""
+    """Return made-up names, all different and none of them a word, for inputs whose names appear in the output."""
     picked = rng.choice(26**4, number, replace=False).tolist()
     return ["".join(chr(97 + n // 26**place % 26) for place in range(4)) + str(n % 10) for n in picked]
 
 
 def quiet(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function without its warnings, which stock nbgrader would punish as output on stderr.
+    """Call a function and suppress its warnings, which stock nbgrader would penalise as output on stderr.
 
-    NumPy and SciPy warn of the deviation of one value, and rightly so.
+    NumPy and SciPy rightly warn about the standard deviation of a single value.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -95,19 +99,23 @@ def quiet(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def expect(condition: bool, message: str) -> None:
-    """Fail with a message that says what was expected, what came, and the likely cause."""
+    """Raise CheckFailed with this message unless the condition holds.
+
+    The message gives the expected value, the actual value and the likely cause.
+    """
     if not condition:
         raise CheckFailed(message)
 
 
 def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-9, abs: float = 0.0) -> None:
-    """Fail unless a value is its truth: numbers nearly, all else exactly, and so on within sequences and mappings.
+    """Raise CheckFailed unless a value equals its truth: numbers within a tolerance, everything else exactly.
 
-    The type of the truth decides how they are compared; the value's own methods tell its content, never the verdict.
+    The parts of sequences and mappings are compared by the same rule. The type of the truth decides how to compare. The
+    value's own methods supply its content only, never the result of the comparison.
     """
     value, truth = plain(value), plain(truth)
     within, because = partial(same, cause=cause, rel=rel, abs=abs), f"; {cause}" if cause else ""
-    # messages are written only where something differs: there are thousands of values
+    # build messages only where values differ, because there are thousands of values
     if isinstance(truth, Mapping):
         value = entries(value, what)
         if set(value) != set(truth):
@@ -127,12 +135,12 @@ def same(value: Any, truth: Any, what: str, cause: str = "", *, rel: float = 1e-
             raise CheckFailed(f"{what}: expected {true:.{digits}g}, got {told:.{digits}g}{because}")
     else:
         kind: Any = type(truth)
-        if not (isinstance(value, kind) and kind.__eq__(truth, value) is True):  # not by an __eq__ of the value's
+        if not (isinstance(value, kind) and kind.__eq__(truth, value) is True):  # never trust the value's own __eq__
             raise CheckFailed(f"{what}: expected {shown(truth, 300)}, got {shown(value, 300)}{because}")
 
 
 def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **near: float) -> None:
-    """Fail unless each of these entries or attributes of a value is the `same` as its truth."""
+    """Raise CheckFailed unless each named entry or attribute of a value is the `same` as its truth."""
     taken = plain(value)
     found = taken if isinstance(taken, dict) else {}
     for name, truth in truths.items():
@@ -144,20 +152,20 @@ def holds(value: Any, truths: Mapping[str, Any], what: str, cause: str = "", **n
 def agrees(
     function: Callable[..., Any], oracle: Any, cases: Iterable[Any], cause: str = "", *, what: str = "", **near: float
 ) -> None:
-    """Fail unless a function gives in every case the `same` as an independent oracle.
+    """Raise CheckFailed unless a function returns in every case the `same` as an independent oracle.
 
     Parameters
     ----------
     function
-        Of the student.
+        The student's function.
     oracle
-        A function of the same arguments, or the truth of every case.
+        A function of the same arguments, or the one truth of all cases.
     cases
-        Each a tuple of arguments, a dict of keywords, or the one argument.
+        Each case is a tuple of arguments, a dict of keywords, or a single argument.
     cause
         The likely cause of a difference.
     what
-        What the message calls the call; without it, the name and arguments, shortened.
+        The description of the call in the message. Without it, the message shows the name and shortened arguments.
     near
         The tolerances `rel` and `abs`.
     """
@@ -167,7 +175,7 @@ def agrees(
         value = function(*args, **keywords)
         try:
             same(value, truth, "", cause, **near)
-        except CheckFailed as failure:  # the name is asked only now: each call into the sandbox is a message
+        except CheckFailed as failure:  # read the name only on failure: each read costs a message
             raise CheckFailed(f"{what or _call(function, args, keywords)}{failure}") from None
 
 
@@ -179,9 +187,9 @@ def refuses(
     cause: str = "",
     what: str = "",
 ) -> None:
-    """Fail unless a function raises an error in every case, with these words in its message.
+    """Raise CheckFailed unless a function raises `error` in every case, with the words `mentions` in its message.
 
-    Cases are as those of `agrees`; without any, the function is called without arguments.
+    Cases have the form of those of `agrees`. Without any case, the function is called without arguments.
     """
     wanted = [mentions] if isinstance(mentions, str) else mentions
     for args, keywords in map(_arguments, cases or [()]):
@@ -200,7 +208,7 @@ def refuses(
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """Return how a message shows a value: short, whatever it is."""
+    """Return a short text that shows any value in a message."""
     if isinstance(value, Answer):
         return f"an object of type {type(value).__name__}"[:most]
     value = value.item() if isinstance(value, np.generic) else value
@@ -224,13 +232,16 @@ def _arguments(case: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _name(function: Any, otherwise: str) -> str:
-    """Return the name of a function, which may be the student's word and is then taken only if it looks like one."""
+    """Return the name of a function, or `otherwise` if it is not a short identifier.
+
+    The student's code may supply the name, so it is not trusted.
+    """
     name = getattr(function, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() and len(name) <= 60 else otherwise
 
 
 def _call(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
-    """Return a call as a message tells of it."""
+    """Return the text of a call, as a message shows it."""
     while isinstance(function, partial):
         args, keywords, function = (*function.args, *args), {**function.keywords, **keywords}, function.func
     told = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in keywords.items()]

@@ -1,4 +1,4 @@
-"""Hidden checks of module 01: against exact fractions, SciPy, binomial sums and simulated coverage."""
+"""Hidden checks of module 01, against exact fractions, SciPy, binomial sums and exact distributions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAN, INF = float("nan"), float("inf")
 
 @judges("check_values")
 def values_are_guarded(student: Any) -> None:
-    """Numbers pass in order, anything else is refused with its index."""
+    """Check that numbers are returned in order as floats, and that other values are refused with their index."""
     rng = draw()
     whole, drawn = rng.integers(-50, 50, 2), rng.normal(0, 1e3, 2)
     kept = items(student.check_values(iter([int(whole[0]), float(drawn[0]), drawn[1], whole[1]])), "check_values")
@@ -31,7 +31,7 @@ def values_are_guarded(student: Any) -> None:
     expect(all(isinstance(value, float) for value in kept), "check_values should return plain floats")
     size = int(rng.integers(40, 60))
     for bad in (NAN, INF, -INF, "1.0", None, True, [1.0], 1j):
-        # two digits, so that an index is not in a message by accident
+        # two digits, so that a message does not contain an index by accident
         for index in (0, int(rng.integers(10, size - 1)), size - 1):
             values = [1.0] * index + [bad] + [1.0] * (size - 1 - index)
             refuses(student.check_values, values, mentions=str(index), what=f"{bad!r} at index {index}")
@@ -40,7 +40,7 @@ def values_are_guarded(student: Any) -> None:
 
 @judges("mean_and_std")
 def moments_are_exact(student: Any) -> None:
-    """Both moments agree with exact rational arithmetic, also where digits cancel."""
+    """Check that mean and deviation agree with exact rational arithmetic, even where digits cancel."""
     rng = draw()
     hard, shifted = [1e7 + 0.2] + [1e7 + 0.1, 1e7 + 0.3] * 500, rng.normal(1e9, 1e-3, 50).tolist()
     for values in (hard, shifted, rng.lognormal(0, 1, 31).tolist(), [5.0, 5.0]):
@@ -50,7 +50,7 @@ def moments_are_exact(student: Any) -> None:
         got_mean, got_std = numbers(student.mean_and_std(values), "mean_and_std", 2)
         same(got_mean, mean, "the mean", rel=1e-14)
         cause = "divide by n − 1; subtract the mean before squaring"
-        same(got_std, math.sqrt(variance), "the deviation", cause, rel=1e-7)  # what rounding the mean may cost
+        same(got_std, math.sqrt(variance), "the deviation", cause, rel=1e-7)  # the error from rounding the mean
     mean, std = numbers(quiet(student.mean_and_std, [7.5]), "mean_and_std([7.5])", 2, finite=False)
     same(mean, 7.5, "the mean of one value")
     expect(std == 0 or math.isnan(std), f"one value has no deviation: expected 0 or NaN, got {std:g}")
@@ -58,7 +58,7 @@ def moments_are_exact(student: Any) -> None:
 
 @judges("t_interval")
 def t_interval_is_student_t(student: Any) -> None:
-    """The interval equals SciPy's for several sizes and confidences."""
+    """Check that the interval equals SciPy's for several sample sizes and confidences."""
     rng = draw()
     samples = [rng.normal(5, 2, n).tolist() for n in (2, 3, 10, 40)]
 
@@ -74,14 +74,14 @@ def t_interval_is_student_t(student: Any) -> None:
 
 
 def _smallest(std: float, half: float, confidence: float = 0.95) -> int:
-    """Return the first number of runs whose half-width suffices."""
+    """Return the smallest number of runs whose half-width is at most `half`."""
     sizes = np.arange(2, 3000)
     return int(sizes[np.argmax(stats.t.ppf(0.5 + confidence / 2, sizes - 1) * std / np.sqrt(sizes) <= half)])
 
 
 @judges("required_runs")
 def runs_reach_the_half_width(student: Any) -> None:
-    """The number is the smallest that suffices."""
+    """Check that `required_runs` returns the smallest number of runs that reaches the half-width."""
     rng = draw()
     columns = rng.uniform(0.1, 4, 6), [0.4, *rng.uniform(1, 15, 5)], rng.uniform(0.7, 0.99, 6)
     cases = [(float(std), float(std / over), round(float(c), 2)) for std, over, c in zip(*columns, strict=True)]
@@ -91,14 +91,14 @@ def runs_reach_the_half_width(student: Any) -> None:
 
 
 def answer_runs(student: Any) -> None:
-    """The answers follow from the t interval."""
+    """Check that the answers follow from the t interval."""
     same(student.runs_for_tenth_of_a_millisecond(), _smallest(1.5, 0.1), "runs for ± 0.1 ms", "required_runs(1.5, 0.1)")
     same(student.growth_when_half_width_halves(), 4, "the growth", "n grows with the square of 1 / half-width")
 
 
 @judges("runs_for_percentile")
 def percentiles_need_enough_runs(student: Any) -> None:
-    """The smallest n at which the extreme measurement bounds the percentile."""
+    """Check that `runs_for_percentile` returns the smallest n whose extreme values bound the percentile."""
     rng = draw()
     cases = [(50, 0.95), (90, 0.95), (99, 0.95), (99.9, 0.95), (5, 0.95), (75, 0.9), (95, 0.99)]
     for low, high in ((1.1, 20), (20, 80), (80, 99.5)):
@@ -118,7 +118,7 @@ def percentiles_need_enough_runs(student: Any) -> None:
 
 @judges("percentile_interval")
 def percentile_interval_counts(student: Any) -> None:
-    """The ends are the order statistics that binomial sums give, and the coverage holds on skewed data."""
+    """Check that the ends are the order statistics given by binomial sums, on skewed data."""
     rng = draw()
     for n, q, confidence in ((6, 50, 0.95), (30, 50, 0.95), (80, 90, 0.95), (400, 99, 0.95), (60, 25, 0.8)):
         values = rng.lognormal(0, 1, n).tolist()
@@ -133,13 +133,16 @@ def percentile_interval_counts(student: Any) -> None:
 
 @judges("bootstrap_interval")
 def bootstrap_resamples(student: Any) -> None:
-    """Every resample is drawn anew from all values, and the ends are those of the exact distribution of a statistic."""
+    """Check that each resample is drawn with replacement from all values, each equally often and at full size.
+
+    The ends must agree with the exact distribution of a statistic and with the quantiles of the replicas.
+    """
     rng, bootstrap_interval = draw(), student.bootstrap_interval
     values, n, resamples = rng.lognormal(0, 0.7, 60), 60, 1500
     low, high, many = float(rng.uniform(1, 2)), float(rng.uniform(5, 9)), int(rng.integers(12, 40))
     two = rng.permutation([high] * many + [low] * (n - many))
     one_of_two = low + (high - low) / n * np.arange(n + 1), stats.binom.cdf(np.arange(n + 1), n, many / n)
-    largest = np.sort(values), (np.arange(1, n + 1) / n) ** n  # all n drawn are among the i smallest
+    largest = np.sort(values), (np.arange(1, n + 1) / n) ** n  # chance that all n drawn are among the i smallest
     statistic: Callable[..., Any]
     for statistic, data, (reached, chances), confidence in (
         (np.mean, two, one_of_two, 0.95),
@@ -148,7 +151,7 @@ def bootstrap_resamples(student: Any) -> None:
         got = bootstrap_interval(data.tolist(), statistic, confidence, seed=11, resamples=resamples)
         ends, tail = numbers(got, "the interval", 2), (1 - confidence) / 2
         for end, mine, at in zip(("lower", "upper"), ends, (tail, 1 - tail), strict=True):
-            below = at * resamples  # of so many replicas; the chance of each may then be within these limits
+            below = at * resamples  # expected replicas below the end; `limits` bounds their true proportion
             limits = stats.beta.ppf((1e-7, 1 - 1e-7), (below, below + 1), (resamples - below + 1, resamples - below))
             least, most = (reached[min(int(at), len(reached) - 1)] for at in np.searchsorted(chances, limits))
             expect(
@@ -190,7 +193,7 @@ def bootstrap_resamples(student: Any) -> None:
 
 @judges("tukey_outliers")
 def outliers_are_tukeys(student: Any) -> None:
-    """Values beyond 1.5 interquartile ranges on either side, in their order."""
+    """Check that outliers are the values beyond 1.5 interquartile ranges from the quartiles, in their order."""
     rng = draw()
 
     def outside(values: list[float]) -> list[float]:
@@ -203,7 +206,7 @@ def outliers_are_tukeys(student: Any) -> None:
 
 @judges("format_measurement")
 def measurements_read_well(student: Any) -> None:
-    """Units scale and digits follow the deviation."""
+    """Check that units are scaled and that the number of digits follows the deviation."""
     rng = draw()
     cases = {
         (0.0123, 0.0008, "s"): "12.3 ± 0.8 ms",
@@ -216,7 +219,7 @@ def measurements_read_well(student: Any) -> None:
         (0.95, 0.02, ""): "0.95 ± 0.02",
     }
     for factor, unit, name in ((1e-3, "s", "ms"), (1e-6, "s", "µs"), (1e6, "B", "MB"), (1e-3, "J", "mJ")):
-        # in steps of the last digit shown: a deviation of 3 to 8, or of 11 to 18, and what rounding takes away
+        # in steps of the last digit shown: the mean, a deviation of 3 to 8 or 11 to 18, and a part that rounding drops
         for places, least, most in ((1, 3, 9), (2, 3, 9), (1, 11, 19), (2, 11, 19), (0, 30, 90)):
             step = 10.0**-places
             mean, std = int(rng.integers(2 * 10**places + 1, 900 * 10**places)), int(rng.integers(least, most))
@@ -228,7 +231,7 @@ def measurements_read_well(student: Any) -> None:
 
 @judges("BenchmarkResult._summarise")
 def result_summarises(student: Any) -> None:
-    """Every field of the summary, and the guard on the way in."""
+    """Check that every field of the summary is right and that invalid values are refused."""
     values = draw().lognormal(0, 1, 12).tolist()
     result = student.BenchmarkResult("latency", values, unit="s", confidence=0.9)
     lower, upper = stats.t.interval(0.9, 11, np.mean(values), stats.sem(values))
@@ -246,7 +249,7 @@ def result_summarises(student: Any) -> None:
 
 @judges(*(f"BenchmarkResult.{name}" for name in ("cv", "percentile", "median_ci", "bootstrap_ci", "outliers")))
 def methods_use_their_functions(student: Any) -> None:
-    """Each method hands its values, confidence and seed to its function."""
+    """Check that each method passes its values, confidence and seed to the function that it wraps."""
     values = shuffled(draw().lognormal(0, 1, 60)).tolist()
     result = student.BenchmarkResult("latency", values, confidence=0.8)
     same(result.cv, np.std(values, ddof=1) / np.mean(values), "cv")
@@ -269,7 +272,7 @@ def methods_use_their_functions(student: Any) -> None:
 
 @judges("BenchmarkResult.to_dict", "BenchmarkResult.from_dict", "BenchmarkResult.__str__")
 def results_survive_json(student: Any) -> None:
-    """What is written and what is read are whole, each by itself; a round trip keeps every bit."""
+    """Check that a result survives JSON to the last bit. Writing and reading are also tested separately."""
     rng = draw()
     metric, note, *keys = words(rng, 4)
 
@@ -292,7 +295,7 @@ def results_survive_json(student: Any) -> None:
             _identical(of_few.get(name), value, f"to_dict()[{name!r}] of {len(few)} equal")
     other, _ = made(int(rng.integers(5, 12)))
     bare = BenchmarkResult(metric, rng.lognormal(0, 1, 4).tolist())
-    # besides the student's own text, one that the student's code has not written, and so cannot remember
+    # also read a text that the student's code has not written, so that it cannot return a remembered result
     for written, result, what in (
         (json.loads(text), truth, "after a round trip"),
         (other.to_dict(), other, "after a round trip"),
@@ -311,13 +314,13 @@ def results_survive_json(student: Any) -> None:
 
 
 def _identical(got: Any, truth: Any, what: str) -> None:
-    """Fail unless two pieces of JSON are the same to the last bit."""
+    """Raise CheckFailed unless two pieces of JSON are the same to the last bit."""
     written, true = (json.dumps(value, sort_keys=True, default=shown) for value in (got, truth))
     expect(written == true, f"{what} should be {true}, it is {written}")
 
 
 def answer_understanding(student: Any) -> None:
-    """The three numbers follow from t, from 95 % of 200, and from (q/100)^n."""
+    """Check that the answers follow from the t quantile, from 5 % of 200, and from (q/100)^n."""
     same(student.t_against_z_at_three(), 4.303 / 1.96, "question 1", "4.303 / 1.96", rel=0.02)
     same(student.misses_in_two_hundred(), 10, "question 2", "5 % of 200 miss")
     same(student.intervals_from_fifty(), [True, False], "question 3", "p90 takes 36 measurements, p99 takes 368")

@@ -1,4 +1,4 @@
-"""Hidden checks of module 02: against clocks and collectors whose every reading is known."""
+"""Hidden checks of module 02, against clocks and collectors whose readings are all known."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from autograder.checks import judges
 from autograder.checks.compare import *
 
-TICK = 2.0**-20  # sums and differences of such steps are exact in floating point
-ENOUGH = 20_000  # calls or readings, ten times what any check here takes: nothing hangs
+TICK = 2.0**-20  # sums and differences of multiples of it are exact in floating point
+ENOUGH = 20_000  # limit on calls and readings, ten times what any check here needs, so that none hangs
 
 
 class ShownClock:
-    """A clock that shows given readings one after the other, and counts them."""
+    """A clock that shows the given readings one after the other, and counts how often it is read."""
 
     def __init__(self, *readings: float) -> None:
         self.readings, self.reads = readings, 0
@@ -29,7 +29,7 @@ class ShownClock:
 
 
 class Work:
-    """Work of known length, with its clock; reads and calls are counted."""
+    """A function that takes a known time on its own clock. Calls and readings are counted."""
 
     def __init__(self, seconds: float, per_read: float = 0.0) -> None:
         self.seconds, self.per_read = seconds, per_read
@@ -46,7 +46,7 @@ class Work:
 
 
 class Collector:
-    """A garbage collector that only remembers whether it is on."""
+    """A fake garbage collector that stores only whether it is on."""
 
     def __init__(self, on: bool) -> None:
         self.on = on
@@ -62,7 +62,7 @@ class Collector:
 
 
 class BlockFailed(Exception):
-    """What a measured block raises here."""
+    """The exception that a measured block raises in these checks."""
 
 
 def _fails() -> None:
@@ -75,7 +75,7 @@ def _block(manager: Any, inside: Callable[[], Any] = lambda: None) -> None:
 
 
 def _elapsed(timer: Any) -> Any:
-    """Return what a timer shows after a block in which nothing happens."""
+    """Return the `elapsed` of a timer after an empty block."""
     _block(timer)
     return timer.elapsed
 
@@ -85,13 +85,16 @@ def _has_nothing(timer: Any, when: str) -> None:
 
 
 def _drawn_blocks() -> list[list[float]]:
-    """Return readings at the beginnings and ends of blocks."""
+    """Return random pairs of readings, at the start and the end of a block."""
     return [sorted(ticks * TICK for ticks in pair) for pair in draw().integers(0, 2**30, (5, 2)).tolist()]
 
 
 @judges("precise_timer.__init__")
 def timer_is_made(student: Any) -> None:
-    """It keeps its clock unread, is not running and has nothing to show; only functions are clocks."""
+    """Check that a new timer keeps its clock without reading it, is not running and has no `elapsed`.
+
+    A clock that is not a function is refused.
+    """
     rng = draw()
     first, then = (int(ticks) * TICK for ticks in rng.integers(1, 2**30, 2))
     clock = ShownClock(first, first + then)
@@ -112,7 +115,10 @@ def timer_is_made(student: Any) -> None:
 
 @judges("precise_timer.__enter__")
 def timer_starts(student: Any) -> None:
-    """One reading, the last act; the old measurement is gone by then, and a running timer stays untouched."""
+    """Check that `__enter__` reads the clock once, after it has cleared the old measurement.
+
+    A second start of a running timer is refused and changes nothing.
+    """
     for low, high in ([0.0, 1.0], *_drawn_blocks()):
         clock = ShownClock(low, high)
         timer = student.precise_timer(clock)
@@ -131,7 +137,7 @@ def timer_starts(student: Any) -> None:
         return 7.0
 
     timer = student.precise_timer(watching_clock)
-    timer._elapsed = 2.0  # as a block before leaves it
+    timer._elapsed = 2.0  # as an earlier block leaves it
     timer.__enter__()
     cause = "forget the first measurement before reading the clock, which comes last"
     same(stale, [None], "_elapsed while __enter__ reads the clock for the second use", cause)
@@ -140,7 +146,10 @@ def timer_starts(student: Any) -> None:
 
 @judges("precise_timer.__exit__")
 def timer_stops(student: Any) -> None:
-    """The first act is one reading; exceptions pass, also over a clock that ran backwards, and the timer can go on."""
+    """Check that `__exit__` reads the clock first and lets the block's exceptions through.
+
+    They pass even if the clock ran backwards. The timer can be used again after every error.
+    """
 
     def lets_through(what: str, cause: str) -> None:
         refuses(_block, (timer, _fails), error=BlockFailed, what=f"a block that fails{what}", cause=cause)
@@ -180,7 +189,7 @@ def timer_stops(student: Any) -> None:
 
 
 def answer_clock(student: Any) -> None:
-    """Reading = 5 s of work + what the clock was set by."""
+    """Check that each answer is 5 s of work minus the time by which the clock was set back."""
     same(student.reading_set_back_by_twelve(), 5 - 12, "case (a)", "5 s pass, and 12 s are taken away")
     same(student.reading_set_back_by_two(), 5 - 2, "case (b)", "5 s pass, and 2 s are taken away")
     same(student.noticed(), [True, False], "noticed", "only a second reading below the first")
@@ -188,12 +197,15 @@ def answer_clock(student: Any) -> None:
 
 @judges("clock_resolution")
 def resolution_is_smallest_step(student: Any) -> None:
-    """The smallest step forward of irregular clocks that repeat readings and step back."""
+    """Check that the resolution is the smallest step forward of a clock.
+
+    The clocks have uneven steps, repeat readings and step back.
+    """
     rng, resolution = draw(), student.clock_resolution
     for unit in (1, 7, 200):
         steps = rng.choice([unit, 2 * unit, 5 * unit, -unit / 2, 0], size=30_000, p=[0.25, 0.15, 0.1, 0.1, 0.4])
         ahead = (steps > 0).nonzero()[0]
-        steps[ahead[[0, *range(18, 23)]]], steps[ahead[7]] = 5 * unit, unit  # the smallest is neither first nor last
+        steps[ahead[[0, *range(18, 23)]]], steps[ahead[7]] = 5 * unit, unit  # the minimum is neither first nor last
         shown = itertools.chain([512.0], 512.0 + steps.cumsum() * TICK)
         got = resolution(iter(shown).__next__, steps=20, max_reads=25_000)
         same(got, unit * TICK, "the resolution of a clock with uneven steps", "keep the smallest step forward")
@@ -209,17 +221,20 @@ def resolution_is_smallest_step(student: Any) -> None:
 
 
 def answer_resolution(student: Any) -> None:
-    """Duration = step / 1 %."""
+    """Check that the shortest duration is the clock's step divided by 1 %."""
     same(student.shortest_with_coarse_clock(), 0.0156 / 0.01, "case (a)", "15.6 ms / 1 %, in seconds", rel=0.03)
     same(student.shortest_with_fine_clock(), 50e-9 / 0.01, "case (b)", "50 ns / 1 %, in seconds", rel=0.01)
 
 
 @judges("timer_overhead")
 def overhead_is_median_of_nothing(student: Any) -> None:
-    """The median difference of pairs of readings, whatever lies between the pairs."""
+    """Check that the overhead is the median difference of pairs of readings.
+
+    The time between the pairs must not matter.
+    """
     rng = draw()
     for unit in (3, 50):
-        # half of the measurements cost one unit; some less, as many far more, some are set back
+        # of 41 measurements 21 cost one unit, 8 nothing and 10 far more; in 2 the clock is set back
         costs = rng.permutation([unit] * 21 + [0] * 8 + [400 * unit] * 10 + [-5 * unit] * 2).tolist()
 
         def clock(costs: list[int] = costs, state: list[float] = [512.0, 0]) -> float:  # noqa: B006
@@ -242,7 +257,7 @@ def overhead_is_median_of_nothing(student: Any) -> None:
 
 
 def answer_overhead(student: Any) -> None:
-    """Bias = overhead / duration, on both sides of a ratio."""
+    """Check that the bias is overhead / duration, and that the overhead adds to both sides of a ratio."""
     same(student.bias_in_percent(), 2.0, "case (a)", "1 µs / 50 µs, in percent", rel=0.01)
     same(student.shortest_for_one_percent(), 80e-9 / 0.01, "case (b)", "80 ns / 1 %, in seconds", rel=0.01)
     same(student.measured_ratio(), 17 / 15, "case (c)", "(12 + 5) / (10 + 5)", rel=0.01)
@@ -254,11 +269,14 @@ def _one_two_five() -> list[int]:
 
 @judges("calibrate_loops")
 def loops_fill_the_batch(student: Any) -> None:
-    """The first of 1, 2, 5, 10, … whose batch is long enough, read twice per batch; everything hopeless ends."""
+    """Check that `calibrate_loops` returns the first of 1, 2, 5, 10, … whose batch is long enough.
+
+    The clock is read twice per batch. If batches never grow or the clock runs backwards, an error is raised.
+    """
     rng = draw()
     costs, calls = rng.integers(10, 300, 7).tolist(), [*rng.uniform(0.2, 20, 6), rng.uniform(60, 190)]
     drawn = [(cost, math.ceil(cost * often)) for cost, often in zip(costs, calls, strict=True)]
-    for cost, target in [*drawn, (10, 100), (7, 7), (8, 7), (1, 20)]:  # each call is a message
+    for cost, target in [*drawn, (10, 100), (7, 7), (8, 7), (1, 20)]:  # few cases, because each call costs a message
         truth = next(loops for loops in _one_two_five() if loops * cost >= target)
         work = Work(cost * TICK)
         got = student.calibrate_loops(work, target * TICK, clock=work.clock, max_loops=200_000)
@@ -288,12 +306,15 @@ def loops_fill_the_batch(student: Any) -> None:
 
 @judges("gc_paused")
 def collector_is_restored(student: Any) -> None:
-    """Off inside; afterwards as before, whether it was on or off, nested, failing, or meddled with."""
+    """Check that the collector is off inside the block and in its previous state afterwards.
+
+    This holds whether it was on or off, in nested blocks, if the block fails, and if the block switches it on.
+    """
     rng, wrong = draw(), list[str]()
 
     def paused(collector: Collector, what: str, inside: Callable[[], Any] = lambda: None) -> None:
         before, steps = collector.on, list[Any]()
-        with student.gc_paused(collector):  # which might swallow a verdict that is raised inside
+        with student.gc_paused(collector):  # might swallow a CheckFailed raised inside, hence `wrong`
             steps.append(collector.on)
             inside()
             steps.append("ended")
@@ -304,7 +325,7 @@ def collector_is_restored(student: Any) -> None:
             wrong.append(f"the collector was {state} before {what} and should be {state} after it")
 
     def nested(depth: int, collector: Collector) -> None:
-        """Go through blocks in blocks, each of which may switch the collector on before or after the inner one."""
+        """Enter nested blocks. Each may switch the collector on before or after its inner block."""
         for inner in (depth - 1, 0):
             if rng.random() < 0.5:
                 collector.enable()
@@ -326,7 +347,7 @@ def collector_is_restored(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Counted out."""
+    """Check that the answers count loops and calls of batches, and that a batch reports the mean of its requests."""
     loops = next(n for n in _one_two_five() if n * 3 >= 10_000)
     calls = sum(n for n in _one_two_five() if n <= loops)
     same(student.loops_for_ten_milliseconds(), loops, "question 1", "3334 calls last 10 ms; the next of 1, 2, 5, 10, …")

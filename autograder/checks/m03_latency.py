@@ -1,4 +1,7 @@
-"""Hidden checks of module 03: fake clocks that only fake models move, counted calls, NumPy and SciPy as the truth."""
+"""Hidden checks of module 03, with fake clocks that only fake models move, and counted calls.
+
+NumPy and SciPy supply the truth.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from tinybench.result import runs_for_percentile
 
 
 class Clock(FakeClock):
-    """Stands still but for what a model or a sleep adds, and for `tick` seconds at each of its next `ticks` readings.
+    """A clock that moves when a model or a sleep adds time, and by `tick` seconds at each of its next `ticks` readings.
 
-    A reading that ticks is a message, so a clock may be `dear` for no longer than its overhead is measured.
+    A reading that ticks costs a message to the sandbox, so a clock of `dear` ticks only while its overhead is measured.
     """
 
     def __init__(self, now: float = 0.0, tick: float = 0.0, ticks: float = math.inf) -> None:
@@ -40,7 +43,10 @@ class Clock(FakeClock):
 
 
 class Model:
-    """Takes the given seconds of its clock, call by call (the last for ever), and keeps what it was called with."""
+    """A model whose calls take the given seconds of its clock, one after the other; the last value repeats.
+
+    Each call records its input in `inputs` and the model's name in `log`.
+    """
 
     def __init__(self, *seconds: float, clock: Clock | None = None, tick: float = 0.0, name: str = "") -> None:
         self.clock, self.seconds, self.name = clock or Clock(tick=tick), seconds, name
@@ -54,18 +60,21 @@ class Model:
 
 
 def named(seconds: Mapping[str, Sequence[float]], clock: Clock) -> tuple[dict[str, Model], list[str]]:
-    """Return models that take these seconds, and the list into which they all write their names."""
+    """Return models by name that take these seconds, and one shared list.
+
+    Each call appends its model's name to the list.
+    """
     models, log = {name: Model(*each, clock=clock, name=name) for name, each in seconds.items()}, list[str]()
     for model in models.values():
         model.log = log
     return models, log
 
 
-SLOW = (0.05,) * 6  # seconds of the first calls: so long that few calls end the warm-up
+SLOW = (0.05,) * 6  # seconds of the first calls, so long that a few calls complete the warm-up
 
 
 class Session:
-    """What `as_callable` needs of an ONNX Runtime session."""
+    """A stand-in for an ONNX Runtime session, with the methods that `as_callable` needs."""
 
     def __init__(self, kind: str = "tensor(float)", outputs: Sequence[str] = ("label", "scores")) -> None:
         self.kind, self.names, self.fed = kind, list(outputs), dict[str, Any]()
@@ -86,9 +95,9 @@ class Session:
 
 
 def dear(overhead: float) -> Clock:
-    """Return a clock that ticks for most of the 101 empty measurements of a cold model, and then stands still.
+    """Return a clock that ticks during most of the 101 empty measurements of a cold model, and then stands still.
 
-    A model with this overhead in each of its calls is then measured as by a clock that ticks all the time.
+    A model that takes this overhead on top of its own time is then measured as if the clock ticked at every reading.
     """
     return Clock(tick=overhead, ticks=112)
 
@@ -110,19 +119,25 @@ def _is_array(value: Any, dtype: Any) -> bool:
 
 
 def _fitting(rng: np.random.Generator, seconds: float, most: int) -> tuple[float, int]:
-    """Return a latency and how many such calls fit into these seconds: neither rounding makes it one more or less."""
+    """Return a latency, and the number of calls of this latency that fit into `seconds`.
+
+    The latency is chosen so that rounding cannot change that number.
+    """
     calls = int(rng.integers(2, most + 1))
     return seconds / (calls + float(rng.uniform(0.05, 0.3))), calls
 
 
 def _offers(*names: str) -> Any:
-    """Return an object whose methods of these names return their name."""
+    """Return an object with methods of these names. Each method returns its own name."""
     return type("Offers", (), {name: lambda self, x, name=name: name for name in names})()
 
 
 @judges("session_call", "as_callable")
 def models_become_callables(student: Any) -> None:
-    """The order of the look-up, the session's name and dtype, and errors that help."""
+    """Check that `as_callable` tries methods in the right order and raises helpful errors.
+
+    A session must receive its input under the right name and with the right dtype.
+    """
     order = ["predict_proba", "predict", "forward", "__call__"]
     for start in range(len(order)):
         got = student.as_callable(_offers(*order[start:][::-1]))(None)
@@ -152,7 +167,10 @@ def models_become_callables(student: Any) -> None:
 
 @judges("timed_calls")
 def every_call_is_timed(student: Any) -> None:
-    """Each value is one call on a fake clock, nothing else stands between the readings, and loops divide."""
+    """Check that each value times one call on a fake clock, with nothing but the call between the two readings.
+
+    With `loops`, the time is divided by the number of calls.
+    """
     durations = draw().uniform(0.001, 0.1, 20).tolist()
     model, marker = Model(*durations, clock=Clock(1000.0)), object()
     got = student.timed_calls(model, marker, 20, model.clock)
@@ -181,7 +199,10 @@ def every_call_is_timed(student: Any) -> None:
 
 @judges("warm_up")
 def warm_up_waits_for_the_fall(student: Any) -> None:
-    """Time, calls and the end of the fall are all waited for; the report is true; broken clocks end."""
+    """Check that the warm-up lasts for enough time, enough calls, and until the latency stops falling.
+
+    Its report must be true. A clock that stands still must raise an error.
+    """
     rng = draw()
     for seconds in (0.0015, 0.5, *rng.uniform(0.005, 0.2, 3).tolist()):
         model = Model(seconds, clock=Clock(50.0))
@@ -195,7 +216,7 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
         same(model.inputs, ["x"] * calls, "the inputs that the call got")
 
     def warmed(*seconds: float, **more: Any) -> tuple[Any, int, float]:
-        """Return the report, the calls and the seconds of a warm-up."""
+        """Run a warm-up. Return its report, the number of calls and the seconds that it took."""
         model = Model(*seconds)
         return student.warm_up(model, None, clock=model.clock, **more), len(model.inputs), model.clock.now
 
@@ -217,7 +238,7 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
     plain = Model(0.02)
     student.warm_up(partial(plain, None), clock=plain.clock)
     expect(len(plain.inputs) >= 3, "warm_up(call) without inputs should work too")
-    # float by name, without a message: it takes 10 000 readings of 0.0
+    # `float` is sent by name, so that the 10 000 readings of 0.0 cost no messages
     still = partial(student.warm_up, float, clock=float)
     refuses(still, error=RuntimeError, mentions="still", what="a clock that stands still")
     refuses(partial(student.warm_up, Model(0.1), None, clock=Clock()), {"min_calls": -1})
@@ -225,7 +246,10 @@ def warm_up_waits_for_the_fall(student: Any) -> None:
 
 @judges("prepare", "measure_latency")
 def latency_is_warm_and_described(student: Any) -> None:
-    """Only warm calls count, each on its own; the metadata tell how; nonsense is refused."""
+    """Check that only warm calls are measured, each on its own, and that the metadata describe the measurement.
+
+    Invalid arguments must be refused.
+    """
     x = np.ones((16, 5), np.float64)
 
     def measured(model: Model, inputs: Any = x, **more: Any) -> Any:
@@ -261,7 +285,7 @@ def latency_is_warm_and_described(student: Any) -> None:
     cold = measured(Model(0.7, 2e-6), x[0], warmup_runs=0, measurement_runs=3)
     same(cold.values, [0.7, 2e-6, 2e-6], "cold values", "warmup_runs=0: no call before them, no inner loop", rel=1e-6)
     holds(cold.metadata, {"batch_size": 1, "loops": 1}, "metadata", "one vector is a batch; no loops without warm-up")
-    # slow calls use up the 10 s of warm-up: judged from outside, each call of a fake is a message
+    # slow first calls use up the 10 s of warm-up, because each call of a fake model costs a message
     short = measured(Model(5.0, 5.0, 5.0, 4e-6), warmup_runs=3, measurement_runs=4)
     holds(short.metadata, {"loops": 5}, "metadata of a call of 4 µs", "calibrate_loops(…, 10e-6): 5 calls last 20 µs")
     same(short.values, [4e-6] * 4, "values of a call of 4 µs", "seconds per call", rel=1e-3)
@@ -293,7 +317,10 @@ def latency_is_warm_and_described(student: Any) -> None:
 
 @judges("latency_summary")
 def summary_has_tails(student: Any) -> None:
-    """Percentiles by NumPy, intervals where SciPy's binomial allows one, reasons elsewhere."""
+    """Check that percentiles agree with NumPy, and intervals with SciPy's binomial distribution.
+
+    Where the values are too few for an interval, the summary must give a reason.
+    """
     rng = draw()
     for n, confidence in itertools.product((1, 5, 40, 400), (0.95, 0.8)):
         values = rng.lognormal(-7, 1, n).tolist()
@@ -327,14 +354,17 @@ def summary_has_tails(student: Any) -> None:
 
 
 def answer_tails(student: Any) -> None:
-    """1 − 0.99^100, and the smallest n with q^n ≤ 2.5 %."""
+    """Check that the answers are 1 − 0.99^100 and the smallest n with q^n ≤ 2.5 %."""
     same(student.pages_that_meet_the_tail(), 1 - 0.99**100, "the share of pages", "1 − 0.99 ** 100", rel=0.012)
     same(student.measurements_for_intervals(), [368, 3688], "p99 and p99.9", "ask runs_for_percentile")
 
 
 @judges("round_orders")
 def orders_are_shuffled(student: Any) -> None:
-    """Every order is equally likely (chi-squared), each name comes once, seeds decide."""
+    """Check that every order is equally likely (chi-squared test), with each name once.
+
+    The same seed must give the same orders.
+    """
     names = ["x", "y", "z"]
     orders = _orders(student.round_orders(names, 1200, seed=int(draw().integers(1000))))
     same(len(orders), 1200, "the number of orders for 1200 rounds")
@@ -354,14 +384,17 @@ def orders_are_shuffled(student: Any) -> None:
 
 
 def answer_drift(student: Any) -> None:
-    """B comes ten calls later, or one."""
+    """Check that B looks slower by ten calls' drift if models run in blocks, and by one call's if they alternate."""
     same(student.blocks_look_slower_by(), 1.0, "blocks", "each call of B is 10 after its partner of A", rel=0.06)
     same(student.alternating_looks_slower_by(), 0.1, "alternation", "each call of B is 1 after its partner", rel=0.06)
 
 
 @judges("hot_median", "measure_latencies")
 def rounds_pair(student: Any) -> None:
-    """Every round calls every model once in the recorded order, values sit in their round, metadata pair."""
+    """Check that every round calls every model once, in the recorded order, and that value i is from round i.
+
+    The metadata of one session must share a pairing mark.
+    """
     rng = draw()
     clock = Clock()
     seconds = dict(zip("abc", rng.uniform(0.02, 0.1, 3).tolist(), strict=True))
@@ -432,7 +465,7 @@ def rounds_pair(student: Any) -> None:
     fresh = _results(student.measure_latencies({"a": slow["a"]}, [1], measurement_runs=1, clock=clock, setup=list))
     holds(fresh["a"].metadata, {"setup": "list"}, "metadata", "setup and sync go to ready")
     clock = Clock()
-    loops, took = ((2, 8e-6), (5, 4e-6), (10, 1.5e-6))[int(rng.integers(3))]  # of 1, 2, 5, … the first to last 10 µs
+    loops, took = ((2, 8e-6), (5, 4e-6), (10, 1.5e-6))[int(rng.integers(3))]  # the first of 1, 2, 5, … that lasts 10 µs
     took *= float(rng.uniform(0.8, 1.2))
     tiny = {name: Model(5.0, 5.0, 5.0, took, clock=clock) for name in ("a", "b")}
     results = _results(student.measure_latencies(tiny, x, warmup_runs=3, measurement_runs=2, clock=clock))
@@ -443,11 +476,11 @@ def rounds_pair(student: Any) -> None:
 
 @judges("hot_median", "measure_latencies")
 def hot_blocks_are_hot(student: Any) -> None:
-    """The first two calls do not count, the block lasts about 5 ms, its median is the value."""
+    """Check that the first two calls do not count, the block lasts about 5 ms, and its median is the value."""
     rng = draw()
 
     def hot(model: Model, loops: int = 1, **more: Any) -> tuple[Any, int]:
-        """Return the median and the number of calls."""
+        """Run `hot_median` on a model. Return the median and the number of calls."""
         subject = entries(student.made_ready({"": model}, {"": None}, 0, model.clock), "what is ready")[""]
         subject.loops = loops
         return student.hot_median(subject, **more), len(model.inputs)
@@ -493,7 +526,10 @@ def hot_blocks_are_hot(student: Any) -> None:
 
 @judges("session_starts", "measure_session_latency")
 def session_is_spread(student: Any) -> None:
-    """Starts are uniform in their slots; the session really waits for them, and never sleeps backwards."""
+    """Check that starts are uniform in their slots, and that the session waits for each start.
+
+    It must never sleep for a negative time.
+    """
     rng = draw()
     rounds, seed = rng.integers((150, 0), (250, 10**6)).tolist()
     seconds, session_starts = float(rng.uniform(20, 90)), student.session_starts
@@ -504,7 +540,7 @@ def session_is_spread(student: Any) -> None:
     neighbours = np.corrcoef(phases[:, :-1].ravel(), phases[:, 1:].ravel())[0, 1]
     expect(abs(float(neighbours)) < 0.2, "each start should be drawn on its own")
     expect(len(np.unique(phases[:, 0])) > 1, "another seed should give other starts")
-    # of right answers one in ten thousand million is further off
+    # a right answer fails this test once in 10^10 runs
     expect(stats.kstest(phases.ravel(), "uniform").pvalue > 1e-10, "within its slot a start should be uniformly random")
     one, again = (numbers(session_starts(5, 1.0, seed=seed), "the starts", 5) for _ in "12")
     same(again, one, "starts of the same seed")
@@ -534,7 +570,7 @@ def session_is_spread(student: Any) -> None:
     same(result.values, [took] * rounds, "round medians", rel=1e-6)
     truth = list[float]()
     for start in numbers(student.session_starts(rounds, seconds, seed=seed), "the starts", rounds):
-        # a round that is due before the last one has ended begins at once
+        # a round that is due before the previous one has ended begins at once
         truth.append(max(start, truth[-1] + each * took if truth else 0.0))
     same(noted, truth, "round_starts", "sleep until each; count from the end of the warm-up", rel=1e-6, abs=1e-9)
     expect(seconds > clock.now - 100 - truth[-1] > 0, "the session should end after its last round")
@@ -572,7 +608,7 @@ def session_is_spread(student: Any) -> None:
 
 @judges("measure_cold_start")
 def cold_starts_are_fresh(student: Any) -> None:
-    """One launch for each repetition, stages kept apart, the task complete."""
+    """Check that each repetition launches one process with a complete task, and that stages are kept apart."""
     stages = ("import", "load", "first_call", "steady")
     rows = [dict(zip(stages, row, strict=True)) for row in draw().uniform(0.001, 1, (9, 4)).tolist()]
     tasks: list[Any] = []
@@ -601,7 +637,7 @@ def cold_starts_are_fresh(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Overhead shared by the inner loop, and a mean that one request in 1000 moves."""
+    """Check that an inner loop divides the overhead, and that one slow request in 1000 moves the mean only."""
     same(student.overstated_by(), [1.0, 0.2], "question 1", "40 ns of 4 µs; then of 20 µs", rel=0.02)
     cause = "2 + 900 / 1000; the median stays"
     same(student.mean_and_median_of_the_service(), [2.9, 2.0], "question 2", cause, rel=0.001)

@@ -1,4 +1,7 @@
-"""Hidden checks of module 04: against SciPy, plain counting, simulated coverage and models that break."""
+"""Hidden checks of module 04, with models that fail.
+
+SciPy and plain counting supply the truth.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 class Scores:
-    """A classifier that answers with given scores, whatever it is asked."""
+    """A classifier that returns the given scores whatever its inputs are, and counts its calls."""
 
     shows = ("classes_",)
 
@@ -25,7 +28,7 @@ class Scores:
             self.classes_ = np.asarray(classes)
 
     def predict_proba(self, inputs: Any) -> np.ndarray:
-        """Return the scores of as many rows as asked, and remember the question."""
+        """Return the first scores, one row for each input."""
         self.asked += 1
         return self.scores[: len(items(inputs, "what the model is called with"))]
 
@@ -37,7 +40,7 @@ def _wilson(correct: int, total: int, confidence: float = 0.95) -> tuple[float, 
 
 @judges("wilson_interval")
 def wilson_is_wilsons(student: Any) -> None:
-    """The interval equals SciPy's for counts at both ends and in the middle."""
+    """Check that the interval equals SciPy's for counts at both ends and in the middle."""
     rng = draw()
     counts = [(0, 1), (1, 1), (0, 30), (30, 30), (353, 360), (1, 1000)]
     counts += [(int(rng.integers(n + 1)), n) for n in (7, 60, 5000)]
@@ -51,7 +54,7 @@ def wilson_is_wilsons(student: Any) -> None:
 
 
 def answer_rows(student: Any) -> None:
-    """Rows follow from the half-width."""
+    """Check that the number of rows follows from the half-width."""
     truth = stats.norm.ppf(0.975) ** 2 * 0.97 * 0.03 / 0.01**2
     same(student.rows_for_one_point(), truth, "rows for ± 1 point", "n = 1.96² · 0.97 · 0.03 / 0.01²", rel=0.05)
     same(student.growth_for_half_a_point(), 4, "the growth", "n grows with the square of 1 / half-width")
@@ -59,10 +62,10 @@ def answer_rows(student: Any) -> None:
 
 @judges("output_kind")
 def kinds_are_told(student: Any) -> None:
-    """Probabilities, logits and labels of every shape and type."""
+    """Check that probabilities, logits and labels are recognised in every shape and dtype."""
     rng = draw()
     many, sigmoids = rng.dirichlet(np.ones(4), 25), rng.uniform(0, 1, (25, 3))
-    sigmoids[0] = 0.9  # three times 0.9 is no distribution
+    sigmoids[0] = 0.9  # three probabilities of 0.9 do not sum to 1
     below, above = rng.uniform(0.1, 0.9, (2, 9))
     below[4], above[7] = -0.2, 1.4
     for outputs, truth, what in (
@@ -89,7 +92,7 @@ def kinds_are_told(student: Any) -> None:
 
 @judges("predicted_labels")
 def labels_are_found(student: Any) -> None:
-    """Every kind becomes the right label, with and without a threshold."""
+    """Check that every kind of output is converted to the right label, with and without a threshold."""
     rng = draw()
     scores, names = rng.dirichlet(np.ones(3), 40), np.array(["a", "b", "c"])
     one, logit = np.append(rng.uniform(0.01, 0.99, 30), 0.5), np.append(rng.normal(0, 0.6, 30), 0.0)
@@ -120,7 +123,7 @@ def labels_are_found(student: Any) -> None:
 
 @judges("checked_outputs")
 def outputs_are_checked(student: Any) -> None:
-    """Good outputs pass unchanged; wrong lengths, shapes and NaN are refused by name."""
+    """Check that good outputs are returned unchanged. Wrong lengths, wrong shapes and NaN must name the dataset."""
     rng = draw()
     checked = student.checked_outputs
     scores = rng.normal(size=(12, 3))
@@ -139,13 +142,13 @@ def outputs_are_checked(student: Any) -> None:
 
 
 def _right(scores: Any, truth: Any, threshold: float = 0.0) -> float:
-    """Return the fraction of one logit a row that is on the right side."""
+    """Return the fraction of rows whose single logit lies on the right side of the threshold."""
     return float(np.mean((scores >= threshold) == truth))
 
 
 @judges("measure_accuracy")
 def accuracy_is_counted(student: Any) -> None:
-    """Values, pooled counts and intervals agree with counting, for every kind of output."""
+    """Check that values, pooled counts and intervals agree with counting, for every kind of output."""
     rng = draw()
     scores = rng.dirichlet(np.ones(3), 90)
     names = np.array(["a", "b", "c"])
@@ -167,7 +170,7 @@ def accuracy_is_counted(student: Any) -> None:
     holds(result, {"metric_name": "accuracy", "unit": "", "confidence": 0.9}, "result")
     same(model.asked, 2, "the calls of the model", "it should run once for each dataset")
 
-    logit = rng.uniform(0.01, 0.99, 60)  # all within 0 and 1, but for two in the second dataset
+    logit = rng.uniform(0.01, 0.99, 60)  # all between 0 and 1, except two in the second dataset
     logit[-2:] = (-3.0, 4.0)
     truth = rng.integers(0, 2, 60)
     signs = np.where(truth == 1, 1, -1)
@@ -194,7 +197,10 @@ def accuracy_is_counted(student: Any) -> None:
 
 @judges("measure_accuracy")
 def accuracy_refuses_nonsense(student: Any) -> None:
-    """What cannot be scored raises and names the dataset; what the model raises comes through."""
+    """Check that data which cannot be scored raise an error that names the dataset.
+
+    An exception of the model must pass through unchanged.
+    """
     rng = draw()
     short, hollow, fog = words(rng, 3)
     rows = int(rng.integers(6, 12))
@@ -226,7 +232,7 @@ def accuracy_refuses_nonsense(student: Any) -> None:
 
 @judges("recall_per_class")
 def recalls_are_per_class(student: Any) -> None:
-    """Recalls agree with counting; classes that do not occur have none."""
+    """Check that recalls agree with counting, and that classes which do not occur in y have no recall."""
     rng = draw()
 
     def counted(y: list[Any], said: list[Any]) -> dict[Any, float]:
@@ -243,7 +249,7 @@ def recalls_are_per_class(student: Any) -> None:
 
 @judges("balanced_accuracy")
 def balance_is_the_mean_recall(student: Any) -> None:
-    """The mean of the recalls, on unbalanced classes."""
+    """Check that the balanced accuracy is the mean of the recalls, on unbalanced classes."""
     rng = draw()
     for _ in range(5):
         y = rng.choice(4, 80, p=[0.7, 0.2, 0.05, 0.05])
@@ -253,14 +259,14 @@ def balance_is_the_mean_recall(student: Any) -> None:
 
 
 def answer_fraud(student: Any) -> None:
-    """Silence on 20 of 10 000."""
+    """Check that never reporting fraud (20 in 10 000 payments) has accuracy 0.998 and balanced accuracy 0.5."""
     same(student.accuracy_of_silence(), 0.998, "the accuracy", "9980 of 10 000 payments are honest")
     same(student.balanced_accuracy_of_silence(), 0.5, "the balanced accuracy", "recall 1 of the honest, 0 of the fraud")
 
 
 @judges("mcnemar")
 def mcnemar_agrees_with_scipy(student: Any) -> None:
-    """Counts by hand; p values from SciPy's binomial test and chi-squared."""
+    """Check that counts agree with counting, and p-values with SciPy's binomial and chi-squared distributions."""
     rng, rows = draw(), 150
     few = [(0, 0), (1, 0), (0, 6), (5, 5), (10, 14), (24, 0)]
     for only_a, only_b in [*few, (13, 12), (25, 0), (40, 20), (20, 40), (13, 13)]:
@@ -286,7 +292,10 @@ def mcnemar_agrees_with_scipy(student: Any) -> None:
 
 @judges("difference_interval")
 def difference_is_paired(student: Any) -> None:
-    """The ends join chi-squared quantiles of both counts, hold 0 unless the exact test says no, and stay in bounds."""
+    """Check that the ends combine chi-squared quantiles of both counts and stay within −1 and 1.
+
+    The interval must contain 0 unless the exact test rejects equality.
+    """
     rng = draw()
     counts, confidences = rng.integers((0, 0, 1), (30, 30, 300), (8, 3)).tolist(), rng.uniform(0.7, 0.99, 8).tolist()
     cases = [(a, b, a + b + rest, round(c, 2)) for (a, b, rest), c in zip(counts, confidences, strict=True)]
@@ -311,7 +320,7 @@ def difference_is_paired(student: Any) -> None:
 
 @judges("parity")
 def parity_compares(student: Any) -> None:
-    """Differences and agreement agree with counting, for every kind of output."""
+    """Check that differences and agreement agree with counting, for every kind of output."""
     rng = draw()
     a = rng.dirichlet(np.ones(3), 50)
     b = np.abs(a + rng.normal(0, 0.1, a.shape))
@@ -339,7 +348,10 @@ def parity_compares(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Wilson at 360 of 360, powers of one half, and what a failed run is worth."""
+    """Check that the answers follow from Wilson's interval at 360 of 360 and from powers of 1/2.
+
+    A failed run must have no accuracy.
+    """
     same(student.lower_end_of_perfection(), _wilson(360, 360)[0], "question 1", "wilson_interval(360, 360)", rel=6e-4)
     same(student.may_claim_99_percent(), False, "question 1", "the interval begins below 99 %: 98.9 % is possible")
     same(student.discordant_rows_needed(), 6, "question 2", "2 · (1/2)^n falls below 0.05 at n = 6; at 5 it is 0.0625")

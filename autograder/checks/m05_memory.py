@@ -1,4 +1,7 @@
-"""Hidden checks of module 05: on a fake /proc tree with known memory, against SciPy, pickle and plain counting."""
+"""Hidden checks of module 05, on a fake /proc tree with known memory.
+
+SciPy, pickle and plain counting supply the truth.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ from tinybench.support.footprint.heap import free_heap
 from tinybench.support.rounds.fresh_processes import fresh_task
 
 NAN, INF = float("nan"), float("inf")
-heap_is_freed = cache(free_heap)  # the same each time, and the grader's heap takes a while
+heap_is_freed = cache(free_heap)  # cached: the result is always the same, and freeing the grader's heap is slow
 STAGES = ["import", "load", "first_call", "second_call", "steady"]
 
 
 class FakeProcess:
-    """A /proc tree of plain files whose process takes and keeps memory as told, in KiB.
+    """A fake /proc tree of plain files, whose process allocates and keeps memory as scripted, in KiB.
 
-    The files are written where the student's code runs, by the `Path` of its own module.
+    The files are written where the student's code runs, through the `Path` of the student's own module.
     """
 
     def __init__(self, student: Any, rss: int) -> None:
@@ -36,7 +39,7 @@ class FakeProcess:
         self.root, self.folder = student.Path(self.place), student.Path(self.place, "self")
         self.folder.mkdir()
         self.status, self.orders = (self.folder.joinpath(name) for name in ("status", "clear_refs"))
-        # bound once: a method that is asked for again is one more message
+        # bind the methods once, because every look-up of a method costs a message
         self.tell, self.ordered, self.order = self.status.write_text, self.orders.read_text, self.orders.write_text
         self.rss = self.peak = rss
         self.resets, self.inputs = 0, list[Any]()
@@ -53,13 +56,16 @@ class FakeProcess:
             folder.rmdir()
 
     def write(self) -> None:
-        """Bring the status file up to date."""
+        """Write the current values to the status file."""
         fields = {"VmPeak": 9 * self.peak, "VmSize": 8 * self.rss, "VmHWM": self.peak, "VmRSS": self.rss, "RssAnon": 1}
         lines = (f"{name}:\t{kib:9d} kB\n" for name, kib in (fields | {"VmData": 7 * self.rss}).items())
         self.tell("Name:\tVmRSS\n" + "".join(lines))
 
     def use(self, peak: int, kept: int = 0) -> None:
-        """Rise by `peak`, fall to what is `kept`; the mark was reset before if a 5 has been written since."""
+        """Raise the memory by `peak`, then reduce it to the old level plus `kept`.
+
+        If a 5 was written to clear_refs since the last call, reset the high-water mark first.
+        """
         if order := text(self.ordered(), "what clear_refs holds"):
             self.order("")
         if order.strip() == "5":
@@ -69,7 +75,7 @@ class FakeProcess:
         self.write()
 
     def model(self, *needs: tuple[int, int]) -> Callable[[Any], None]:
-        """Return a model whose calls use as told one after the other, the last for ever."""
+        """Return a model whose calls use the given (peak, kept) one after the other; the last pair repeats."""
         left = iter(needs)
 
         def call(x: Any) -> None:
@@ -81,7 +87,7 @@ class FakeProcess:
 
 @judges("read_status", "reset_peak")
 def status_is_read(student: Any) -> None:
-    """Both numbers in bytes, from the right lines; the reset is a 5 in the right file."""
+    """Check that both numbers come from the right lines, in bytes, and that the reset writes 5 to the right file."""
     rng = draw()
     with FakeProcess(student, int(rng.integers(10_000, 90_000))) as process:
         for _ in range(3):
@@ -103,7 +109,10 @@ def status_is_read(student: Any) -> None:
 
 @judges("peak_added")
 def peak_is_above_before(student: Any) -> None:
-    """The rise of one call above what was resident, whatever came before and whatever stays."""
+    """Check that the peak is the rise during one call above the resident memory before it.
+
+    Earlier peaks and memory that stays allocated must not matter.
+    """
     odd = int(draw().integers(100, 9000))
     with FakeProcess(student, 40_000) as process:
         process.use(2_000_000)
@@ -121,7 +130,7 @@ def peak_is_above_before(student: Any) -> None:
 
 
 class Buffers:
-    """Buffers of bytes where the student's code runs; a script says how long each becomes, and when."""
+    """Byte buffers in the process of the student's code, resized by scripts that give each size and its turn."""
 
     def __init__(self, student: Any, rng: np.random.Generator, number: int = 3) -> None:
         self.rng, self.played = rng, 0
@@ -129,11 +138,11 @@ class Buffers:
         self.methods = [(buffer.truncate, buffer.seek, buffer.write) for buffer in self.buffers]
 
     def scripts(self, number: int) -> Iterator[tuple[list[tuple[int, int]], str, int]]:
-        """Yield scripts of (buffer, new size), each with a word as argument and with its peak in bytes."""
+        """Yield scripts of (buffer, new size), each with a made-up word as argument and its peak in bytes."""
         for note in words(self.rng, number):
             sizes, script, peak = [0] * len(self.buffers), list[tuple[int, int]](), 0
             for turn in [*self.rng.permutation(len(sizes)).tolist(), *self.rng.integers(len(sizes), size=4).tolist()]:
-                # to nothing first, as a buffer that grows by little takes more than it needs
+                # empty the buffer first, because a buffer that grows by little takes more than it needs
                 sizes[turn] = int(self.rng.integers(2 * 10**6, 6 * 10**6))
                 script += [(turn, 0), (turn, sizes[turn])]
                 peak = max(peak, sum(sizes))
@@ -157,7 +166,7 @@ class Buffers:
 
 @judges("python_peak")
 def python_peak_is_beside(student: Any) -> None:
-    """Peaks above what was traced, with tracemalloc left as it was found."""
+    """Check that peaks exclude memory that was already traced, and that tracemalloc is left as it was."""
     tracing = student.tracemalloc
     tracing.stop()
 
@@ -171,15 +180,15 @@ def python_peak_is_beside(student: Any) -> None:
         (bytearray, size, size),
         (np.identity, side, 8 * side**2),
         (np.ones, (side, 300), 2400 * side),
-        # the last product is made while the one before is still there
+        # the last product is computed while the previous one still exists
         (partial(reduce, mul), [b"x" * length, *times], length * times[0] * (1 + times[1])),
     ]
     with contextlib.closing(Buffers(student, rng)) as buffers:
-        # nothing of these calls can be read off function and argument: only who traces them knows their peaks
+        # function and argument do not reveal the peaks of these calls; only tracing does
         calls += [(partial(buffers.play, script), note, peak) for script, note, peak in buffers.scripts(3)]
         for call, x, truth in calls:
             got, what = student.python_peak(call, x), "the peak of a call that takes memory and gives it back"
-            # 100 kB is what a message takes on its way
+            # a message takes about 100 kB on its way
             same(got, truth, what, "the peak, not what is left", rel=0.01, abs=100_000)
             expect(not traces(), "tracemalloc was off, and should be off again")
         same(buffers.played, 3, "the calls of call(x) in 3 measurements")
@@ -191,7 +200,7 @@ def python_peak_is_beside(student: Any) -> None:
     tracing.start()
     try:
         holder = student.ByteCounter()
-        holder.past = b"x" * 900_000  # a peak of somebody else's
+        holder.past = b"x" * 900_000  # an earlier peak of other code
         holder.past = None
         holder.ballast = b"x" * 500_000
         got, cause = student.python_peak(bytearray, 200_000), "reset the peak, and subtract what was there"
@@ -203,7 +212,7 @@ def python_peak_is_beside(student: Any) -> None:
 
 @judges("measure_memory")
 def memory_is_the_peak(student: Any) -> None:
-    """Values are the peaks of the measured calls alone; the metadata says how they came about."""
+    """Check that the values are the peaks of the measured calls only, and that the metadata describe the method."""
     rng, counts = draw(), student.gc.get_stats
     x = rng.normal(size=(6, 4))
     with FakeProcess(student, 30_000) as process:
@@ -237,14 +246,14 @@ def memory_is_the_peak(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """Rows × neurons × bytes."""
+    """Check that the answers are rows × neurons × bytes."""
     same(student.mebibytes_of_the_layer(), 4096 * 2048 * 4 / 2**20, "float32", "4096 · 2048 · 4 bytes / 2²⁰")
     same(student.mebibytes_in_half_precision(), 4096 * 2048 * 2 / 2**20, "float16", "two bytes a number")
 
 
 @judges("memory_stages")
 def stages_are_fresh(student: Any) -> None:
-    """One launch for each repetition, and each stage's numbers where they belong."""
+    """Check that each repetition launches one process, and that each number is stored with its stage."""
     rng = draw()
     tasks: list[Any] = []
     kinds = ("peak", "retained", "resident")
@@ -264,14 +273,14 @@ def stages_are_fresh(student: Any) -> None:
         holds(result, {"values": truth.pop("peak"), "unit": "B", "metric_name": "memory"}, f"result of {stage}")
         notes = {**truth, "stage": stage, "method": "by hand", "processes": 4}
         holds(result.metadata, notes, f"metadata of {stage}", "one number for each process; method is what it reports")
-    truth = fresh_task("json:loads", x, ("a", 2), 7)  # compared as it is packed: nobody unpacks what a student packed
+    truth = fresh_task("json:loads", x, ("a", 2), 7)  # compare packed arguments: unpickling a student's is unsafe
     for task in tasks:
         holds(task, {"args": truth["args"], "steady_calls": 7}, "task", "hand the task on that fresh_task made")
 
 
 @judges("model_size")
 def size_is_on_disk(student: Any) -> None:
-    """Files, folders, external weights and pickles, byte by byte."""
+    """Check that `model_size` returns the bytes of files, folders, external weights and pickled models."""
     rng = draw()
     top, files = text(student.tempfile.mkdtemp(), "the name of a folder"), {}
     folder = student.Path(top)
@@ -300,7 +309,7 @@ def size_is_on_disk(student: Any) -> None:
 
 
 def _external_onnx(place: str) -> bytes:
-    """Return an ONNX model with one weight in a file beside it."""
+    """Return an ONNX model whose single weight is stored in the file `place` next to it."""
     from onnx import TensorProto, helper
 
     weight = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
@@ -313,7 +322,10 @@ def _external_onnx(place: str) -> bytes:
 
 @judges("resident_growth")
 def growth_is_a_slope(student: Any) -> None:
-    """Rates by block, their mean as the slope, their interval by SciPy."""
+    """Check that values are the growth rates of the blocks, and that the slope is their mean.
+
+    Its interval must equal SciPy's.
+    """
     rng = draw()
     for blocks, calls, warmups in ((6, 3, 3), (2, 4, 0), (5, 1, 8)):
         kept = rng.integers(-20, 60, warmups + blocks * calls).tolist()
@@ -324,7 +336,7 @@ def growth_is_a_slope(student: Any) -> None:
         measured = kept[warmups:]
         rates = [1024 * sum(measured[i * calls : (i + 1) * calls]) / calls for i in range(blocks)]
         same(result.values, rates, "the rate of each block", "growth of VmRSS over a block, by its calls", abs=1e-9)
-        reach = stats.t.ppf(0.975, blocks - 1) * stats.sem(rates)  # 0 where the blocks are equal
+        reach = stats.t.ppf(0.975, blocks - 1) * stats.sem(rates)  # 0 if all blocks are equal
         low, high = np.mean(rates) - reach, np.mean(rates) + reach
         truth = {"mean": 1024 * sum(measured) / len(measured), "ci_lower": low, "ci_upper": high, "unit": "B"}
         holds(result, truth, "the slope's result", rel=1e-7, abs=1e-9)
@@ -339,7 +351,7 @@ def growth_is_a_slope(student: Any) -> None:
 
 @judges("max_concurrent", "memory_pressure")
 def capacity_is_counted(student: Any) -> None:
-    """Whole instances that fit, and bytes per second."""
+    """Check that `max_concurrent` counts whole instances, and `memory_pressure` bytes per second."""
     rng = draw()
 
     def counted(available: int, each: int, shared: int = 0) -> int:
@@ -358,7 +370,7 @@ def capacity_is_counted(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """What the four situations mean."""
+    """Check that four answers are right: on a warm arena, workers that fit, memory pressure, and a possible leak."""
     same(student.warm_arena_needs(), "as before", "question 1", "the arena hides the need, it does not remove it")
     same(student.workers_that_fit(), math.floor((4000 - 120) / 60), "question 2", "(4000 − 120) / 60, rounded down")
     same(student.pressure_in_gigabytes(), 8e6 * 250 / 1e9, "question 3", "8 MB · 250 / s")

@@ -1,4 +1,4 @@
-"""Hidden checks of module 06: against fake counter trees and a machine whose energy, time and idle power are known."""
+"""Hidden checks of module 06, with fake counter trees and a machine of known energy, time and idle power."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from autograder.checks.compare import *
 RANGE = 262_143_328_850
 FILES = ("name", "energy_uj", "max_energy_range_uj")
 COUNT = count()
-UNIT = 1e-4  # J; a counter's own step is up to 61 µJ, so a wrap is known no better
+UNIT = 1e-4  # tolerance in J: a counter's step is up to 61 µJ, so the energy at a wrap is not known more exactly
 
 
 @contextmanager
 def powercap(student: Any, zones: Mapping[str, Sequence[str | int]]) -> Iterator[Any]:
-    """Write a folder like /sys/class/powercap where the student's code runs: the first `FILES` of each zone."""
+    """Create a folder like /sys/class/powercap where the student's code runs, and remove it at the end.
+
+    For each zone, the values given become the first of its `FILES`.
+    """
     place, system, path = f"/tmp/powercap-{os.getpid()}-{next(COUNT)}", student.os, student.Path
-    mkdir, unlink, rmdir, write = system.mkdir, system.unlink, system.rmdir, path.write_text  # asked for only once
-    # the control type stands beside its zones
+    mkdir, unlink, rmdir, write = system.mkdir, system.unlink, system.rmdir, path.write_text  # look each up once
+    # the folder of the control type lies next to those of its zones
     folders = [place, *(f"{place}/{zone}" for zone in ("intel-rapl", *zones))]
     files = {
         f"{place}/{zone}/{file}": value
@@ -46,17 +49,17 @@ def powercap(student: Any, zones: Mapping[str, Sequence[str | int]]) -> Iterator
 
 
 def package(start: int = 10, zone: str = "intel-rapl:0", name: str = "package-0") -> dict[str, tuple[str, int, int]]:
-    """Return the zones of a machine with one, which counts from `start`."""
+    """Return the zones of a machine with one package, whose counter starts at `start`."""
     return {zone: (name, start, RANGE)}
 
 
 def advance(root: Any, zone: str, value: int) -> None:
-    """Let a counter show another value."""
+    """Set a counter to `value`."""
     root.joinpath(zone, "energy_uj").write_text(f"{value}\n")
 
 
 class Processor(FakeClock):
-    """The processor time of a process that has kept `busy` cores working since another clock started."""
+    """The processor time of a process that has kept `busy` cores working since another clock was at 0."""
 
     def __init__(self, clock: FakeClock, busy: float) -> None:
         self.clock, self.busy = clock, busy
@@ -70,9 +73,10 @@ class Processor(FakeClock):
 
 
 class Machine:
-    """A processor of known idle power, on which a call takes known time and known additional energy.
+    """A simulated machine with known idle power, on which a call takes a known time and adds a known energy.
 
-    Its calls are slow, so that few of them, each a message, fill a reading.
+    It is also its own energy meter. Its calls are slow, so that few of them fill a reading. Each call costs a message
+    to the sandbox.
     """
 
     unit = "J"
@@ -123,11 +127,14 @@ class Locked:
 
 
 def drawn_tree(rng: np.random.Generator) -> tuple[str, dict[str, str], list[str], list[str]]:
-    """Return zones with one or more packages among them, and which are packages, without and with their DRAM."""
+    """Return a random machine with at least one package: its description and its zones with their names.
+
+    The last two lists hold its package zones, without and with the DRAM zones.
+    """
     zones = dict[str, str]()
     packages, with_dram = list[str](), list[str]()
     numbers = sorted(rng.choice(14, int(rng.integers(2, 6)), replace=False).tolist())
-    chosen = numbers[int(rng.integers(len(numbers)))]  # so that there is a package
+    chosen = numbers[int(rng.integers(len(numbers)))]  # always a package
     for n in numbers:
         zone = f"intel-rapl:{n}"
         parts = rng.permutation(["core", "uncore", "dram"])[: int(rng.integers(4))].tolist()
@@ -143,7 +150,7 @@ def drawn_tree(rng: np.random.Generator) -> tuple[str, dict[str, str], list[str]
 
 
 def _nested(*names: str) -> dict[str, str]:
-    """Return zones of these names, each a top-level one, with its parts after a slash."""
+    """Return one top-level zone for each name. The parts after a slash become its subzones."""
     zones = dict[str, str]()
     for n, name in enumerate(names):
         top, *parts = name.split("/")
@@ -153,7 +160,10 @@ def _nested(*names: str) -> dict[str, str]:
 
 @judges("package_domains")
 def packages_are_found_once(student: Any) -> None:
-    """Intel, AMD, two sockets, numbers of two digits: each package once, in the order of the numbers."""
+    """Check that each package is found once, in numerical order.
+
+    The machines are from Intel and AMD, with one or more sockets and with zone numbers of two digits.
+    """
     first, second = both = ["intel-rapl:0", "intel-rapl:1"]
     mmio = {"intel-rapl-mmio:0": "package-0", "intel-rapl-mmio:0:0": "dram"}
     dies = _nested("package-0-die-0/dram", "package-0-die-1/dram")
@@ -178,7 +188,7 @@ def packages_are_found_once(student: Any) -> None:
 
 @judges("read_counter")
 def counters_are_read(student: Any) -> None:
-    """A whole number, or an explanation; nothing else that a file may hold."""
+    """Check that a counter is read as a whole number, and that any other content raises an error that explains it."""
     rng = draw()
     count, zone = int(rng.integers(RANGE)), int(rng.integers(1, 20))
     with powercap(student, package(count)) as root:
@@ -196,7 +206,7 @@ def counters_are_read(student: Any) -> None:
 
 @judges("counter_difference")
 def wraps_are_undone(student: Any) -> None:
-    """Differences with and without a wrap; one step of the counter more or less is fine."""
+    """Check that differences are right with and without a wrap, within 100 µJ (about one step of the counter)."""
     rng, counter_difference = draw(), student.counter_difference
     for before, step in [(5, 0), *rng.integers(0, RANGE, (25, 2)).tolist()]:
         cases, cause = [(before, (before + step) % RANGE, RANGE)], "a wrap adds max_energy_range_uj"
@@ -205,7 +215,7 @@ def wraps_are_undone(student: Any) -> None:
 
 @judges("RaplMeter.read")
 def rapl_reads_joules(student: Any) -> None:
-    """Two packages, several wraps each, a psys and parts that must not count."""
+    """Check that joules of two packages add up over several wraps. A psys zone and parts of a package do not count."""
     rng = draw()
     largest = {"intel-rapl:0": RANGE, "intel-rapl:1": 65_532_610_987}
     counters = {zone: int(rng.integers(0, size)) for zone, size in largest.items()}
@@ -230,7 +240,7 @@ def rapl_reads_joules(student: Any) -> None:
 
 @judges("CpuTimeMeter.read")
 def cpu_time_is_an_estimate(student: Any) -> None:
-    """Processor seconds times the watts that were given, from the clock that was given."""
+    """Check that the meter returns processor seconds times the given watts, read from the given clock."""
     rng = draw()
     for watts in (None, 1.0, float(rng.uniform(2, 20))):
         start, times = float(rng.uniform(1, 200)), sorted(rng.uniform(1, 30, 2).tolist())
@@ -245,7 +255,10 @@ def cpu_time_is_an_estimate(student: Any) -> None:
 
 @judges("best_meter")
 def best_meter_explains_itself(student: Any) -> None:
-    """RAPL where it can be read, else processor time with the reason, the watts and their source."""
+    """Check that RAPL is used where it can be read.
+
+    Otherwise, processor time must be used, with the reason, the watts and their source in the details.
+    """
     rng = draw()
     joules, watts, source = int(rng.integers(1, 50)), float(rng.uniform(1, 9)), words(rng, 1)[0]
     with powercap(student, package()) as root:
@@ -264,7 +277,7 @@ def best_meter_explains_itself(student: Any) -> None:
     with powercap(student, package()) as root:
         counter = root.joinpath("intel-rapl:0", "energy_uj")
         counter.unlink()
-        counter.mkdir()  # cannot be read, whoever asks
+        counter.mkdir()  # a folder, which not even root can read as a file
         measured = student.best_meter(root).measured
         same(measured, False, "meter.measured where a counter cannot be read", "fall back, do not fail")
         counter.rmdir()
@@ -273,7 +286,7 @@ def best_meter_explains_itself(student: Any) -> None:
 
 @judges("idle_power", "energy_reading")
 def readings_are_differences(student: Any) -> None:
-    """Power by the clock, energy as a difference over exactly the calls asked for."""
+    """Check that power uses the clock's time, and energy is a difference over exactly the requested calls."""
     rng = draw()
     for idle, seconds, joules in rng.uniform(0.5, 20, (4, 3)).tolist():
         machine = Machine(idle, seconds / 1000, joules)
@@ -295,14 +308,17 @@ def readings_are_differences(student: Any) -> None:
 
 
 def answer_reading(student: Any) -> None:
-    """The answers follow from the formula of section 7."""
+    """Check that the answers follow from the formula of section 7."""
     same(student.joules_added_by_one_inference(), 0.05, "question (a)", "take 10 W × 0.2 s off, then divide by 100")
     same(student.inferences_per_reading(), 2500, "question (b)", "0.1 s / 40 µs")
 
 
 @judges("measure_energy")
 def energy_is_per_inference(student: Any) -> None:
-    """Known energy comes back in spite of idle power, a slow counter and drift; estimates stay estimates."""
+    """Check that a known energy is measured despite idle power, a slow counter and drift.
+
+    An estimate must be marked as not measured.
+    """
     rng = draw()
     batch, count = rng.integers((2, 3), (7, 6)).tolist()
     inputs = np.zeros((batch, 5))
@@ -343,7 +359,7 @@ def energy_is_per_inference(student: Any) -> None:
     same(estimate.mean, joules, "the estimate per inference", rel=1e-6)
 
     refuses(measured, (Machine(idle=0.0, joules=0.0), 2), error=RuntimeError, what="a counter that never moves")
-    stuck = Machine(update=1.6)  # s; readings of 0.1 s
+    stuck = Machine(update=1.6)  # s, while a reading lasts 0.1 s
     refuses(measured, (stuck, 4), error=RuntimeError, what="a counter that does not move in one of the readings")
     runs, more = rng.integers((10, 4), (15, 10)).tolist()  # calls are so slow that warm_up makes them one by one
     cold, warmer = Machine(), Machine()
@@ -354,7 +370,7 @@ def energy_is_per_inference(student: Any) -> None:
 
 @judges("cpu_utilisation")
 def utilisation_counts_cores(student: Any) -> None:
-    """Processor time over wall time, over whole readings."""
+    """Check that utilisation is processor time over wall time of whole readings."""
     rng = draw()
     for busy in (1.0, *rng.uniform((0.2, 1.5), (0.9, 6)).tolist()):
         seconds, shortest = rng.uniform((0.02, 0.1), (0.04, 0.3)).tolist()
@@ -373,7 +389,7 @@ def utilisation_counts_cores(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """The answers follow from watts, cores and what contains what."""
+    """Check that the answers follow from joules over watts, cores times seconds, and which zone contains which."""
     same(student.seconds_to_wrap(), 65_532.610987 / 280, "question 1", "J over W are seconds", rel=0.01)
     same(student.more_processor_time(), "B", "question 2", "A needs 10 ms of processor time, B 12 ms")
     same(student.processor_and_memory(), 10, "question 3", "core is inside the package, DRAM is beside it")

@@ -1,4 +1,4 @@
-"""Hidden checks of module 07: against SciPy, closed forms, simulations and a fake clock."""
+"""Hidden checks of module 07, against SciPy and closed forms, with random races and a fake clock."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _latency(values: Any, metric: str = "latency", unit: str = "s", **metadata: 
 
 
 def _balanced(rng: np.random.Generator, scale: float, size: int) -> np.ndarray:
-    """Return noise in pairs of opposite sign: a verdict must not hang on how the draw came out."""
+    """Return noise in pairs of opposite sign, so that a verdict does not depend on a lucky draw."""
     return np.resize([1.0, -1.0], size) * scale * np.repeat(rng.standard_normal(size // 2), 2)
 
 
 def _samples(rng: np.random.Generator, *kinds: tuple[float, float, int]) -> list[list[float]]:
-    """Return normal samples of these means, deviations and sizes."""
+    """Return one normal sample for each triple of mean, deviation and size."""
     return [rng.normal(mean, std, size).tolist() for mean, std, size in kinds]
 
 
@@ -44,14 +44,14 @@ def _lower_rank(n: int, confidence: float) -> int:
 
 
 def _runs(n: int, half: float, distance: float, confidence: float = 0.95, power: float = 0.8) -> int:
-    """Return how many runs decide, by the formula."""
+    """Return the number of runs needed for a decision, by the formula of `runs_to_decide`."""
     widening: float = 1 + stats.norm.ppf(power) / stats.norm.ppf(0.5 + confidence / 2)
     return max(6, math.ceil(n * (half / distance * widening) ** 2))
 
 
 @judges("median_ratio")
 def ratio_is_the_median_of_pairs(student: Any) -> None:
-    """Ratio and ends are order statistics of the paired ratios."""
+    """Check that the ratio is the median of the paired ratios, and that its ends are order statistics of them."""
     rng = draw()
 
     def by_ranks(a: list[float], b: list[float], confidence: float = 0.95) -> list[float]:
@@ -73,7 +73,7 @@ def ratio_is_the_median_of_pairs(student: Any) -> None:
 
 @judges("sign_test")
 def sign_test_counts(student: Any) -> None:
-    """The p value is the exact binomial one, and ties count for neither side."""
+    """Check that the p-value is the exact binomial one, and that ties count for neither side."""
     rng = draw()
     pairs = [_samples(rng, (0.3, 1, n), (0, 1, n)) for n in (1, 5, 12, 60, 301)]
 
@@ -88,7 +88,7 @@ def sign_test_counts(student: Any) -> None:
 
 
 def answer_sign(student: Any) -> None:
-    """Both answers follow from the binomial distribution."""
+    """Check that both answers follow from the binomial distribution."""
     truth = stats.binomtest(60, 100).pvalue
     same(student.p_of_sixty_in_a_hundred(), truth, "question (a)", "count 60 of 100 in sign_test", rel=0.01)
     same(student.more_than_a_million_times_smaller(), True, "question (b)", "p falls from 0.057 to about 3e-10")
@@ -96,7 +96,7 @@ def answer_sign(student: Any) -> None:
 
 @judges("runs_to_decide")
 def runs_follow_from_the_distance(student: Any) -> None:
-    """The formula, and that many runs do decide with the promised power."""
+    """Check that `runs_to_decide` follows its formula, from 6 runs at least to 10^9 at most."""
     rng = draw()
     sizes, rows = rng.integers(6, 300, 8), rng.uniform((0.01, 0.01, 0.8, 0.6), (0.1, 0.1, 0.99, 0.95), (8, 4))
     cases = [(int(n), *np.round(row, 3).tolist()) for n, row in zip(sizes, rows, strict=True)]
@@ -109,7 +109,7 @@ def runs_follow_from_the_distance(student: Any) -> None:
 
 @judges("decide")
 def verdicts_follow_from_the_interval(student: Any) -> None:
-    """Each of the four verdicts, at and beside its borders."""
+    """Check that `decide` returns each of its four verdicts where it should, at the borders and close to them."""
     rng = draw()
     near, far, margin, scale = rng.uniform((0.01, 0.15, 0.02, 1.1), (0.1, 0.4, 0.05, 2)).tolist()
     middle, n = (near + far) / 2, int(rng.integers(10, 200))
@@ -142,7 +142,7 @@ def verdicts_follow_from_the_interval(student: Any) -> None:
 
 @judges("compare_rounds")
 def compare_pairs(student: Any) -> None:
-    """Every number of a paired comparison, and when results pair by themselves."""
+    """Check that every number of a paired comparison is right, and that results with the same mark are paired."""
     rng = draw()
     y = 1e-3 * (1 + np.abs(np.cumsum(rng.normal(0, 0.3, 60))))
     x = y * 0.9 * np.exp(shuffled(rng.normal(0, 0.02, 60)))
@@ -169,7 +169,7 @@ def compare_pairs(student: Any) -> None:
 
 @judges("compare_rounds")
 def compare_without_a_ratio(student: Any) -> None:
-    """Values at or below zero have no ratio; the difference decides."""
+    """Check that values at or below zero have no ratio, so that the difference decides."""
     rng = draw()
     x, y = _samples(rng, (0, 1, 30), (5, 1, 30))
     found = student.compare(_latency(x, "growth", "B"), _latency(y, "growth", "B"), paired=True)
@@ -183,7 +183,10 @@ def compare_without_a_ratio(student: Any) -> None:
 
 @judges("gate_verdict")
 def gate_knows_three_answers(student: Any) -> None:
-    """All three verdicts, by gate_verdict and by regression_gate, also for metrics of which more is better."""
+    """Check that `gate_verdict` and `regression_gate` return the right verdict: passes, fails or cannot tell.
+
+    One of the metrics is throughput, of which more is better.
+    """
     rng = draw()
     base = np.exp(_balanced(rng, 0.01, 60))
     for change, limit in ((0.03, 0.05), (0.03, 0.0)):
@@ -212,13 +215,16 @@ def gate_knows_three_answers(student: Any) -> None:
 
 
 def _fortune(more: int, n: int) -> float:
-    """Return the e value of so many wins in n rounds."""
+    """Return the e-value of `more` wins in `n` rounds."""
     return math.exp(n * math.log(2) + math.lgamma(more + 1) + math.lgamma(n - more + 1) - math.lgamma(n + 2))
 
 
 @judges("sign_e_value")
 def evidence_is_a_fair_bet(student: Any) -> None:
-    """The integral, its mean of 1 under no difference, and large counts."""
+    """Check that the e-value equals its integral and is finite for large counts.
+
+    If both models are equally fast, its mean must be 1.
+    """
     rng, bet, cause = draw(), student.sign_e_value, "2ⁿ · B(k + 1, n − k + 1)"
 
     def integral(more: int, n: int) -> float:
@@ -238,7 +244,7 @@ def evidence_is_a_fair_bet(student: Any) -> None:
 
 @judges("anytime_interval")
 def anytime_interval_inverts_the_bet(student: Any) -> None:
-    """The ends are those order statistics between which no median is refused."""
+    """Check that the ends are the order statistics between which the bet rejects no median."""
     rng = draw()
 
     def between(values: list[float], stop_at: float) -> list[float]:
@@ -253,32 +259,32 @@ def anytime_interval_inverts_the_bet(student: Any) -> None:
 
 
 def _rounds_to(evidence: float) -> int:
-    """Return how many rounds, all one way, are this much evidence."""
+    """Return the number of rounds, all won by one model, after which the e-value reaches `evidence`."""
     return next(n for n in range(1, 99) if 2**n / (n + 1) >= evidence)
 
 
 def _bets(hits: np.ndarray) -> np.ndarray:
-    """Return the e value after each round; it is 1 while no more than half of the rounds are hits."""
+    """Return the e-value after each round. It is 1 while no more than half of the rounds are hits."""
     counted = enumerate(np.cumsum(hits).tolist(), start=1)
     return np.array([_fortune(k, n) if 2 * k > n else 1.0 for n, k in counted])
 
 
 def _first(evidence: np.ndarray, stop_at: float = 20.0) -> int:
-    """Return after how many rounds the evidence reaches `stop_at`; one more than all rounds if it never does."""
+    """Return the first round at which the evidence reaches `stop_at`, or the number of rounds plus 1."""
     return int(np.argmax([*(evidence >= stop_at), True])) + 1
 
 
 def answer_live(student: Any) -> None:
-    """Both counts follow from powers of two."""
+    """Check that both counts follow from powers of two."""
     same(student.rounds_to_twenty(), _rounds_to(20), "question (a)", "2ⁿ / (n + 1) ≥ 20")
     one_look = next(n for n in range(1, 99) if 2 / 2**n <= 0.05)
     same(student.rounds_for_one_look(), one_look, "question (b)", "2 / 2ⁿ ≤ 0.05")
 
 
 class Race:
-    """Hands out the times of two models, and keeps who was timed when; called, it says whether the time is up.
+    """A race that supplies the times of two models and logs which model was timed when.
 
-    It is up after the last round, and no clock is read.
+    A call returns whether the time is up, which is the case after the last round. No clock is read.
     """
 
     def __init__(self, times: Mapping[str, np.ndarray]) -> None:
@@ -286,7 +292,7 @@ class Race:
         self.calls = sum(map(len, times.values()))
 
     @property
-    def standing(self) -> bool:  # goes along with each time, so that asking costs no message of its own
+    def standing(self) -> bool:  # sent with each time, so that reading it costs no message of its own
         return len(self.log) >= self.calls
 
     def __call__(self) -> bool:
@@ -301,7 +307,10 @@ class Race:
 def _race(
     student: Any, rng: np.random.Generator, a: np.ndarray, b: np.ndarray, what: str, cause: str, **settings: float
 ) -> np.ndarray:
-    """Fail unless a race of these times ends once it is decided; return for each round whether `a` was timed first."""
+    """Raise CheckFailed unless `until_decided` stops a race with these times once it is decided.
+
+    Return for each round whether the model with the times `a` was timed first.
+    """
     names, coin = words(rng, 2), random.Random(int(rng.integers(1000)))
     race = Race(dict(zip(names, (a, b), strict=True)))
     found = number(student.until_decided(names, race.measure, race, coin=coin, **settings), "until_decided")
@@ -319,7 +328,10 @@ def _race(
 
 @judges("until_decided")
 def live_stops_in_time(student: Any) -> None:
-    """Stops at the first round with enough evidence, at the time limit, and flips its coin."""
+    """Check that a live comparison stops at the first round with enough evidence, or when the time is up.
+
+    A fair coin must decide in each round which model is timed first.
+    """
     rng, orders = draw(), list[np.ndarray]()
 
     def race(wins: Sequence[float] | np.ndarray, what: str, cause: str, **settings: float) -> None:
@@ -354,7 +366,7 @@ def live_stops_in_time(student: Any) -> None:
         wins = rng.permutation([winner] * int(rng.integers(11, 14)) + [0.5] * 3)
         race(wins, "of which 3 tie and one model wins the others", cause)
     race([0.5] * int(rng.integers(9, 14)), "that tie", "rounds that tie are no evidence")
-    # by a fair coin so far off in less than one of 10^10 sessions of these 90 rounds or more
+    # with 90 rounds or more, a fair coin fails this test in fewer than 1 of 10^10 sessions
     firsts, turns = np.concatenate(orders), np.concatenate([order[1:] != order[:-1] for order in orders])
     for share, what in ((firsts, "the first of the two was timed first"), (turns, "the order was swapped")):
         told = f"in {share.sum()} of {len(share)} rounds {what}, and half is expected: toss a fair coin for each round"
@@ -370,7 +382,7 @@ def live_stops_in_time(student: Any) -> None:
 
 
 def _misleads(ratios: np.ndarray) -> bool:
-    """Whether p values below 5 %, of a sign test and of a t test, would make a winner, and bets do not."""
+    """Return whether sign test and t-test both find a winner (p < 5 %) at some round, and bets find none."""
     n, logs, slower = np.arange(1, len(ratios) + 1)[4:], np.log(ratios), np.cumsum(ratios > 1)[4:]
     by_sign = 2 * stats.binom.sf(np.maximum(slower, n - slower) - 1, n, 0.5) < 0.05
     mean = np.cumsum(logs)[4:] / n
@@ -381,7 +393,10 @@ def _misleads(ratios: np.ndarray) -> bool:
 
 
 def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
-    """Whether these are within the margin at a round that neither one bet nor one on "inside" would find."""
+    """Return whether the two bets on the margin win before a winner is found, in a round where no wrong rule stops.
+
+    One wrong rule takes the larger of the two bets. The other makes a single bet on ratios inside the margin.
+    """
     above, below = ratios > 1 - margin, ratios < 1 + margin
     right = _first(np.minimum(_bets(above), _bets(below)))
     wrong = {_first(np.maximum(_bets(above), _bets(below))), _first(_bets(above & below))}
@@ -391,7 +406,10 @@ def _takes_two_bets(ratios: np.ndarray, margin: float) -> bool:
 
 @judges("until_decided")
 def live_keeps_its_promise(student: Any) -> None:
-    """No winner among equals where p values would find one, two bets on a margin, and real differences found."""
+    """Check that no winner is declared among equal models, even where p-values would declare one.
+
+    A margin must be judged by two bets, and real differences must be found.
+    """
     rng = draw()
 
     def race(ratios: np.ndarray, what: str, cause: str, **settings: float) -> None:
@@ -399,7 +417,7 @@ def live_keeps_its_promise(student: Any) -> None:
         _race(student, rng, ratios * b, b, what, cause, **settings)
 
     def chosen(make: Callable[[], np.ndarray], telling: Callable[[np.ndarray], bool]) -> np.ndarray:
-        """Return the first ratios drawn on which wrong rules decide otherwise."""
+        """Return the first ratios drawn on which wrong rules decide differently."""
         return next(ratios for ratios in (make() for _ in count()) if telling(ratios))
 
     for _ in range(2):
@@ -411,7 +429,7 @@ def live_keeps_its_promise(student: Any) -> None:
         margin = float(rng.uniform(0.02, 0.08))
 
         def scattered(margin: float = margin) -> np.ndarray:
-            """Return ratios of which most lie inside the margin, some above and a few below, none near its ends."""
+            """Return ratios mostly inside the margin, some on one side, a few on the other, and none near its ends."""
             ends = rng.choice([0.0, 1.0, -1.0], 40, p=[0.8, 0.15, 0.05]) * rng.choice([-1, 1])
             return 1 + margin * np.where(ends, rng.uniform(1.5, 3, 40) * ends, rng.uniform(-0.6, 0.6, 40))
 
@@ -423,19 +441,19 @@ def live_keeps_its_promise(student: Any) -> None:
 
 
 def answer_verdict(student: Any) -> None:
-    """Both answers follow from the rule and the formula."""
+    """Check that both answers follow from the rule of `decide` and the formula of `runs_to_decide`."""
     same(student.verdict_inside_the_margin(), "equivalent", "question (a)", "it lies inside ± 1 %, which comes first")
     same(student.rounds_in_all(), _runs(30, 0.04, 0.02), "question (b)", "runs_to_decide(30, 0.04, 0.02)")
 
 
 def answer_faster(student: Any) -> None:
-    """Both answers follow from 3 ms and 4 ms."""
+    """Check that both answers follow from 3 ms and 4 ms."""
     same(student.percent_less_time(), 25, "question (a)", "1 − 3/4", rel=0.01)
     same(student.percent_more_work(), 100 / 3, "question (b)", "4/3 − 1: the rates are 1/3 and 1/4 per ms", rel=0.02)
 
 
 def answer_understanding(student: Any) -> None:
-    """The three answers follow from the definitions."""
+    """Check that the three answers follow from the definitions."""
     least = next(n for n in range(1, 99) if 2 / 2**n <= 0.01)
     same(student.rounds_at_one_percent(), least, "question 1", "2 / 2ⁿ ≤ 0.01")
     p = stats.binomtest(21, 30).pvalue

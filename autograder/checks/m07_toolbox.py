@@ -1,4 +1,4 @@
-"""Hidden checks of the optional toolbox of module 07: against SciPy, closed forms, and what one can count."""
+"""Hidden checks of the optional toolbox of module 07, against SciPy, closed forms and counting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _welch(a: Any, b: Any) -> Any:
 
 @judges("welch_test")
 def welch_is_welch(student: Any) -> None:
-    """All three numbers are SciPy's."""
+    """Check that the statistic, the degrees of freedom and the p-value equal SciPy's."""
     rng = draw()
     kinds = ((5, 5, 1.0), (3, 40, 5.0), (20, 8, 0.2), (2, 2, 1.0))
     cases = [tuple(_samples(rng, (10, 1, n), (10.5, scale, m))) for n, m, scale in kinds]
@@ -41,7 +41,10 @@ def welch_is_welch(student: Any) -> None:
 
 @judges("welch_intervals")
 def welch_intervals_agree(student: Any) -> None:
-    """Both intervals are SciPy's, of the values and of their logarithms, and the ratio has none below 0."""
+    """Check that both intervals equal SciPy's: of the values, and of their logarithms.
+
+    If a value is negative, the ratio must have no interval.
+    """
     rng = draw()
     for n, m, confidence in ((8, 8, 0.95), (5, 30, 0.9), (40, 12, 0.99)):
         a, b = rng.lognormal(1, 0.1, n), rng.lognormal(0.9, 0.4, m)
@@ -58,7 +61,7 @@ def welch_intervals_agree(student: Any) -> None:
 
 
 def answer_welch(student: Any) -> None:
-    """The blog's p value follows from its six numbers."""
+    """Check that the blog's p-value follows from its six numbers."""
     truth = stats.ttest_ind_from_stats(12.5, 1.2, 10, 11.8, 1.5, 10, equal_var=False).pvalue
     same(student.p_of_the_blog(), truth, "question (a)", "t = 0.7 / √(1.2²/10 + 1.5²/10), Welch's df", rel=0.03)
     same(student.blog_is_significant(), False, "question (b)", "0.26 is far above 0.05")
@@ -66,14 +69,14 @@ def answer_welch(student: Any) -> None:
 
 @judges("permutation_test")
 def permutation_shuffles(student: Any) -> None:
-    """Near SciPy's exact p values, seeded, never zero."""
+    """Check that p-values are close to exact ones, reproducible by their seed, and never zero."""
     rng, test = draw(), partial(student.permutation_test, resamples=8000, seed=3)
     a, b = rng.normal(0.9, 1, 7), rng.normal(0, 1, 6)
 
     def size(x: Any, y: Any, axis: int) -> Any:
         return np.abs(np.mean(x, axis=axis) - np.mean(y, axis=axis))
 
-    # SciPy's own two-sided p doubles the smaller tail, which is another number where a and b differ in length
+    # SciPy's own two-sided p doubles the smaller tail, which differs from this p if a and b differ in length
     truth = stats.permutation_test((a, b), size, alternative="greater", n_resamples=np.inf, vectorized=True).pvalue
     cause = "shuffle all values, compare |differences| with ≥"
     got = test(a.tolist(), b.tolist())
@@ -99,7 +102,7 @@ def permutation_shuffles(student: Any) -> None:
 
 @judges("wilcoxon_test")
 def wilcoxon_ranks(student: Any) -> None:
-    """The p value is SciPy's asymptotic one, with ties and zeros."""
+    """Check that the p-value equals SciPy's asymptotic one, with ties and zeros."""
     rng = draw()
     whole = rng.integers(-3, 5, 50).astype(float)
     cases = [rng.normal(0.4, 1, 30), whole, -rng.exponential(1, 15), rng.normal(0, 1, 400)]
@@ -111,7 +114,7 @@ def wilcoxon_ranks(student: Any) -> None:
 
 @judges("cohens_d", "cohens_d_paired", "vargha_delaney_a12")
 def effects_are_standard(student: Any) -> None:
-    """Cohen's formulas, and A12 by counting pairs."""
+    """Check that effect sizes follow Cohen's formulas, and that A12 agrees with counting pairs."""
     rng = draw()
 
     def pooled(a: list[float], b: list[float]) -> float:
@@ -141,7 +144,10 @@ def _a12(a: Sequence[float], b: Sequence[float]) -> float:
 
 @judges("friedman")
 def friedman_ranks_within_rounds(student: Any) -> None:
-    """Statistic and p are SciPy's, with and without ties, whatever drifts; two models and equal ones work, too."""
+    """Check that statistic and p-value equal SciPy's with and without ties, despite drift.
+
+    Equal times and plain lists must work too.
+    """
     rng = draw()
     for k, n in ((3, 8), (5, 30), (4, 60)):
         drift = np.exp(np.cumsum(rng.normal(0, 0.3, n)))
@@ -161,7 +167,7 @@ def friedman_ranks_within_rounds(student: Any) -> None:
 
 @judges("holm")
 def holm_steps_down(student: Any) -> None:
-    """Adjusted p values by Holm's definition, in the original order."""
+    """Check that adjusted p-values follow Holm's definition, in the original order."""
 
     def stepped(p_values: list[float]) -> list[float]:
         m, order = len(p_values), np.argsort(p_values, kind="stable")
@@ -176,7 +182,7 @@ def holm_steps_down(student: Any) -> None:
 
 @judges("compare_all")
 def all_pairs_are_corrected(student: Any) -> None:
-    """All pairs in order, p values by Holm, verdicts that respect them."""
+    """Check that all pairs appear in order, p-values are corrected by Holm, and verdicts respect them."""
     rng = draw()
     means = {"p": 1.0, "q": 1.03, "r": 1.0, "s": 1.5}
     results = {name: _latency(rng.normal(mean, 0.05, 25)) for name, mean in means.items()}
@@ -204,7 +210,7 @@ def all_pairs_are_corrected(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """The answers follow from the definitions."""
+    """Check that the answers follow from the definitions."""
     same(student.percent_of_at_least_one(), 100 * (1 - 0.95**20), "question 1", "1 − 0.95²⁰", rel=0.02)
     same(student.significant_after(), [3, 1], "question 2", "Holm gives 0.03, 0.04, 0.04; Bonferroni 0.03, 0.06, 0.09")
     same(student.faster_one(), "b", "question 3", "a's latency is the larger one in 90 % of pairs")

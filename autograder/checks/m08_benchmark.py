@@ -1,4 +1,4 @@
-"""Hidden checks of module 08: fake clocks, models of known cost, and counted calls."""
+"""Hidden checks of module 08, with fake clocks, models of known cost, and counted calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Calls = dict[str, list[np.ndarray]]
 
 
 def models(act: Callable[[str, Any, int], Any], names: Iterable[str]) -> tuple[dict[str, Callable[[Any], Any]], Calls]:
-    """Return models that note their inputs, then do what `act` says of name, input and number; and these notes."""
+    """Return models by name that record their inputs, and these records.
+
+    Each call returns the result of `act`, which receives the model's name, the inputs and the number of the call.
+    """
     seen: Calls = {name: [] for name in names}
 
     def model(name: str) -> Callable[[Any], Any]:
@@ -38,7 +41,7 @@ def models(act: Callable[[str, Any, int], Any], names: Iterable[str]) -> tuple[d
 
 
 class Clock(FakeClock):
-    """A clock that only its models move, by seconds a call and seconds a row."""
+    """A clock that only its models move, by a time for each call and a time for each row."""
 
     def models(self, **costs: tuple[float, float]) -> tuple[dict[str, Callable[[Any], Any]], Calls]:
         def act(name: str, inputs: Any, _: int) -> None:
@@ -56,7 +59,10 @@ ARM = {"asimd": "NEON", "asimddp": "NEON dot product", "sve": "SVE"}
 
 @judges("cpu_info")
 def processor_is_read(student: Any) -> None:
-    """Names with colons, Arm's spelling, other cores, unknown flags, and no file at all."""
+    """Check that `cpu_info` finds the model and the flags of the first core.
+
+    Names contain colons, Arm spells its flags differently, some flags are unknown, and some texts have no fields.
+    """
     rng = draw()
     x86 = "processor\t: 0\nmodel name\t: Example(R) Xeon: 9 @ 2.0GHz\n"
     x86 += "flags\t\t: fpu avx512_vnni amx_int8 avx2 avx512f amx_bf16\n\n"
@@ -83,7 +89,7 @@ def processor_is_read(student: Any) -> None:
 
 @judges("name_models")
 def names_are_unique(student: Any) -> None:
-    """Keys, names, positions and duplicates."""
+    """Check that keys, `name` attributes or positions name the models, and that duplicate names are refused."""
 
     class Model:
         shows = ("name",)
@@ -112,7 +118,7 @@ def names_are_unique(student: Any) -> None:
 
 @judges("best_throughput")
 def throughput_is_measured(student: Any) -> None:
-    """The best batch by its median, every measurement kept, every size in the table."""
+    """Check that the batch size with the best median wins, with every measurement kept and every size in the table."""
     rng = draw()
     scales = {size: np.log(1e-3 + 1e-5 * size**1.4) for size in (1, 4, 32, 128, 512)}
     latencies = {size: seconds(rng.lognormal(scale, 0.3, 15), note=size) for size, scale in scales.items()}
@@ -139,7 +145,7 @@ def throughput_is_measured(student: Any) -> None:
 
 
 def _kept(bench: Any, metric: str, results: Any) -> dict[str, dict[str, Any]]:
-    """Check that results went through `_keep`; return their metadata."""
+    """Check that results went through `_keep`, and return their metadata by model."""
     told = f"bench.results[{metric!r}]"
     kept, notes = entries(entries(bench.results, "bench.results").get(metric), told), dict[str, dict[str, Any]]()
     for name, result in entries(results, f"the {metric} results").items():
@@ -152,7 +158,7 @@ def _kept(bench: Any, metric: str, results: Any) -> dict[str, dict[str, Any]]:
 
 @judges("Benchmark.run_latency_benchmark", "Benchmark.run_throughput_benchmark")
 def latency_runs_in_rounds(student: Any) -> None:
-    """All models in the same shuffled rounds, on the input asked for, as many times as asked for."""
+    """Check that all models run in the same shuffled rounds, on the requested input and as often as requested."""
     rng = draw()
     seconds, clock = dict(zip("bac", rng.uniform(0.05, 0.4, 3).tolist(), strict=True)), Clock()
     named, calls = clock.models(**{name: (took, 0.0) for name, took in seconds.items()})
@@ -189,7 +195,7 @@ def latency_runs_in_rounds(student: Any) -> None:
 
 
 def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, once: dict[str, int]) -> None:
-    """Batches of the sizes asked for, made of the rows given."""
+    """Check that batches have the requested sizes and consist of the given rows."""
     fixed, per_row, other = rng.uniform((0.5, 0.05, 0.1), (2, 0.2, 0.4)).tolist()
     named, calls = clock.models(x=(fixed, per_row), y=(0.0, other))
     few, many, warm, count = rng.integers((1, 20, 1, 3), (9, 60, 4, 6)).tolist()
@@ -215,7 +221,7 @@ def throughput_in_rounds(student: Any, rng: np.random.Generator, clock: Clock, o
 
 @judges(*(f"Benchmark.run_{metric}_benchmark" for metric in ("accuracy", "memory", "energy")))
 def other_metrics_are_measured(student: Any) -> None:
-    """Every model is really called, on its own input, and options go through."""
+    """Check that accuracy, memory and energy call every model on the right input, and pass options on."""
     rng = draw()
     x, y = rng.random((40, 3)), rng.integers(0, 3, 40)
     right, wrong = np.eye(3)[y], np.eye(3)[(y + 1) % 3]
@@ -241,7 +247,10 @@ def other_metrics_are_measured(student: Any) -> None:
 def _known(
     bench: Any, metric: str, results: Any, asked: tuple[Calls, int, Any], truths: dict[str, list[float]], **truth: Any
 ) -> None:
-    """Check the results of models of known need, each called at least so often with the input asked for."""
+    """Check that results of models with known needs are right.
+
+    Each model must have been called at least as often as asked, and only on inputs of the requested shape.
+    """
     calls, least, shape = asked
     results = entries(results, f"the {metric} results")
     same(list(results), list(truths), f"the names of {metric} results", "in the order of the models")
@@ -254,12 +263,13 @@ def _known(
 
 
 def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
-    """Check that each model's memory is measured: on a fake /proc tree, which only calls of the models move."""
+    """Check that each model's memory is measured, on a fake /proc tree that only calls of the models change."""
     warm, count, rows = rng.integers((0, 2, 2), (4, 5, 9)).tolist()
     needs = {name: [*rng.integers(100, 60_000, warm + count).tolist(), 7] for name in words(rng, 2)}
     folder = f"/tmp/memory-{token_hex(8)}"
     student.Path(folder).mkdir()
-    here = SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=lambda: folder))  # module 08 has none
+    # `FakeProcess` needs a `tempfile`, which module 08 does not have
+    here = SimpleNamespace(Path=student.Path, tempfile=SimpleNamespace(mkdtemp=lambda: folder))
     with FakeProcess(here, 50_000) as process:
         named, calls = models(lambda name, _, made: process.use(needs[name][min(made, warm + count + 1) - 1]), needs)
         bench = student.Benchmark(named, measurement_runs=count, progress=None, seed=0)
@@ -272,7 +282,7 @@ def memory_of_known_models(student: Any, rng: np.random.Generator) -> None:
 
 
 def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machine, measured: bool, count: int) -> None:
-    """Check that each model's energy is measured: by a meter and a clock that only calls of the models move."""
+    """Check that each model's energy is measured, by a meter and a clock that only calls of the models move."""
 
     def act(name: str, inputs: Any, _: int) -> None:
         machine.joules = needs[name]
@@ -283,7 +293,7 @@ def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machi
     bench = student.Benchmark(named, measurement_runs=count, progress=None, seed=0)
     options = {"meter": machine, "clock": machine.clock, "sleep": machine.sleep}
     energy = bench.run_energy_benchmark(inputs=np.ones((2, 3)), warmup_runs=0, min_reading=0.01, **options)
-    idle = 0.0 if measured else machine.idle * machine.seconds  # which an estimate has no way to subtract
+    idle = 0.0 if measured else machine.idle * machine.seconds  # an estimate cannot subtract the idle energy
     truths = {name: [need + idle] * count for name, need in needs.items()}
     loops = next(loops for loops in (1, 2, 5, 10) if loops * machine.seconds >= 0.01)
     _known(bench, "energy", energy, (calls, count * loops, (2, 3)), truths, unit="J", measured=measured)
@@ -291,7 +301,10 @@ def energy_of_known_models(student: Any, needs: dict[str, float], machine: Machi
 
 @judges("Benchmark.compare_models")
 def comparison_is_with_the_first(student: Any) -> None:
-    """Rows in order; speed-ups of known size with the first as baseline; what has no speed-up has none."""
+    """Check that rows are in order, and that speed-ups of known size take the first model as baseline.
+
+    Accuracy has no speed-up, and numbers that were not measured must be None.
+    """
     rng = draw()
     clock, count = Clock(), int(rng.integers(9, 15))
     base = float(rng.uniform(0.3, 0.6))
@@ -327,7 +340,7 @@ def comparison_is_with_the_first(student: Any) -> None:
     graded = student.Benchmark(named, datasets=[(x, y), (x[:1], y[:1])], progress=None)
     right, total = size - int(wrong.sum()) + (not wrong[0]), size + 1
     wilson = binomtest(int(right), total).proportion_ci(method="wilson")
-    uneven = total - right  # rows that a has right and b wrong; a has all right
+    uneven = total - right  # rows that only `a` gets right; it gets all rows right
     chance = float(binomtest(0, int(uneven)).pvalue) if uneven else 1.0
     truth = {"mean": right / total, "ci_lower": wilson.low, "ci_upper": wilson.high, **dict.fromkeys(gains)}
     cause = f"{right} of all {total} rows are right; wilson_interval is in the metadata; there is no speed-up"
@@ -348,7 +361,7 @@ def comparison_is_with_the_first(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """The three answers follow from the formulas."""
+    """Check that the three answers follow from the formulas."""
     gain = (64 / 0.008) / (1 / 0.002)
     same(student.throughput_gain(), gain, "question 1", "64 rows / 8 ms against 1 row / 2 ms")
     same(student.lower_end_of_speedup(), 1 / 0.84, "question 2", "one over the upper end", abs=0.006)

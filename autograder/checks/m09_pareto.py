@@ -1,4 +1,4 @@
-"""Hidden checks of module 09: against all pairs, areas by counting cells, exact rationals, and known probabilities."""
+"""Hidden checks of module 09, against all pairs, areas by counting cells, exact fractions and known probabilities."""
 
 from __future__ import annotations
 
@@ -23,45 +23,48 @@ SIGNS = {"min": 1, "max": -1}
 
 
 def seconds(values: Iterable[float], **notes: Any) -> BenchmarkResult:
-    """Return latencies."""
+    """Return a latency result with these values in seconds."""
     return BenchmarkResult("latency", [float(value) for value in values], notes, unit="s")
 
 
 def accuracy(correct: int, total: int, **notes: Any) -> BenchmarkResult:
-    """Return an accuracy with its counts."""
+    """Return an accuracy result with its counts in the metadata."""
     return BenchmarkResult("accuracy", [correct / total], {"correct": correct, "total": total, **notes})
 
 
 def beaten_by_none(costs: Sequence[Sequence[float]]) -> list[bool]:
-    """Compare every pair, smaller being better."""
+    """Return for each point whether no other point dominates it. Smaller costs are better; all pairs are compared."""
     return [
         not any(all(x <= y for x, y in zip(a, b, strict=True)) and tuple(a) != tuple(b) for a in costs) for b in costs
     ]
 
 
 def misspelt(rng: np.random.Generator, word: str) -> str:
-    """Return a word without one of its letters, which is still nearest to the whole word."""
+    """Return a word without one of its letters. The full word is still the closest valid one."""
     place = int(rng.choice([i for i, letter in enumerate(word) if letter.isalpha()]))
     return word[:place] + word[place + 1 :]
 
 
 def table(value: Any, what: str, rows: int, columns: int) -> np.ndarray:
-    """Return an answer of rows of finite numbers."""
+    """Return an answer as an array of finite numbers with these rows and columns."""
     found = array(value, what, (rows, columns))
     expect(bool(np.isfinite(found).all()), f"{what} should be finite")
     return found
 
 
 def of_each(rows: Any, what: str, name: str = "model") -> list[Any]:
-    """Return one entry of each row of an answer."""
+    """Return the entry `name` of each row of an answer."""
     return [entries(row, f"a row of {what}").get(name) for row in items(rows, what)]
 
 
 @judges("dominates")
 def dominance_is_strict_somewhere(student: Any) -> None:
-    """Better, worse or equal in all, in one, in all but one, by little and by much; any directions, places, sizes."""
+    """Check that `dominates` is right for points that are better, worse or equal in all, one, or all but one objective.
+
+    Differences are small and large. Directions, places and numbers of objectives vary.
+    """
     rng, dominates = draw(), student.dominates
-    cases: list[tuple[Any, ...]] = [((2.0, 3.0), (1.0, 3.0), True, True)]  # all objectives at once
+    cases: list[tuple[Any, ...]] = [((2.0, 3.0), (1.0, 3.0), True, True)]  # one `maximize` for all objectives
     for size in (1, 2, 3, 4) * 2:
         kinds = {(own, *[rest] * (size - 1)) for own in (-3, -1, 0, 1, 3) for rest in (-1, 0, 1)}
         for kind in sorted(kinds):
@@ -76,7 +79,7 @@ def dominance_is_strict_somewhere(student: Any) -> None:
 
 
 def answer_dominance(student: Any) -> None:
-    """Nobody is dominated in the first example, D by B alone in the second."""
+    """Check that no model is dominated in the first example, and only D (by B) in the second."""
     cause = "compare pair by pair: is one at least as good in both and better in one?"
     same(student.dominated_in_the_first_example(), 0, "the first example", cause)
     same(student.dominated_in_the_second_example(), 1, "the second example", cause)
@@ -84,7 +87,10 @@ def answer_dominance(student: Any) -> None:
 
 @judges("refuse_mixing")
 def estimates_do_not_rank_with_measurements(student: Any) -> None:
-    """Whatever their order, label and unit must agree; numbers pass."""
+    """Check that estimates and measurements, or different units, are refused in any order.
+
+    Plain numbers must be accepted.
+    """
     rng = draw()
     metric, odd, *names = words(rng, 6)
     one, other, *more = others = names[: int(rng.integers(2, 5))]
@@ -110,7 +116,10 @@ def estimates_do_not_rank_with_measurements(student: Any) -> None:
 
 @judges("frontier_2d", "frontier_nd")
 def frontiers_agree_with_brute_force(student: Any) -> None:
-    """Many ties and duplicates in one to five dimensions, real numbers, and a size that all pairs cannot do."""
+    """Check that frontiers agree with comparing all pairs, in one to five dimensions, with many ties and duplicates.
+
+    A curve of 30 000 points, for which comparing all pairs takes too long, must work too.
+    """
     rng = draw()
     for dimensions in (1, 2, 3, 4, 5):
         for levels in (2, 3, 7, 1000):
@@ -120,7 +129,7 @@ def frontiers_agree_with_brute_force(student: Any) -> None:
             for name in ("frontier_nd", *(["frontier_2d"] if dimensions == 2 else [])):
                 what = f"{name} of {len(truth)} points in {dimensions} dimensions"
                 same(getattr(student, name)(costs), truth, what, "think of ties and duplicates")
-    # a curve (all on the frontier) with each point once more, slightly worse
+    # a curve, all of whose points are on the frontier, and a slightly worse copy of each point
     x = np.linspace(0, 1, 15_000)
     curve = np.column_stack([x, 1 - np.sqrt(x)])
     mask = items(student.frontier_2d(np.vstack([curve, curve + 1e-9])), "frontier_2d of 30 000 points", 30_000)
@@ -133,7 +142,10 @@ def frontiers_agree_with_brute_force(student: Any) -> None:
 
 @judges("pareto_frontier")
 def frontier_respects_directions(student: Any) -> None:
-    """Rows and tuples, every mix of directions, duplicates and order kept, results by their median."""
+    """Check that the frontier of rows and tuples is right under every mix of directions.
+
+    Duplicates and order must be kept, and a result must count by its median.
+    """
     rng, frontier = draw(), student.pareto_frontier
     names = ["latency", "accuracy", "memory", "energy"]
     for dimensions in (1, 2, 3, 4) * 6:
@@ -156,7 +168,10 @@ def frontier_respects_directions(student: Any) -> None:
 
 @judges("staircase", "hypervolume_2d")
 def staircase_and_area(student: Any) -> None:
-    """Corners point by point; areas by counting unit cells that some point dominates."""
+    """Check that the staircase has the right corners.
+
+    The area must be the number of unit cells that some point dominates.
+    """
     rng = draw()
     mixes = (("min", "max"), ("min", "min"), ("max", "max"), ("max", "min")) * 4
     for size, directions in zip(rng.permutation([*range(1, 9)] * 2).tolist(), mixes, strict=True):
@@ -183,7 +198,10 @@ def staircase_and_area(student: Any) -> None:
 
 @judges("composite_score")
 def scores_follow_the_formula(student: Any) -> None:
-    """The default by exact rationals; the scale-free one by products of powers, whatever the unit."""
+    """Check that the default score agrees with exact fractions.
+
+    The scale-free score must be a product of powers, in any unit.
+    """
     rng = draw()
     metrics = ("accuracy", "latency", "memory", "energy")
     drawn = (rng.uniform(0.2, 1, (5, 4)) * [1, 0.01, 1e7, 0.005]).tolist()
@@ -212,7 +230,7 @@ def scores_follow_the_formula(student: Any) -> None:
 
 @judges("Requirements.from_dict", "Requirements.from_yaml")
 def requirements_are_read(student: Any) -> None:
-    """Files and texts give the limits; typos are named with the nearest key."""
+    """Check that files and texts give the limits, and that a typo is reported with the nearest key."""
     rng, needs = draw(), student.Requirements
     least, quick = round(float(rng.uniform(0.5, 0.99)), 3), int(rng.integers(1, 50))
     memory, rate, energy = rng.uniform(10, 500, 3).round(1).tolist()
@@ -241,7 +259,10 @@ def requirements_are_read(student: Any) -> None:
 
 @judges("Requirements.violations", "Requirements.filter", "Requirements.rank")
 def filter_then_rank(student: Any) -> None:
-    """Every limit on both sides, equality, order, direction, ties, nothing left, nothing measured."""
+    """Check that each limit works when met, met exactly and broken, and that `rank` puts the best first and keeps ties.
+
+    If no row meets the limits, the ranking is empty. A metric that was not measured must be refused.
+    """
     rng = draw()
     latency, energy, memory, rate, share = rng.integers(3, 16, 5).tolist()
     base = {
@@ -291,7 +312,11 @@ def filter_then_rank(student: Any) -> None:
 
 @judges("replicate")
 def replicates_have_the_right_spread(student: Any) -> None:
-    """Constants, Beta with Jeffreys' prior, bootstrap of the median; one draw of rounds for all models."""
+    """Check that replicates of constants, accuracies and latencies have the right distribution.
+
+    An accuracy follows a Beta distribution with Jeffreys' prior, and a latency the bootstrap of the median. Models that
+    were measured in the same rounds must share one draw of rounds.
+    """
     same(student.replicate([2.5, 1.0], 3, [1]), [[2.5, 1.0]] * 3, "replicates of two numbers")
     for correct, total in ((0, 50), (90, 100), (360, 360)):
         drawn = student.replicate([accuracy(correct, total)], 4000, [3])
@@ -303,7 +328,7 @@ def replicates_have_the_right_spread(student: Any) -> None:
     values = shuffled(draw().lognormal(0, 0.6, 31))
     got = table(student.replicate([seconds(values)], 4000, [5]), "4000 replicates of a latency", 4000, 1)
     for rank in (12, 15, 18):
-        # the bootstrap median is at most the k-th value when at least 16 of 31 picks are
+        # the bootstrap median is at most the k-th value if at least 16 of the 31 values drawn are
         wanted = float(stats.binom.sf(15, 31, (rank + 1) / 31))
         what = f"the share of bootstrap medians that are at most the value of rank {rank + 1}"
         share = float(np.mean(got <= np.sort(values)[rank]))
@@ -321,13 +346,16 @@ def replicates_have_the_right_spread(student: Any) -> None:
 
 
 def right_on(rows: np.ndarray) -> BenchmarkResult:
-    """Return an accuracy that knows its rows."""
+    """Return an accuracy result that records for each row whether it is right."""
     return accuracy(int(rows.sum()), len(rows), right=np.packbits(rows).tobytes().hex())
 
 
 @judges("membership_probability")
 def membership_is_a_share_of_frontiers(student: Any) -> None:
-    """Certain cases, cases with a known probability, the same rows, the same rounds, and seeds."""
+    """Check that the membership probability is right where it is certain, and where it is known.
+
+    Models must share rows and rounds where they were measured together, and the seed must decide the draw.
+    """
     rng, membership = draw(), student.membership_probability
     points = rng.integers(0, 4, (12, 3)).astype(float)
     objectives = {"latency": "min", "accuracy": "max", "memory": "min"}
@@ -336,9 +364,10 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     cause = "they are on every frontier or on none"
     same(membership(exact, objectives, resamples=3), truth, "membership of exact points", cause)
 
-    # a slower model is on the frontier where more of its own rows are drawn than of the others'; each of 16 has rows of
-    # its own, and takes less memory than the one before, so that it can only be beaten by the quick model
-    apart = [(3, 1), (4, 1), (5, 2), (6, 3), (1, 2), (2, 4), (3, 5), (4, 7)]  # far from even: more rows, and fewer
+    # Each of 16 slower models alone gets `own` rows right, and alone gets `others` rows wrong. It is on the frontier if
+    # more of the former rows are drawn than of the latter. It takes less memory than the slower model before it, so
+    # that only the quick model can dominate it.
+    apart = [(3, 1), (4, 1), (5, 2), (6, 3), (1, 2), (2, 4), (3, 5), (4, 7)]  # far from even, in either direction
     rows, slower, (own, others) = 400, 16, apart[int(rng.integers(len(apart)))]
     order, x = rng.permutation(rows), np.arange(rows)
     lists = np.tile(x >= slower * own, (slower + 2, 1))
@@ -358,9 +387,9 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     same(doubted, [float(wins)] * slower, f"the others of the {what}", cause, rel=0, abs=0.25)  # 5 std errors
     same(np.mean(doubted), float(wins), f"the mean of the others of the {what}", cause, rel=0, abs=0.05)  # 5 std errors
 
-    # rows unknown and at equal latency, the frontier is the more accurate model: P(Beta > Beta)
+    # if rows are unknown and latencies equal, only the more accurate model is on the frontier: P(Beta > Beta)
     pairs = [
-        {"latency": 1.0 + pair, "accuracy": accuracy(correct, 200), "memory": 9.0 - pair}  # no pair beats another
+        {"latency": 1.0 + pair, "accuracy": accuracy(correct, 200), "memory": 9.0 - pair}  # no pair dominates another
         for pair in range(8)
         for correct in (180, 186)
     ]
@@ -383,7 +412,7 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     pair = [{"latency": seconds(drift * factor, **notes), "accuracy": 0.9} for factor in (1.001, 1.0)]
     same(membership(pair, resamples=40), [0.0, 1.0], "membership of paired rounds", "the same rounds for all models")
     pairs = [
-        {"latency": seconds(9.0**pair * drift * factor), "accuracy": 0.5 + pair / 10}  # no pair beats another
+        {"latency": seconds(9.0**pair * drift * factor), "accuracy": 0.5 + pair / 10}  # no pair dominates another
         for pair in range(4)
         for factor in (1.001, 1.0)
     ]
@@ -393,14 +422,14 @@ def membership_is_a_share_of_frontiers(student: Any) -> None:
     same(np.mean(shares[::2]), 0.5, "the mean membership of the first of two models", cause, rel=0, abs=0.2)
     many = [
         {"latency": 1.0, "accuracy": accuracy(n, 200), "memory": 1.0} for n in range(180, 188)
-    ]  # not alike by chance
+    ]  # so many that two seeds do not agree by chance
     again, same_seed, other = (doubtful(many, 60, seed) for seed in (4, 4, 5))
     same(again, same_seed, "membership with the same seed")
     expect(again != other, "another seed should draw other frontiers")
 
 
 def answer_understanding(student: Any) -> None:
-    """Strips of the new staircase, its size, and the ratio that balances a factor of four."""
+    """Check that the answers follow from the new staircase, and from the ratio that balances a factor of four."""
     same(student.hypervolume_with_d(), 140, "question 1", "2 ms × 10 % from A, then 8 ms × 15 % from D")
     same(student.frontier_size_with_d(), 2, "question 2", "D dominates B (same accuracy) and C (same latency)")
     same(student.accuracy_factor(), 4, "question 3", "equal weights: (1/4)^0.5 · f^0.5 = 1")

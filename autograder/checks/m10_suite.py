@@ -1,6 +1,6 @@
-"""Hidden checks of module 10: files that survive, tables with nothing lost, ties by tests, interrupted studies.
+"""Hidden checks of module 10: files, tables, ties and interrupted studies.
 
-Files live where the student's code runs, so checks read and write them through the module's own `Path`.
+Files are stored where the student's code runs, so checks read and write them through the module's own `Path`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PIECES = ["latency-0", "accuracy", "latency-1", "throughput", "latency-2", "memo
 
 
 def place() -> str:
-    """Return the path of a folder of its own, that is not there yet, where the student's code runs."""
+    """Return the path of a new folder, which does not exist yet, where the student's code runs."""
     return f"/tmp/suite-{token_hex(8)}"
 
 
 @judges("write_text", "merge_results")
 def pieces_survive(student: Any) -> None:
-    """A reader never sees half a file; merged parts keep values, pairs and processor."""
+    """Check that a file is replaced as a whole, and that pieces of a study merge into one result."""
     folder = f"{place()}/deep/new"
     name, first, second = words(draw(), 3)
     first += ", ä, 漢"
@@ -50,7 +50,10 @@ def pieces_survive(student: Any) -> None:
 
 
 def merged_is_one_result(student: Any) -> None:
-    """Values in order, round orders joined, one pairing for the same rounds, and no mixing."""
+    """Check that merged values are in order, with the round orders joined, and that mixed parts are refused.
+
+    Results merged from the same rounds must share one pairing mark.
+    """
     rng = draw()
     pieces = [rng.random(size).tolist() for size in (4, 1, 3)]
 
@@ -85,7 +88,7 @@ def merged_is_one_result(student: Any) -> None:
 
 @judges("run_rows", "summary_rows")
 def rows_are_whole(student: Any) -> None:
-    """Every measurement has its row, every result its value with the interval that belongs to it."""
+    """Check that every measurement has its row, and every result its value with the interval that belongs to it."""
     rng = draw()
     results = {
         "latency": {
@@ -128,7 +131,7 @@ def rows_are_whole(student: Any) -> None:
 
 
 def rounds(**factors: float) -> dict[str, BenchmarkResult]:
-    """Return latencies of models from common rounds, by the factor that each is slower."""
+    """Return latency results of models from common rounds, each slower by its factor."""
     rng = draw()
     base = rng.lognormal(-6, 0.3, 30)
     rows = shuffled(np.array([base * factor * rng.lognormal(0, 0.005, 30) for factor in factors.values()]))
@@ -136,14 +139,17 @@ def rounds(**factors: float) -> dict[str, BenchmarkResult]:
 
 
 def graded(**right: np.ndarray) -> dict[str, BenchmarkResult]:
-    """Return accuracies with the rows that each model has right."""
+    """Return accuracy results that record which rows each model gets right."""
     packed = {name: np.packbits(bits).tobytes().hex() for name, bits in right.items()}
     return {name: accuracy(int(bits.sum()), len(bits), right=packed[name]) for name, bits in right.items()}
 
 
 @judges("comparison_rows")
 def pairs_are_corrected(student: Any) -> None:
-    """All pairs in order, each metric with a Holm correction of its own, verdicts after the correction."""
+    """Check that all pairs are in order, with p-values corrected by Holm for each metric separately.
+
+    The verdicts must follow the corrected p-values.
+    """
     times = rounds(a=1.0, b=1.3, c=1.004, d=1.3)
     base = draw().random(203) < 0.9
     scores = graded(x=base, y=base ^ (np.arange(203) < 3), z=base & (np.arange(203) >= 40))
@@ -178,7 +184,7 @@ def pairs_are_corrected(student: Any) -> None:
     same(found["ab"].get("p"), stats.binomtest(less, 30).pvalue, "p of a and b", cause, rel=1e-6)
     expect("cohens_d" in found["ab"] and "ratio_lower" in found["ab"], "all columns of compare_pair should stay")
     alike = {name: seconds([1.0] * 30, pairing="two") for name in "mno"}
-    alike["m"] = seconds([*[0.9, 0.9, 1.2] * 3, 0.9] * 3, pairing="two")  # mixed: none depends on the one before
+    alike["m"] = seconds([*[0.9, 0.9, 1.2] * 3, 0.9] * 3, pairing="two")  # mixed, to avoid autocorrelation
     first, *_ = items(student.comparison_rows({"latency": alike}), "the rows", 3)
     truth = {"p": stats.binomtest(9, 30).pvalue, "verdict": "undecided"}
     holds(first, truth, "the row of 21 rounds of 30", "Holm over three pairs makes it undecided", rel=1e-6)
@@ -187,11 +193,14 @@ def pairs_are_corrected(student: Any) -> None:
 
 @judges("best_by_dimension")
 def best_admits_ties(student: Any) -> None:
-    """Directions, ties by test where there is one, by intervals where not, and estimates that do not compete."""
+    """Check that the best model is right, and that ties follow from a test if there is one, else from intervals.
+
+    Estimates must not compete with measurements.
+    """
     rng = draw()
 
     def best(**results: dict[str, BenchmarkResult]) -> dict[str, Any]:
-        """Return the best of one metric, asked for under other names and in another order."""
+        """Return the best of one metric. The models are passed under other names and in another order."""
         ((metric, by_model),) = results.items()
         told = dict(zip(by_model, words(rng, len(by_model)), strict=True))
         order = {told[name]: by_model[name] for name in rng.permutation(list(by_model)).tolist()}
@@ -205,7 +214,7 @@ def best_admits_ties(student: Any) -> None:
         return BenchmarkResult("throughput", list(values), unit="rows/s")
 
     times = rounds(slow=1.5, quick=1.0)
-    tilt = np.exp(draw().normal(0, 0.005, 15))  # as often to the one side as to the other, whatever the seed
+    tilt = np.exp(draw().normal(0, 0.005, 15))  # used with 1 / tilt, so that factors are balanced for every seed
     slow, quick = (np.array(times[name].values) for name in ("slow", "quick"))
     rows = shuffled(np.array([slow, quick, quick * [*tilt, *1 / tilt]]))
     times = {name: seconds(row, pairing="one") for name, row in zip(("slow", "quick", "alike"), rows, strict=True)}
@@ -246,18 +255,21 @@ def best_admits_ties(student: Any) -> None:
 
 
 class Interrupted(Exception):
-    """The power cut of a check."""
+    """The exception with which a check simulates a power cut."""
 
 
 class Meter:
-    """Draws the pieces a suite measures, remembers them, and breaks off at one."""
+    """A stand-in for the measurements of a suite. It draws values for each piece and records them.
+
+    At the piece `breaks_at`, it raises Interrupted.
+    """
 
     def __init__(self, rng: np.random.Generator, names: list[str], breaks_at: str = "") -> None:
         self.rng, self.names, self.breaks_at = rng, names, breaks_at
         self.measured, self.tables = dict[str, dict[str, list[float]]](), 0
 
     def measure(self, piece: str) -> dict[str, BenchmarkResult]:
-        """Stand in for a measurement."""
+        """Draw and record values for one piece, instead of a measurement."""
         piece = text(piece, "the piece to measure")
         if piece == self.breaks_at:
             raise Interrupted(piece)
@@ -267,14 +279,17 @@ class Meter:
         return {name: BenchmarkResult(metric, values, notes, unit="s") for name, values in self.measured[piece].items()}
 
     def write_tables(self) -> list[str]:
-        """Stand in for the tables."""
+        """Count the call, instead of writing tables."""
         self.tables += 1
         return []
 
 
 @judges("BenchmarkSuite.run_full_benchmark", "BenchmarkSuite._check_same_study", "BenchmarkSuite.load")
 def interrupted_runs_resume(student: Any) -> None:
-    """Broken off at any piece, a study goes on there; another study is refused; nothing is ever deleted."""
+    """Check that a study resumes wherever it was interrupted, and that a different study is refused.
+
+    Earlier measurements must never be deleted.
+    """
     rng = draw()
     one, other, late = words(rng, 3)
     names, size = [one, other], int(rng.integers(4, 9))
@@ -344,7 +359,7 @@ def interrupted_runs_resume(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """The three answers follow from the definitions."""
+    """Check that the three answers follow from the definitions."""
     same(student.pairs_of_five(), 10, "question 1", "5 · 4 / 2")
     cause = "where rounds pair, the paired test has the word; single intervals also hold what both models share"
     same(student.are_tied(), False, "question 2", cause)

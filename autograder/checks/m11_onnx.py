@@ -1,6 +1,6 @@
-"""Hidden checks of module 11: against hand-made graphs and traces, scikit-learn's answers, and a fake clock.
+"""Hidden checks of module 11, against hand-made graphs and traces, scikit-learn's predictions, and a fake clock.
 
-Files live where the student's code runs, so checks write and read them through the module's own `Path` and `tempfile`.
+Files are stored where the student's code runs, so checks use the module's own `Path` and `tempfile` for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ OPSETS = {"": 21, "ai.onnx.ml": 1}
 
 
 def graph(nodes: Iterable[tuple[Any, ...]], tensors: Mapping[str, np.ndarray], inputs: int, outputs: int) -> bytes:
-    """Return a graph from x of `inputs` columns to y; a node is operator, inputs, output and perhaps attributes."""
+    """Return an ONNX model as bytes, from x with `inputs` columns to y with `outputs` columns.
+
+    Each node is a tuple of its operator, inputs, outputs and, optionally, attributes.
+    """
     from onnx import TensorProto, helper, numpy_helper
 
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, k]) for n, k in (("x", inputs), ("y", outputs))]
@@ -34,7 +37,7 @@ def graph(nodes: Iterable[tuple[Any, ...]], tensors: Mapping[str, np.ndarray], i
 
 
 def evaluate(node: Any, given: dict[str, Any], opsets: Mapping[str, int]) -> list[Any]:
-    """Return what ONNX's own reference evaluator makes of one node."""
+    """Return the outputs of one node, computed by ONNX's own reference evaluator."""
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
@@ -48,7 +51,7 @@ def evaluate(node: Any, given: dict[str, Any], opsets: Mapping[str, int]) -> lis
 
 
 def room(student: Any, name: str, content: bytes) -> str:
-    """Put a file where the student's code can read it, and return its path."""
+    """Write a file where the student's code can read it, and return its path."""
     path = f"{student.tempfile.mkdtemp()}/{name}"
     student.Path(path).write_bytes(content)
     return path
@@ -61,7 +64,10 @@ def _linear(W: np.ndarray, **more: np.ndarray) -> bytes:
 
 @judges("operators", "weights")
 def graphs_are_read(student: Any) -> None:
-    """Operators in order, initializers in shape and dtype, floats of attributes, from bytes and from a file."""
+    """Check that operators are read in order, initializers with shape and dtype, and floats of attributes.
+
+    The graph is given as bytes and as a file.
+    """
     rng = draw()
     W, shape = rng.normal(size=(5, 2)).astype(np.float32), np.array([7, 9], np.int64)
     content = _linear(W, extra=shape)
@@ -88,24 +94,27 @@ def graphs_are_read(student: Any) -> None:
 
 
 def answer_parameters(student: Any) -> None:
-    """Counted layer by layer."""
+    """Check that parameters are counted layer by layer, with four bytes for each."""
     truth = sum(a * b + b for a, b in pairwise((64, 256, 128, 10)))
     same(student.parameters_of_the_network(), truth, "(a)", "inputs × units weights and units biases a layer")
     same(student.bytes_of_the_network(), 4 * truth, "(b)", "four bytes a parameter")
 
 
-# what the export of a linear model may hold
+# the operators that the export of a linear model may contain
 OPERATORS = {
     "Add", "ArgMax", "ArrayFeatureExtractor", "Cast", "Concat", "Div", "Exp", "Flatten", "Gemm", "Identity",
     "LinearClassifier", "LinearRegressor", "MatMul", "Mul", "Neg", "Normalizer", "ReduceSum", "Relu", "Reshape",
     "Scaler", "Sigmoid", "Softmax", "Squeeze", "Sub", "Transpose", "Unsqueeze",
 }  # fmt: skip
 LARGEST_FILE, MOST_NODES, MOST_WEIGHTS = 2**18, 20, 10**4
-MOST_NUMBERS = 10**6  # none of these makes more than the product of the sizes of what it is given
+MOST_NUMBERS = 10**6  # for the product of a node's input sizes, which the size of its output never exceeds
 
 
 def _safe_model(content: Any, what: str) -> Any:
-    """Return a student's model, parsed; refuse what a small export does not hold, such as files, bodies or bulk."""
+    """Return a student's model, parsed.
+
+    Raise CheckFailed for anything that a small export lacks, such as external files, subgraphs or bulky tensors.
+    """
     from autograder.leaderboard.entry import validate
     from autograder.leaderboard.settings import EntryLimits
 
@@ -126,9 +135,9 @@ def _safe_model(content: Any, what: str) -> Any:
 
 
 def _answers(model: Any, X: np.ndarray, what: str) -> np.ndarray:
-    """Return the last output of a student's model, node by node.
+    """Return the last output of a student's model, evaluated node by node.
 
-    ONNX Runtime is not for strangers' graphs: it believes the attributes, and takes the memory they make necessary.
+    ONNX Runtime must not run untrusted graphs: it trusts their attributes and allocates as much memory as they require.
     """
     from onnx import numpy_helper
 
@@ -151,7 +160,10 @@ def _answers(model: Any, X: np.ndarray, what: str) -> np.ndarray:
 
 @judges("refuse_bad_weights", "convert")
 def conversion_is_sound(student: Any) -> None:
-    """Bad numbers are named; graphs take float32, give arrays, and answer as scikit-learn does."""
+    """Check that bad weights are reported by name and number.
+
+    A converted model must take float32, return arrays, and agree with scikit-learn.
+    """
     from onnx import TensorProto
     from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -180,7 +192,7 @@ def conversion_is_sound(student: Any) -> None:
 
 @judges("session_options")
 def sessions_keep_conditions(student: Any) -> None:
-    """Every option is set as asked."""
+    """Check that every session option is set as requested."""
     levels = {"off": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"}
     for threads in (1, 3):
         for optimization, level in {**levels, "all": "ORT_ENABLE_ALL"}.items():
@@ -197,7 +209,7 @@ def sessions_keep_conditions(student: Any) -> None:
 
 
 def _row_named(parity: Any) -> Any:
-    """Return a function that raises as `parity` does, its message reduced to the rows it names."""
+    """Return a function that calls `parity` and reduces the message of its ValueError to the rows named in it."""
 
     def call(*answers: np.ndarray) -> Any:
         try:
@@ -211,7 +223,10 @@ def _row_named(parity: Any) -> Any:
 
 @judges("check_parity")
 def parity_is_checked(student: Any) -> None:
-    """Differences within the tolerance pass, larger ones are located, labels must agree."""
+    """Check that differences within the tolerance pass, and that larger ones are located by row.
+
+    Labels must be equal.
+    """
     rng = draw()
     a, X = rng.dirichlet(np.ones(4), size=30), rng.normal(size=(30, 2))
 
@@ -247,7 +262,10 @@ def parity_is_checked(student: Any) -> None:
 
 @judges("numpy_baseline")
 def baseline_is_the_network(student: Any) -> None:
-    """Probabilities and values as from float64 arithmetic by hand, for every kind of output, without overflow."""
+    """Check that each kind of output agrees with float64 arithmetic by hand.
+
+    Large inputs must not overflow.
+    """
     rng = draw()
     for kind, outputs in (("softmax", 4), ("logistic", 1), ("identity", 1), ("identity", 3)):
         sizes = [(6, 9), (9, 5), (5, outputs)]
@@ -273,13 +291,13 @@ def baseline_is_the_network(student: Any) -> None:
 
 
 def answer_baseline(student: Any) -> None:
-    """Ratios divide."""
+    """Check that the answer is the quotient of the two ratios."""
     cause = "divide the two ratios: (sk/onnx) / (sk/numpy)"
     same(student.numpy_against_onnx(), 2.6 / 1.9, "NumPy over ONNX", cause, rel=0.03)
 
 
 def _trace(rng: np.random.Generator, runs: int) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """Return a made-up trace of `OPERATORS_IN_TURN` in no particular order, and the times of each run's nodes."""
+    """Return a made-up trace of `OPERATORS_IN_TURN` in random order, and the times of each run's nodes."""
     times = rng.integers(1, 120, (runs, len(OPERATORS_IN_TURN)))
     events = [{"cat": "Session", "name": "session_initialization", "ts": 1, "dur": 99, "args": {}}]
     for start, spent in zip(range(1000, 1000 * (runs + 1), 1000), times.tolist(), strict=True):
@@ -298,7 +316,7 @@ OPERATORS_IN_TURN = ["Gemm", "Relu", "Gemm", "Relu", "Gemm", "Softmax"]
 
 @judges("operator_shares")
 def shares_come_from_the_trace(student: Any) -> None:
-    """Kernel times alone count, from the asked run on, sorted and summing to 1."""
+    """Check that shares use kernel times only, from the first run that counts on, and are sorted and sum to 1."""
     events, times = _trace(draw(), 6)
     for skip in (0, 1, 4):
         medians = np.median(times[skip:], axis=0)
@@ -317,7 +335,7 @@ def shares_come_from_the_trace(student: Any) -> None:
 
 @judges("time_breakdown")
 def stages_are_timed(student: Any) -> None:
-    """Each stage is charged its own time, call by call."""
+    """Check that each stage is charged its own time in every run."""
     rng = draw()
     clock, seconds = FakeClock(5.0), {name: float(rng.uniform(0.1, 2)) for name in words(rng, 5)}
     marks, last = dict(zip(seconds, rng.permutation(99)[:5].tolist(), strict=True)), [*seconds][-1]
@@ -344,14 +362,17 @@ def stages_are_timed(student: Any) -> None:
 
 
 def answer_amdahl(student: Any) -> None:
-    """Amdahl's law at p = 0.6."""
+    """Check that the answers follow from Amdahl's law at p = 0.6."""
     cause = "1 / ((1 − p) + p / s) with p = 0.6"
     same(student.speed_up_of_the_whole(), 1 / (0.4 + 0.6 / 5), "(a)", cause, rel=0.03)
     same(student.largest_speed_up(), 2.5, "(b)", "with s infinite, 1 / (1 − p) is left", rel=0.01)
 
 
 def answer_understanding(student: Any) -> None:
-    """Parity looks at scores; a profiler's times are no latencies; threads are a condition."""
+    """Check that the answers compare scores and use the same number of threads on both sides.
+
+    The times under a profiler are not latencies, so only their shares may be quoted.
+    """
     same(student.may_ship(), False, "question 1", "a score differs by 0.31 and the tolerance is 0.0001")
     same(student.number_to_quote(), "share", "question 2", "the profiler makes a run several times longer")
     fair = number(student.fair_speed_up(), "question 3")

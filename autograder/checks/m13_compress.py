@@ -1,6 +1,6 @@
-"""Hidden checks of module 13: against sorting by hand, silenced units, singular values and finite differences.
+"""Hidden checks of module 13, against sorting by hand, silenced units, singular values and finite differences.
 
-Networks are judged by their numbers and answers, never by a clock; the journal by what it takes and refuses.
+Networks are judged by their numbers and outputs, never by a clock, and the journal by what it accepts and refuses.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:
 
 
 def _given(student: Any, network: list[Layer]) -> list[Any]:
-    """Return a network of the student's own layers; what it is, is known here."""
+    """Return a copy of the network in layers of the student's own class."""
     return [student.Layer(np.array(layer.W), np.array(layer.b), layer.relu) for layer in network]
 
 
 def _taken(network: Any, number: int, what: str) -> list[Layer]:
-    """Return a student's network of so many layers as layers of plain arrays."""
+    """Return a student's network of `number` layers as layers of plain arrays."""
     layers = []
     for i, layer in enumerate(items(network, what, number)):
         of_it = f"layer {i} of {what}"
@@ -49,7 +49,7 @@ def _unchanged(network: list[Any], truths: list[Layer]) -> None:
 
 
 def _scores(layers: list[Layer], X: np.ndarray) -> np.ndarray:
-    """Return what a network answers, computed here."""
+    """Return the outputs of a network, computed by the check itself."""
     a = X
     for layer in layers:
         a = a @ layer.W + layer.b
@@ -64,7 +64,10 @@ def _answers_alike(got: list[Layer], truth: list[Layer], X: np.ndarray, what: st
 
 @judges("prune_weights")
 def weights_are_pruned(student: Any) -> None:
-    """Exactly the smallest magnitudes of each layer, ties included; the rest, biases, ReLU and the original stay."""
+    """Check that exactly the smallest weights of each layer become 0, even among equal magnitudes.
+
+    The other weights, biases, ReLU and the original network must not change.
+    """
     rng = draw()
     truths = _network(rng, (7, 6, 5, 4))
     network = _given(student, truths)
@@ -86,14 +89,17 @@ def weights_are_pruned(student: Any) -> None:
 
 
 def answer_sparse(student: Any) -> None:
-    """Eight bytes for each weight that is left, four for each that was."""
+    """Check that each remaining weight takes eight bytes, and each weight of a dense matrix four."""
     same(student.shrink_at_ninety_percent(), 5.0, "(a)", "a tenth of the weights at 8 bytes, instead of 4 each")
     same(student.break_even_share(), 0.5, "(b)", "8 bytes for each weight left, against 4 for each")
 
 
 @judges("prune_units")
 def units_are_removed(student: Any) -> None:
-    """The right shapes; answers as of the dense network with these units silenced; importance by both norms."""
+    """Check that the right units are removed: outputs equal those of the dense network with these units silenced.
+
+    The importance of a unit must use the norms of its incoming and its outgoing weights.
+    """
     rng = draw()
     X = rng.normal(size=(30, 9))
     for sizes in ((9, 12, 8, 4), (9, 10, 3), (9, 7, 6, 5, 4)):
@@ -122,7 +128,7 @@ def units_are_removed(student: Any) -> None:
 
 
 def answer_units(student: Any) -> None:
-    """Only the middle matrix loses on both sides."""
+    """Check that the share of multiplications is right. Only the middle matrix shrinks on both sides."""
     truth = (784 * 256 + 256 * 128 + 128 * 10) / (784 * 512 + 512 * 256 + 256 * 10)
     cause = "784 · 256 + 256 · 128 + 128 · 10 over 784 · 512 + 512 · 256 + 256 · 10"
     same(student.share_of_multiplications(), truth, "the share", cause, rel=2e-3)
@@ -130,7 +136,10 @@ def answer_units(student: Any) -> None:
 
 @judges("factorise", "low_rank")
 def factors_are_best(student: Any) -> None:
-    """The error that Eckart and Young allow, balanced factors, and exactly the layers that get smaller."""
+    """Check that the error is the smallest possible (Eckart and Young), and that the factors are balanced.
+
+    Exactly those layers must be replaced that become smaller.
+    """
     rng = draw()
     for shape, rank, relu in product(((14, 9), (9, 14), (10, 10)), (1, 4, 9), (True, False)):
         layer = Layer(rng.normal(size=shape), rng.normal(size=shape[1]), relu)
@@ -163,7 +172,7 @@ def factors_are_best(student: Any) -> None:
 
 
 def answer_rank(student: Any) -> None:
-    """309 · 1296 is below 784 · 512, 310 · 1296 above."""
+    """Check that the largest useful rank is 309: 309 · 1296 is below 784 · 512, and 310 · 1296 is above."""
     same(student.largest_useful_rank(), 309, "the rank", "the largest r with r · (784 + 512) < 784 · 512")
 
 
@@ -173,7 +182,7 @@ def _softmax(scores: np.ndarray, temperature: float = 1.0) -> np.ndarray:
 
 @judges("softmax")
 def probabilities_are_soft(student: Any) -> None:
-    """As SciPy's, at any temperature and size, along rows; the input stays."""
+    """Check that `softmax` agrees with SciPy at any temperature and size, and that its input does not change."""
     rng = draw()
     for shape in ((6, 4), (1, 9), (3, 3)):
         scores = rng.normal(0, 3, shape)
@@ -186,7 +195,7 @@ def probabilities_are_soft(student: Any) -> None:
 
 
 def _loss(scores: Any, labels: Any, teacher: Any, temperature: float, share: float) -> float:
-    """Return the loss by its formula, from SciPy's log-softmax."""
+    """Return the loss by its formula, with SciPy's log-softmax."""
     hard = -float(special.log_softmax(scores, axis=1)[np.arange(len(labels)), labels].mean())
     if teacher is None:
         return hard
@@ -195,7 +204,7 @@ def _loss(scores: Any, labels: Any, teacher: Any, temperature: float, share: flo
 
 
 def _slope(scores: np.ndarray, *rest: Any) -> np.ndarray:
-    """Return the slope of the loss by finite differences."""
+    """Return the gradient of the loss by finite differences."""
     steps = 1e-5 * np.eye(scores.size).reshape(-1, *scores.shape)
     slopes = [(_loss(scores + step, *rest) - _loss(scores - step, *rest)) / 2e-5 for step in steps]
     return np.reshape(slopes, scores.shape)
@@ -203,7 +212,10 @@ def _slope(scores: np.ndarray, *rest: Any) -> np.ndarray:
 
 @judges("distillation_loss", "distillation_gradient")
 def teaching_has_the_right_slope(student: Any) -> None:
-    """The loss by its closed form; the slope by finite differences of that form, not of the student's."""
+    """Check that the loss agrees with its closed form.
+
+    The gradient must agree with finite differences of that form, not of the student's loss.
+    """
     rng = draw()
     for n, classes in ((5, 4), (3, 6)):
         scores, teacher = rng.normal(0, 2, (n, classes)), rng.normal(0, 2, (n, classes))
@@ -223,7 +235,10 @@ def teaching_has_the_right_slope(student: Any) -> None:
 
 @judges("seed_verdict")
 def seeds_must_agree(student: Any) -> None:
-    """All seeds on one side, all within the margin, or undecided; one seed is refused."""
+    """Check that a verdict needs all seeds on one side, or all within the margin. Otherwise it is undecided.
+
+    A single seed must be refused.
+    """
     rng = draw()
     for seeds in (2, 3, 5):
         above = [(m - 0.01, m + 0.01) for m in rng.uniform(0.02, 0.03, seeds).tolist()]
@@ -255,7 +270,10 @@ def _raced(student: Any, name: str, against: str, verdict: str, measured: bool =
 
 @judges("changes", "Journal.record")
 def journals_hold_their_rules(student: Any) -> None:
-    """What differs, what is refused, what is recorded, and which baseline is kept."""
+    """Check that `changes` lists what differs, and that a journal refuses entries that break its rules.
+
+    Only an entry that is kept may replace the baseline.
+    """
     rng = draw()
     cases: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         ({"a": 1}, {"a": 1}, []),
@@ -273,7 +291,7 @@ def journals_hold_their_rules(student: Any) -> None:
             new |= {name: one if kind == 0 else other} if kind != 2 else {}
             texts = {1: f"none → {other}", 2: f"{one} → none", 3: f"{one} → {other}"}
             said += [f"{name}: {texts[kind]}"] if kind else []
-        reverse = bool(rng.integers(2))  # the settings in another order, the sentences by name
+        reverse = bool(rng.integers(2))  # settings in another order; sentences sorted by name
         before = dict(sorted(old.items(), reverse=reverse))
         cases.append((before, dict(sorted(new.items(), reverse=not reverse)), said))
     for before, after, truth in cases:
@@ -284,7 +302,7 @@ def journals_hold_their_rules(student: Any) -> None:
     settings = {"network": large, "zeros": "none", "precision": "FP32"}
     pruned = {**settings, "network": small}
     clear, unclear = _measured(student, b, base), _measured(student, b, base, clear=False)
-    tried: list[tuple[str, Any, list[Any], str, str | None]] = [  # what a refusal mentions; None where it is recorded
+    tried: list[tuple[str, Any, list[Any], str, str | None]] = [  # last: words of the refusal, None if recorded
         ("one change and a decided measurement", pruned, [clear], "keep", None),
         ("the same, rejected", pruned, [unclear, clear], "reject", None),
         ("one change, undecided", pruned, [unclear], "undecided", None),
@@ -337,7 +355,7 @@ def journals_hold_their_rules(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """A fifth; two seeds that do not agree; a half of e²."""
+    """Check that the answers are a fifth, undecided (the two seeds disagree), and the softmax of the scores 2 and 0."""
     same(student.share_at_rank_100(), 0.2, "question 1", "100 · (1000 + 1000) of 1000 · 1000")
     said = text(student.what_two_seeds_say(), "question 2")
     expect(said.startswith("undecided"), "question 2: the interval of seed 1 holds 0, so the seeds do not agree")

@@ -1,4 +1,4 @@
-"""Hidden checks of module 14: counted arrivals, made-up servers with a fake clock, and queues of known truth."""
+"""Hidden checks of module 14, with counted arrivals, simulated servers on a fake clock, and queues of known truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tinybench.support.traffic.requests import judge_of_rates
 
 @judges("arrivals")
 def arrivals_are_poisson(student: Any) -> None:
-    """Numbers as dispersed as Poisson's, uniform moments, exponential gaps; and metronomes."""
+    """Check that counts vary as a Poisson number does, with uniform moments and exponential gaps.
+
+    Constant arrivals must be regular.
+    """
     rng, arrivals = draw(), student.arrivals
     spread, every = 0.0, 0
     for _ in range(3):
@@ -61,14 +64,17 @@ def arrivals_are_poisson(student: Any) -> None:
 
 
 def answer_arrivals(student: Any) -> None:
-    """Never, and 1 − e^(−0.2)."""
+    """Check that the answers are 0 and 1 − e^(−0.2)."""
     same(student.close_behind_with_a_metronome(), 0, "with a metronome", "all gaps are 10 ms")
     same(student.close_behind_with_poisson(), -math.expm1(-0.2), "with Poisson arrivals", "1 − e^(−0.2)", rel=0.03)
 
 
 @judges("LoadResult.latencies", "LoadResult.lateness")
 def latency_counts_from_the_intended_start(student: Any) -> None:
-    """Drawn rows, some late, some failed."""
+    """Check that latencies and lateness count from the intended start.
+
+    Some requests start late, and some fail and have an infinite latency.
+    """
     rng = draw()
     for size in (1, 7, 40):
         intended = np.sort(rng.uniform(0, 9, size))
@@ -82,13 +88,13 @@ def latency_counts_from_the_intended_start(student: Any) -> None:
 
 
 def answer_omission(student: Any) -> None:
-    """The tenth of a stop of 2 s, and one request in 1,800."""
+    """Check that the answers follow from a pause of 2 s, and from one slow request in 1,800."""
     same(student.p99_of_many(), 1.8, "the p99", "nine tenths of those in a stop wait less than 1.8 s", rel=0.01)
     same(student.slow_percent_of_one(), 100 / 1800, "the share", "18 s / 10 ms are 1,800 requests", rel=0.02)
 
 
 class Answered:
-    """A request that is done: an outcome, or an error."""
+    """A finished request with an outcome or an error, with the methods of a future."""
 
     def __init__(self, function: Callable[[int], Any], i: int) -> None:
         try:
@@ -110,7 +116,7 @@ class Answered:
 
 
 class Pool:
-    """A pool that sends at once, and whose handing over takes the clock `busy` seconds."""
+    """A pool that runs each request at once. Submitting request i moves the clock by `busy[i]` seconds."""
 
     def __init__(self, clock: FakeClock, busy: list[float]) -> None:
         self.clock, self.busy = clock, busy
@@ -126,7 +132,10 @@ class Pool:
 
 @judges("open_loop")
 def open_loop_keeps_to_its_times(student: Any) -> None:
-    """A clock that only sleeping and handing over move; sleeps that take too long, hand-overs that do, failures."""
+    """Check that requests start on time, on a clock that only sleeping and submitting move.
+
+    Some sleeps and some submissions take too long, and some requests fail.
+    """
     rng = draw()
     for oversleeps, slow in ((0.03125, 0.0), (0.0, 0.5), (0.0625, 0.25)):
         size = int(rng.integers(5, 9))
@@ -159,7 +168,10 @@ def open_loop_keeps_to_its_times(student: Any) -> None:
 
 @judges("tail_interval")
 def tail_interval_knows_jams(student: Any) -> None:
-    """Computed anew from counted values, with and without jams, by an own formula; few stretches are refused."""
+    """Check that the interval agrees with an independent formula, with and without jams.
+
+    A run whose slow requests lie in too few stretches must be refused.
+    """
     rng = draw()
     for q, confidence, jam in ((50, 0.95, 0), (90, 0.95, 3), (90, 0.8, 9), (99, 0.95, 1), (75, 0.999, 20)):
         size = int(rng.integers(300, 500)) * 10
@@ -183,16 +195,17 @@ def tail_interval_knows_jams(student: Any) -> None:
 
 
 def answer_averages(student: Any) -> None:
-    """109 ms, and 1000 ms."""
+    """Check that the answers are 109 ms and 1000 ms."""
     same(student.mean_of_p99s(), 109, "the mean of the p99s", "(9 · 10 + 1000) / 10")
     same(student.p99_of_all(), 1000, "the p99 of all requests", "a tenth of all requests take 1000 ms")
 
 
 @judges("server")
 def the_highest_rate_is_found(student: Any) -> None:
-    """Made-up servers with a known border: what is surely kept and surely broken is inside, by few runs.
+    """Check that the highest rate is found on simulated servers with a known border, in few runs.
 
-    A percentile that is not rare is known from few requests, and these travel to the sandbox.
+    A rate that surely kept the bound and one that surely broke it must enclose the result. The percentiles are not
+    extreme, so that a few requests are enough, because all of them are sent to the sandbox.
     """
     rng = draw()
     for q, powers in ((75.0, (2, 12)), (50.0, (4, 9))):
@@ -231,14 +244,14 @@ def the_highest_rate_is_found(student: Any) -> None:
 
 
 def answer_stopping(student: Any) -> None:
-    """0.99^n ≤ 0.01, and 0.9^n ≤ 0.01."""
+    """Check that the answers are the smallest n with 0.99^n ≤ 0.01 and with 0.9^n ≤ 0.01."""
     same(student.requests_for_p99(), 459, "requests for p99", "0.99^n is at most 0.01")
     same(student.requests_for_p90(), 44, "requests for p90", "0.9^n is at most 0.01")
 
 
 # ---- queues
 def waits_by_events(times: list[float], work: list[float], servers: int) -> list[float]:
-    """Serve requests one by one, each by the server that is free first."""
+    """Return the waits of requests that are served one by one, each by the server that is free first."""
     free, waits = [0.0] * servers, []
     for arrived, needed in zip(times, work, strict=True):
         first = free.index(min(free))
@@ -251,7 +264,10 @@ def waits_by_events(times: list[float], work: list[float], servers: int) -> list
 def batches_by_events(
     times: list[float], seconds: Callable[[int], float], max_batch: int, max_wait: float
 ) -> tuple[list[float], list[int]]:
-    """Go from event to event: somebody comes, the worker is free, the oldest has waited long enough."""
+    """Return latencies and batch sizes, simulated from event to event.
+
+    An event is an arrival, the end of a batch, or the moment at which the oldest request has waited `max_wait`.
+    """
     coming, waiting, latencies, sizes = list(times), list[float](), list[float](), list[int]()
     now = free = times[0]
     while coming or waiting:
@@ -269,8 +285,8 @@ def batches_by_events(
 
 
 def erlang_c_wait(rate: float, service: float, servers: int) -> float:
-    """Return the mean wait by the explicit sum, in exact fractions."""
-    work = Fraction(rate * service).limit_denominator(10**6)  # short fractions: the powers below are long
+    """Return the mean wait by the explicit sum of Erlang C, in exact fractions."""
+    work = Fraction(rate * service).limit_denominator(10**6)  # short fractions, because their powers are long
     last = work**servers / math.factorial(servers) * servers / (servers - work)
     waits = last / (sum(work**k / math.factorial(k) for k in range(servers)) + last)
     return float(waits * Fraction(service) / (servers - work))
@@ -278,7 +294,7 @@ def erlang_c_wait(rate: float, service: float, servers: int) -> float:
 
 @judges("littles_law", "utilisation")
 def laws_of_averages(student: Any) -> None:
-    """Both laws in exact fractions."""
+    """Check that Little's law and the utilisation agree with exact fractions."""
     rng = draw()
     littles_law, utilisation = student.littles_law, student.utilisation
     for _ in range(8):
@@ -291,7 +307,7 @@ def laws_of_averages(student: Any) -> None:
 
 @judges("mg1")
 def one_server_waits(student: Any) -> None:
-    """By Pollaczek and Khinchine's other form: λ E[S²] / (2 (1 − ρ))."""
+    """Check that `mg1` agrees with the other form of the Pollaczek–Khinchine formula: λ E[S²] / (2 (1 − ρ))."""
     rng, mg1 = draw(), student.mg1
     for cv2 in (0.0, 1.0, *rng.uniform(0, 9, 6).tolist()):
         service, rho = float(rng.uniform(0.001, 2)), rng.uniform()
@@ -304,7 +320,10 @@ def one_server_waits(student: Any) -> None:
 
 @judges("mmc")
 def several_servers_wait(student: Any) -> None:
-    """Erlang C by the explicit sum with exact fractions, up to pools where floats overflow."""
+    """Check that `mmc` agrees with the explicit sum of Erlang C in exact fractions.
+
+    Some pools are so large that the terms of the sum overflow floats.
+    """
     rng = draw()
     for servers in (1, 2, 3, *rng.integers(4, 60, 6).tolist(), int(rng.integers(250, 350))):
         service = float(2 ** rng.uniform(-10, 1))
@@ -315,21 +334,24 @@ def several_servers_wait(student: Any) -> None:
 
 
 def answer_waiting(student: Any) -> None:
-    """M/M/1 and M/D/1 at ρ = 0.9."""
+    """Check that the answers are the waits of M/M/1 and M/D/1 at ρ = 0.9."""
     same(student.wait_if_exponential(), 90, "the wait if exponential", "ρ / (1 − ρ) × 10 ms")
     same(student.wait_if_constant(), 45, "the wait if constant", "half of the exponential one")
 
 
 @judges("waits_of_one", "waits_of_several")
 def queues_event_by_event(student: Any) -> None:
-    """Each request served one by one, at one server and at several, idle and overloaded, alone and all at once."""
+    """Check that waits at one server and at several agree with serving the requests one by one.
+
+    The servers are idle or overloaded, and requests arrive alone or many at once.
+    """
     rng = draw()
     for busy in (0.3, 0.8, 1.0, 1.5):
         for servers in (1, 2, 3, int(rng.integers(4, 12))):
             number = int(rng.integers(1, 200))
             times = np.cumsum(rng.exponential(1, number)) + rng.uniform(0, 50)
             work = rng.exponential(busy * servers, number)
-            if busy == 1.0:  # ties: whole numbers, many at once
+            if busy == 1.0:  # whole numbers, so that many arrive at once
                 times, work = np.floor(times / 3), np.floor(work)
             truth = waits_by_events(times.tolist(), work.tolist(), servers)
             what = f"the waits of {number} requests at {servers} servers"
@@ -340,12 +362,12 @@ def queues_event_by_event(student: Any) -> None:
 
 
 def batch_costs(first: float, more: float) -> Callable[[int], float]:
-    """Return what a batch of some requests takes, by a table: its copy answers in the sandbox, without messages."""
+    """Return a function from batch size to seconds. Its table is copied to the sandbox, so calls cost no messages."""
     return tuple(first + more * size for size in range(100)).__getitem__
 
 
 def drawn_batches(rng: np.random.Generator) -> Any:
-    """Draw arrivals, what batches cost, and settings, from hardly any load to far too much."""
+    """Return random arrivals, batch costs and settings, from almost no load to far too much."""
     times = np.cumsum(rng.exponential(1, int(rng.integers(20, 60)))) / rng.choice([0.5, 3, 20])
     first, more = float(rng.uniform(0.1, 1)), float(rng.uniform(0.001, 0.1))
     return (
@@ -358,7 +380,7 @@ def drawn_batches(rng: np.random.Generator) -> Any:
 
 @judges("simulate_batches")
 def batches_event_by_event(student: Any) -> None:
-    """Against a simulation that goes from event to event."""
+    """Check that `simulate_batches` agrees with a simulation that goes from event to event."""
     rng = draw()
     for _ in range(12):
         times, seconds, max_batch, max_wait = drawn_batches(rng)
@@ -371,7 +393,10 @@ def batches_event_by_event(student: Any) -> None:
 
 @judges("Batcher.gather")
 def gather_on_a_virtual_clock(student: Any) -> None:
-    """The batcher on a clock that jumps, against events; nothing lost at a deadline; it ends when cancelled."""
+    """Check that the batcher, on a virtual clock, agrees with a simulation from event to event.
+
+    No request may be lost when a batch closes, and `gather` must end when it is cancelled.
+    """
     rng = draw()
     for _ in range(8):
         times, seconds, max_batch, max_wait = drawn_batches(rng)
@@ -380,7 +405,7 @@ def gather_on_a_virtual_clock(student: Any) -> None:
         latencies, sizes = items(student.rehearse(times, seconds, max_batch, max_wait), what, 2)
         same(sizes, truth[1], f"{what}: the sizes", "full, or max_wait after the oldest *arrived*; late: what waits")
         same(latencies, truth[0], f"{what}: the latencies", "from arrival to the answer", abs=1e-6)
-    step = 2.0 ** -int(rng.integers(2, 6))  # arrivals at the very moment at which a batch closes
+    step = 2.0 ** -int(rng.integers(2, 6))  # requests arrive exactly when a batch closes
     times = [step * k for k in range(40)]
     latencies, sizes = items(student.rehearse(times, batch_costs(step / 4, 0), 50, 3 * step), "the rehearsal", 2)
     total = sum(numbers(sizes, "the sizes"))
@@ -401,7 +426,7 @@ def gather_on_a_virtual_clock(student: Any) -> None:
 
 @judges("best_setting")
 def best_setting_of_all(student: Any) -> None:
-    """The least work of all pairs that keep the bound, by a simulation from event to event."""
+    """Check that the setting does the least work among all that keep the bound, by simulating all pairs."""
     rng = draw()
     for _ in range(6):
         times = (np.cumsum(rng.integers(1, 24, 40)) / 64).tolist()
@@ -421,7 +446,7 @@ def best_setting_of_all(student: Any) -> None:
 
 @judges("instances_needed")
 def instances_by_replay(student: Any) -> None:
-    """The fewest instances, by serving one by one."""
+    """Check that the fewest instances that keep the bound are found, by serving requests one by one."""
     rng = draw()
     for least, most in ((0.3, 1.9), (2, 4)):
         services = rng.gamma(float(rng.uniform(0.5, 5)), 0.01, 300)
@@ -444,6 +469,6 @@ def instances_by_replay(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """M/M/2 by ρ²/(1 − ρ²) × 9 ms, and 7.2 million requests for 0.18 €."""
+    """Check that the wait is ρ²/(1 − ρ²) × 9 ms (M/M/2), and that 7.2 million requests cost 0.18 €."""
     same(student.wait_together(), 16, "the wait together", "M/M/2: ρ² / (1 − ρ²) × service")
     same(student.euros_a_million(), 0.025, "the cost", "half of 4,000 requests a second, 3,600 seconds an hour")

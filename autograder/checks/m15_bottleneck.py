@@ -1,4 +1,4 @@
-"""Hidden checks of module 15: made-up machines, stacks and stages of known truth."""
+"""Hidden checks of module 15, with made-up machines, stacks and stages of known truth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from tinybench.support.profiling.matrix_operators import PRODUCTS
 
 @judges("granted_cores", module="machine")
 def cores_are_granted(student: Any) -> None:
-    """Limits below and above what there is, in periods of any length; none, and no text."""
+    """Check that `granted_cores` is quota / period, but at most the number of cores.
+
+    Periods have any length. Without a limit, or with an empty text, all cores are granted.
+    """
     rng, granted_cores = draw(), student.granted_cores
     for _ in range(10):
         period, cores = int(rng.integers(1, 1000)) * 1000, int(rng.integers(1, 65))
@@ -31,14 +34,20 @@ def cores_are_granted(student: Any) -> None:
 
 
 def answer_throttled(student: Any) -> None:
-    """50 ms, a pause of 50 ms, and 10 ms; and the work over half a core."""
+    """Check that the worst call takes 50 ms, a pause of 50 ms, and 10 ms.
+
+    A mean call takes 60 ms of work at half a core.
+    """
     same(student.worst_call(), 110, "the worst call", "50 ms of work, 50 ms of waiting, 10 ms of work")
     same(student.mean_call(), 120, "a call on average", "60 ms of work by half a core")
 
 
 @judges("stolen_share", module="machine")
 def time_is_stolen(student: Any) -> None:
-    """Drawn counters, of all the time between two looks; nothing stolen, everything, and no time at all."""
+    """Check that `stolen_share` is the share of all time between two readings of the counters.
+
+    Nothing, everything, or some of the time is stolen, or no time has passed.
+    """
     rng = draw()
     for busy in (0, 1, 50, 10**6):
         before, spent = rng.integers(0, 10**9, 10), rng.integers(0, 1000, 10)
@@ -53,7 +62,10 @@ def time_is_stolen(student: Any) -> None:
 
 @judges("judge", module="machine")
 def findings_are_judged(student: Any) -> None:
-    """Drawn rules and facts, of which some are missing, None, 0 or empty."""
+    """Check that `judge` reports warnings first, then unknown facts, then rules that hold.
+
+    Some facts are missing, None or 0.
+    """
     rng = draw()
     for size in (0, 1, 7, 15):
         names, texts = words(rng, size), words(rng, 2 * size)
@@ -90,9 +102,9 @@ def items_of(finding: Any) -> list[Any]:
 
 # ---- profiles
 def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, list[str]]:
-    """Return the innermost of some frames, and their names, the outermost first; some call themselves.
+    """Return the innermost of some linked frames, and their names, outermost first. Some names repeat, as in recursion.
 
-    They travel as copies, so that following them costs no messages.
+    The frames are sent to the sandbox as copies, so that following them costs no messages.
     """
     names, told, frame = words(rng, 4), list[str](), None
     for _ in range(depth):
@@ -107,7 +119,7 @@ def drawn_stack(rng: np.random.Generator, depth: int) -> tuple[SimpleNamespace, 
 
 @judges("stack_of", module="sampler")
 def stacks_are_followed(student: Any) -> None:
-    """Drawn stacks from one function to many, methods and recursion among them."""
+    """Check that `stack_of` follows stacks of one function or many, with methods and recursion."""
     rng = draw()
     for depth in (1, 2, 5, 17):
         frame, names = drawn_stack(rng, depth)
@@ -116,7 +128,10 @@ def stacks_are_followed(student: Any) -> None:
 
 @judges("Sampler.take", module="sampler")
 def samples_cover_the_time(student: Any) -> None:
-    """Looks at drawn moments of a clock that stands still in between."""
+    """Check that each sample begins where the previous one ended.
+
+    Samples are taken at random moments of a clock that stands still in between.
+    """
     rng = draw()
     for size in (1, 2, 9):
         gaps = (rng.integers(1, 90, size + 1) / 64).tolist()
@@ -139,7 +154,10 @@ def samples_cover_the_time(student: Any) -> None:
 
 @judges("self_shares", "total_shares", module="sampler")
 def shares_are_of_time(student: Any) -> None:
-    """Drawn samples of very different lengths, recursion among them, and the order of what is told."""
+    """Check that both shares weight samples by their time, and count a recursive function once.
+
+    The largest share must come first.
+    """
     rng = draw()
     for size, kinds in ((1, 1), (12, 3), (40, 6)):
         names = words(rng, kinds)
@@ -164,7 +182,7 @@ def shares_are_of_time(student: Any) -> None:
 
 
 def answer_samples(student: Any) -> None:
-    """300 of 2000, and the normal interval of a share."""
+    """Check that the answers are 300 of 2000 in percent, and the half-width of the normal interval of this share."""
     same(student.share_in_percent(), 15, "the share", "300 of 2000, in percent")
     truth = 100 * NormalDist().inv_cdf(0.975) * math.sqrt(0.15 * 0.85 / 2000)
     same(
@@ -175,7 +193,10 @@ def answer_samples(student: Any) -> None:
 # ---- what if
 @judges("repeat_counts", "slowed_stages")
 def stages_are_slowed(student: Any) -> None:
-    """Ratios by trying all, what is refused, and how often drawn stages run."""
+    """Check that `repeat_counts` finds the closest ratio, and that slowed stages run as often as requested.
+
+    Speed-ups that are too small or not finite must be refused.
+    """
     rng = draw()
     for speedup in (1.1, 2.0, 1.9999, *rng.uniform(1.1, 12, 12).tolist()):
         truth = min(
@@ -211,7 +232,7 @@ def stages_are_slowed(student: Any) -> None:
 
 @judges("virtual_gain", "slowing_error")
 def gains_are_foreseen(student: Any) -> None:
-    """Against medians by hand, of drawn seconds with disturbed rounds."""
+    """Check that gains and errors agree with medians by hand, on random times with disturbed rounds."""
     rng = draw()
     for size in (3, 8, 15):
         times, worth = int(rng.integers(2, 12)), float(rng.uniform(-0.2, 0.9))
@@ -229,7 +250,7 @@ def gains_are_foreseen(student: Any) -> None:
 
 
 def answer_amdahl(student: Any) -> None:
-    """1 / (0.75 + 0.05), and 1 / 0.75."""
+    """Check that the answers are 1 / (0.75 + 0.05) and 1 / 0.75."""
     same(student.whole_if_five_times(), 1.25, "the whole", "1 / (0.75 + 0.25 / 5)")
     same(student.whole_at_best(), 4 / 3, "the whole at best", "1 / 0.75", rel=0.003)
 
@@ -239,7 +260,7 @@ def answer_amdahl(student: Any) -> None:
 
 @judges("gemm_work")
 def work_of_products(student: Any) -> None:
-    """Counted one by one for small matrices, and drawn shapes and lengths of numbers."""
+    """Check that operations agree with counting them one by one, and bytes with the lengths of the numbers."""
     rng, gemm_work = draw(), student.gemm_work
     for _ in range(8):
         m, k, n = rng.integers(1, 7, 3).tolist()
@@ -254,7 +275,10 @@ def work_of_products(student: Any) -> None:
 
 
 def answer_batch(student: Any) -> None:
-    """2 · 1024² operations on 1024² + 2 · 1024 numbers, and the first batch whose intensity is 16."""
+    """Check that one row has 2 · 1024² operations on 1024² + 2 · 1024 numbers.
+
+    The other answer is the first batch whose intensity is 16.
+    """
     same(student.intensity_of_one_row(), 0.499, "the intensity of one row", "two operations per weight", rel=0.01)
     first = next(n for n in range(1, 1024) if 2 * n * 1024**2 >= 16 * 4 * (1024**2 + 2 * 1024 * n))
     same(student.first_batch_at_the_peak(), first, "the first batch at the peak", "input and output are moved, too")
@@ -262,7 +286,10 @@ def answer_batch(student: Any) -> None:
 
 @judges("attainable", "wall")
 def walls_of_operators(student: Any) -> None:
-    """Roofs of whole powers of two, where times are exact: left of the ridge, right of it, and on it."""
+    """Check that roofs and limits are right to the left of the ridge, to its right, and on it.
+
+    Peaks and bandwidths are whole powers of two, so that times are exact.
+    """
     rng, attainable, wall = draw(), student.attainable, student.wall
     for near, beyond in product((0.3, *rng.uniform(0.05, 0.95, 3).tolist()), (-5, -1, 0, 1, 5)):
         peak, bandwidth, moved = (2.0 ** int(e) for e in rng.integers(2, 12, 3))
@@ -285,7 +312,10 @@ def walls_of_operators(student: Any) -> None:
 
 @judges("speedup", "efficiency")
 def speedups_of_drawn_times(student: Any) -> None:
-    """Drawn times in any order; without one worker, a refusal."""
+    """Check that speed-ups and efficiencies of random times are right.
+
+    If the time of one worker is missing, `speedup` must raise an error.
+    """
     rng = draw()
     for _ in range(10):
         counts = [1, *(2 + rng.choice(60, 4, False)).tolist()]
@@ -299,7 +329,7 @@ def speedups_of_drawn_times(student: Any) -> None:
 
 @judges("amdahl", "gustafson", "usl")
 def laws_of_scaling(student: Any) -> None:
-    """Times counted in exact fractions: of one worker, over those of n."""
+    """Check that each law equals the time of one worker over that of n workers, in exact fractions."""
     rng = draw()
     for _ in range(20):
         n, serial = int(rng.integers(1, 200)), float(rng.choice([0, 1, rng.uniform()]))
@@ -312,13 +342,16 @@ def laws_of_scaling(student: Any) -> None:
 
 
 def answer_serial(student: Any) -> None:
-    """1/s, and where 1 + s (n − 1) is 2."""
+    """Check that the answers are 1/s, and the n at which 1 + s (n − 1) is 2."""
     same(student.most_speedup(), 20, "the speed-up that is never exceeded", "the 5 % alone remain")
     same(student.workers_at_half(), 21, "the workers at half the efficiency", "1 + s (n − 1) = 2")
 
 
 def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
-    """Fit two numbers of at least 0 by trying which of them are 0: the normal equations of each case."""
+    """Return the least-squares fit of two numbers that are at least 0.
+
+    Every combination of numbers fixed at 0 is tried. The normal equations give the others.
+    """
     columns = np.stack([counts - 1, counts * (counts - 1)], axis=1)
     tried = []
     for free in ([0, 1], [0], [1], []):
@@ -333,7 +366,10 @@ def least_squares(counts: np.ndarray, lost: np.ndarray) -> list[float]:
 
 @judges("fit_usl", "best_workers")
 def usl_is_found_again(student: Any) -> None:
-    """Laws of drawn parameters, exact and with made-up noise, by trying every case; tops by a search on the curve."""
+    """Check that the fit of laws with random parameters, with and without noise, agrees with trying every case.
+
+    The best number of workers must agree with a search on the curve.
+    """
     rng = draw()
     for trial in range(24):
         counts = np.array([1.0, *np.sort(2 + rng.choice(40, 5, False))])
@@ -359,7 +395,7 @@ def usl_is_found_again(student: Any) -> None:
 
 @judges("types_that_ran")
 def types_by_time(student: Any) -> None:
-    """Drawn traces, in whole microseconds."""
+    """Check that each type gets its share of the kernel time of products, on random traces."""
     rng = draw()
     products, others = sorted(PRODUCTS), ["Cast", "Relu", "QuantizeLinear", "DynamicQuantizeLinear", "Softmax"]
     kinds = ["float", "float16", "bfloat16", "uint8", "int8"]
@@ -383,7 +419,7 @@ def types_by_time(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Operations/s reached over those attainable, and the law at its top."""
+    """Check that the answers are operations/s reached over those attainable, and the largest speed-up of the law."""
     reached = 2 * 64 * 512**2 / 1e-3
     same(student.share_of_the_roof(), reached / 200e9, "the share", "operations/s over those attainable", rel=0.03)
     same(student.speedup_at_the_top(), 10 / 2.305, "the speed-up at the top", "the law at n = 10", rel=0.02)

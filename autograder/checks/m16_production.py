@@ -1,4 +1,4 @@
-"""Hidden checks of module 16: exact fractions, SciPy's tests, a fake registry, and simulations with drawn inputs."""
+"""Hidden checks of module 16, with exact fractions, SciPy's tests, a fake registry and random inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from tinybench.result import BenchmarkResult
 
 @judges("error_budget", "burn_rate")
 def budgets_burn(student: Any) -> None:
-    """Both by exact fractions, and nights without requests."""
+    """Check that error budget and burn rate agree with exact fractions.
+
+    Without failures or without requests, the burn rate must be 0.
+    """
     rng = draw()
     for _ in range(20):
         objective, total = float(rng.integers(1, 1000)) / 1000, int(rng.integers(1, 9_000_000))
@@ -32,14 +35,14 @@ def budgets_burn(student: Any) -> None:
 
 
 def answer_budget(student: Any) -> None:
-    """720 h / 50, and 50 / 720."""
+    """Check that the answers are 720 h / 50, and 50 / 720 in percent."""
     same(student.hours_until_gone(), 14.4, "the hours", "the budget burns 50 times as fast as allowed", rel=0.01)
     same(student.percent_in_an_hour(), 100 * 50 / 720, "the percent", "50 hours' worth of 720", rel=0.03)
 
 
 @judges("increase")
 def counters_begin_anew(student: Any) -> None:
-    """Drawn growth, read from counters that are set back now and then."""
+    """Check that `increase` returns the growth of random counters that sometimes restart at 0."""
     rng = draw()
     for size in (1, 2, 5, 30, 30):
         steps = rng.integers(0, 50, size - 1)
@@ -53,7 +56,10 @@ def counters_begin_anew(student: Any) -> None:
 
 @judges("burning")
 def both_windows_burn(student: Any) -> None:
-    """Drawn counters with restarts; growth added up step by step, in exact fractions."""
+    """Check that `burning` is true only if the budget burns too fast in both windows.
+
+    Counters restart at random, and growth is added up step by step in exact fractions.
+    """
     rng = draw()
     for _ in range(60):
         size = int(rng.integers(3, 40))
@@ -66,7 +72,7 @@ def both_windows_burn(student: Any) -> None:
                 before = 0.0 if k == restart and step < counter[-1] else counter[-1]
                 counter.append(float(before + step))
         if any(counter[restart + 1] >= counter[restart] for counter in (bad, total) if restart < size):
-            continue  # one of the two would hide the restart
+            continue  # a counter that does not fall hides the restart
         long, short = (int(rng.integers(1, size + 5)) for _ in range(2))
         objective, factor = 0.75, float(rng.choice([0.25, 0.5, 1.0, 2.0]))
         shares = [Fraction(int(failed[-w:].sum()), int(more[-w:].sum())) for w in (long, short)]
@@ -79,7 +85,10 @@ def both_windows_burn(student: Any) -> None:
 
 @judges("may_ship")
 def intervals_decide(student: Any) -> None:
-    """Drawn results of known intervals: Wilson's by SciPy, the largest memory, constant throughputs."""
+    """Check that `may_ship` decides by intervals, and cannot tell where a limit lies inside one.
+
+    The truth uses Wilson's interval by SciPy, the largest memory, and constant throughputs.
+    """
     rng = draw()
     seen = list[str]()
     while len(seen) < 24 or len(set(seen)) < 3:
@@ -114,7 +123,10 @@ def intervals_decide(student: Any) -> None:
 
 @judges("histogram_quantile")
 def quantiles_of_buckets(student: Any) -> None:
-    """Drawn buckets, some empty; ranks by exact fractions and a walk through the buckets."""
+    """Check that a quantile is interpolated linearly in the first bucket whose count reaches its rank.
+
+    Some buckets are empty. Ranks are exact fractions.
+    """
     rng = draw()
     for _ in range(80):
         size = int(rng.integers(2, 12))
@@ -123,7 +135,7 @@ def quantiles_of_buckets(student: Any) -> None:
         counts = np.cumsum(each).tolist()
         q = float(rng.choice([0, 0.25, 0.5, 0.75, 0.875, 1, rng.uniform()]))
         if counts[-1] == 0:
-            continue  # that is answered by what is given
+            continue  # the notebook's given code handles an empty histogram
         rank, i = Fraction(q) * counts[-1], 0
         while counts[i] < rank or counts[i] == 0:
             i += 1
@@ -134,12 +146,12 @@ def quantiles_of_buckets(student: Any) -> None:
 
 
 def answer_quantile(student: Any) -> None:
-    """100 + 150 · 40 / 50."""
+    """Check that the p99 is 100 + 150 · 40 / 50."""
     same(student.shown_p99(), 220, "the p99 shown", "rank 990 is the 40th of 50 in the bucket", rel=0.01)
 
 
 class Meter:
-    """One metric that notes what it is told."""
+    """A fake metric that records every amount passed to it."""
 
     def __init__(self) -> None:
         self.notes: list[float] = []
@@ -155,7 +167,7 @@ class Meter:
 
 
 class Meters:
-    """What `ServedMetrics` has."""
+    """A fake registry with the metrics that `ServedMetrics` has."""
 
     def __init__(self) -> None:
         self.gauge, self.histogram, self.sizes = Meter(), Meter(), Meter()
@@ -184,7 +196,10 @@ class Meters:
 
 @judges("watched")
 def calls_are_watched(student: Any) -> None:
-    """Drawn calls that take the clock some time, some of which raise."""
+    """Check that a watched call updates the metrics and returns the model's answer.
+
+    If the model raises an error, the error must pass through, and no seconds are recorded.
+    """
     rng = draw()
     clock, metrics, going = FakeClock(float(rng.integers(9, 99))), Meters(), list[float]()
 
@@ -218,7 +233,7 @@ def calls_are_watched(student: Any) -> None:
 
 @judges("psi", "ks")
 def distances_are_measured(student: Any) -> None:
-    """PSI as the sum of two divergences by SciPy, KS by SciPy, with ties."""
+    """Check that PSI is the sum of two divergences by SciPy, and that KS agrees with SciPy, also with ties."""
     rng = draw()
     for _ in range(12):
         bins = int(rng.integers(2, 15))
@@ -234,13 +249,16 @@ def distances_are_measured(student: Any) -> None:
 
 @judges("permutation_p")
 def divisions_are_random(student: Any) -> None:
-    """The share of the divisions that the statistic saw; these hold all values, differ, and follow from the seed."""
+    """Check that the p-value is the share of divisions whose statistic is at least as large as observed.
+
+    The divisions must hold all values, differ from one another, and follow from the seed.
+    """
     rng = draw()
 
     def telling(a: Any, b: Any) -> float:
         division = tuple(numbers(a, "the reference")), tuple(numbers(b, "the window"))
         seen.append(division)
-        # ties and larger ones, and one that is larger without its sign only
+        # smaller than the observed 0.5, equal, larger, and larger in absolute value only
         return told.setdefault(division, float(rng.choice([-0.9, 0.2, 0.5, 0.7])))
 
     for m, n in zip(rng.integers(12, 20, 2).tolist(), rng.integers(8, 12, 2).tolist(), strict=True):
@@ -269,13 +287,16 @@ def divisions_are_random(student: Any) -> None:
 
 
 def answer_equal(student: Any) -> None:
-    """The first n with 9 (1/n + 1/10,000) below 0.1."""
+    """Check that n is the first for which 9 (1/n + 1/10,000) is below 0.1."""
     same(student.values_needed(), 91, "n", "1/n is below 0.1/9 − 1/10,000")
 
 
 @judges("DriftAlarm.update")
 def capital_is_staked(student: Any) -> None:
-    """Drawn factors, in exact fractions; then the alarm as a whole, on equal and on shifted streams."""
+    """Check that the stakes agree with exact fractions for random factors.
+
+    On a stream of shifted values, the alarm must be raised.
+    """
     rng = draw()
     for _ in range(5):
         alarm, kept, stakes = student.DriftAlarm([1.0, 2.0, 3.0]), Fraction(1), [Fraction(0)] * 4
@@ -294,7 +315,7 @@ def capital_is_staked(student: Any) -> None:
 
 
 def answer_alarms(student: Any) -> None:
-    """0.01 / 40."""
+    """Check that the level is 0.01 / 40."""
     same(student.level_for_each(), 0.00025, "the level", "1 % divided by 40", rel=0.01)
 
 
@@ -303,7 +324,7 @@ def answer_alarms(student: Any) -> None:
 
 @judges("users_needed")
 def users_are_enough(student: Any) -> None:
-    """Against the power that so many users really give, by the normal distribution, and one user fewer."""
+    """Check that the users reach the power, by the normal distribution, and that one user fewer does not."""
     rng = draw()
     for _ in range(25):
         share, level, power = (
@@ -329,7 +350,10 @@ def users_are_enough(student: Any) -> None:
 
 @judges("share_e_value")
 def evidence_of_shares(student: Any) -> None:
-    """Against fractions, its mean of 1 over all that may happen, and huge counts."""
+    """Check that the e-value agrees with exact fractions, and is finite for huge counts.
+
+    Its mean over all outcomes must be 1.
+    """
     rng = draw()
     for _ in range(30):
         both, parts = int(rng.integers(0, 60)), int(rng.integers(1, 20))
@@ -353,21 +377,24 @@ def evidence_of_shares(student: Any) -> None:
 
 
 def answer_failures(student: Any) -> None:
-    """20^k / (k + 1) and 2^k / (k + 1), tried out."""
+    """Check that the answers are the first k at which 20^k / (k + 1), or 2^k / (k + 1), reaches 100."""
     for function, rate in ((student.failures_at_5_percent, 20), (student.failures_at_50_percent, 2)):
         first = next(k for k in range(1, 99) if Fraction(rate**k, k + 1) >= 100)
         same(function(), first, "the number of failures", f"{rate}^k / (k + 1) ≥ 100")
 
 
 def answer_unit(student: Any) -> None:
-    """The two tails beyond 1.96 / √16."""
+    """Check that the share is that of both normal tails beyond 1.96 / √16."""
     truth = math.erfc(1.959964 / 4 / math.sqrt(2))
     same(student.false_alarms_per_request(), truth, "the share of false alarms", "both tails beyond 1.96 / 4", rel=0.03)
 
 
 @judges("in_canary")
 def users_stay_where_they_are(student: Any) -> None:
-    """Drawn users and salts, just below and just above their place."""
+    """Check that a user is in the canary exactly if the hash of salt and user lies below the share.
+
+    The shares are just below and just above each user's place, random, 0 and 1.
+    """
     rng = draw()
     for user in [*words(rng, 8), "", "Zoë", "用户 7"]:
         salt = str(rng.choice(["", "v2 ", "ü-"]))
@@ -382,7 +409,10 @@ def users_stay_where_they_are(student: Any) -> None:
 
 @judges("advance")
 def a_rollout_goes_its_way(student: Any) -> None:
-    """Drawn looks at every kind of state, each judged by a table."""
+    """Check that `advance` returns the next state of a rollout by the rules.
+
+    All kinds of observations are tried in every state.
+    """
     rng = draw()
     either = (False, True)
     kinds = list(product(range(4), either, either, either))
@@ -420,7 +450,7 @@ def a_rollout_goes_its_way(student: Any) -> None:
 # ---- history
 @judges("best_split")
 def series_divide_best(student: Any) -> None:
-    """Against the rank-sum statistic computed place by place, with and without ties."""
+    """Check that `best_split` finds the place with the largest rank-sum statistic, with and without ties."""
     rng = draw()
     for n in (2, 3, 8, 31):
         for series in (rng.normal(size=n), rng.integers(0, 4, n).astype(float), np.sort(rng.exponential(size=n))):
@@ -438,7 +468,10 @@ def series_divide_best(student: Any) -> None:
 
 @judges("change_points")
 def changes_are_found(student: Any) -> None:
-    """Clear steps at drawn places, none, an exact p value, and how a part is judged."""
+    """Check that clear steps at random places are found, and none in a series without a step.
+
+    The p-value must be exact. Each part must be searched again at half the level, if it is long enough.
+    """
     rng = draw()
     often: dict[str, Any] = {"level": 0.1, "permutations": 39}  # enough for steps as clear as these
     for places, how in (((30,), {"permutations": 99}), ((20, 45), often), ((15, 32, 50), often)):
@@ -471,7 +504,10 @@ def changes_are_found(student: Any) -> None:
 
 
 def answer_production(student: Any) -> None:
-    """2,000 · 5 % and 2,000 · 20 %, of which 10 %; and what slows both cancels."""
+    """Check that the answer is 10 % of 2,000 · 5 % and of 2,000 · 20 %.
+
+    What slows both versions must cancel in the ratio.
+    """
     same(student.users_who_met_it(), 50, "the users", "(100 + 400) · 0.1", rel=0.01)
     truth = 0.97 * 1.05 / 1.05
     same(student.ratio_changes_by(), truth, "the factor", "the machine slows both", rel=1e-3)

@@ -1,7 +1,7 @@
-"""Hidden checks of module 17: entries are bytes, judged by the leaderboard's own entry check and referee.
+"""Hidden checks of module 17. Entries are bytes, judged by the leaderboard's own entry check and referee.
 
-A student's file is never loaded in the process that judges: the entry check reads it, and the referee runs it in its
-sandbox. Speed is a ratio to the baseline by the clock of the thread's own work, with a margin of several times.
+The judging process never loads a student's file: the entry check parses it, and the referee runs it in its sandbox.
+Speed is a ratio to the baseline in CPU time of the thread, with a margin of several times.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from autograder.leaderboard.settings import Effort, load
 from autograder.sandbox.bubblewrap import SandboxUnavailable, available
 from tinybench.course.digits import Split, distorted
 
-SIZE, TIME, LOSS = 0.25, 0.5, 0.05  # what the notebook demands of an entry, against the baseline
+SIZE, TIME, LOSS = 0.25, 0.5, 0.05  # the notebook's limits for an entry, relative to the baseline
 TRAINING, FRESH = 600, 1080
-BASELINES = 4  # a worker trains each once; what they learnt tells nothing of the fresh digits
+BASELINES = 4  # a worker trains each once, on digits that reveal nothing about the fresh ones
 
 
 def _fitted(model: Any, images: np.ndarray, labels: np.ndarray) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    with warnings.catch_warnings(), threadpool_limits(1):  # more threads would fight with the other workers' for cores
+    with warnings.catch_warnings(), threadpool_limits(1):  # more would compete with other workers for cores
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(images, labels)
 
 
 @cache
 def _baseline(seed: int) -> tuple[Any, bytes, Split]:
-    """Return a baseline, its file, and the digits it learnt."""
+    """Return a baseline model, its file, and the digits on which it was trained."""
     from sklearn.neural_network import MLPClassifier
 
     learnt = distorted(np.arange(digits.TRAINING_ORIGINALS), TRAINING, seed)
     model = _fitted(MLPClassifier((256, 128), batch_size=50, max_iter=8, random_state=seed), *learnt)
-    del model._optimizer  # as large as the network three times over, and of no use to anybody
+    del model._optimizer  # three times as large as the network, and not needed
     return model, digits.to_onnx_bytes(model), learnt
 
 
-@lru_cache(maxsize=1)  # for all checks of one submission
+@lru_cache(maxsize=1)  # shared by all checks of one submission
 def _fresh(seed: int) -> Split:
-    """Return digits of originals that no baseline has learnt."""
+    """Return distorted digits whose originals no baseline was trained on."""
     return distorted(np.arange(digits.TRAINING_ORIGINALS, 1797), FRESH, seed)
 
 
@@ -66,16 +66,16 @@ def _referee(baseline: bytes) -> referee.Referee:
     try:
         available()
         run = run_forked
-    except SandboxUnavailable:  # then the student's cells have run on this machine unconfined as well
+    except SandboxUnavailable:  # the student's cells ran unconfined, too
         run = referee.unconfined
     rules = load()
-    rows = dataclasses.replace(rules.task, public_rows=10)  # on which nothing is judged here
+    rows = dataclasses.replace(rules.task, public_rows=10)  # unused by these checks
     olympics = dataclasses.replace(rules, task=rows, referee=Effort(processes=1, rounds=8))
     return referee.Referee(olympics, baseline, None, run)
 
 
 def _facts(data: Any, what: str) -> validate.Facts:
-    """Return what the entry check says of a file."""
+    """Return the facts that the entry check finds in a file. If it refuses the file, raise CheckFailed."""
     expect(isinstance(data, bytes), f"{what} should return bytes, not {type(data).__name__}")
     try:
         return validate.check(data)
@@ -84,14 +84,14 @@ def _facts(data: Any, what: str) -> validate.Facts:
 
 
 def _read(data: bytes, rows: np.ndarray, what: str) -> np.ndarray:
-    """Return an entry's answers to digits."""
+    """Return an entry's predictions for rows of digits."""
     with _usable(what):
         return _referee(b"").answers(data, rows)[0]
 
 
 @contextmanager
 def _usable(what: str) -> Iterator[None]:
-    """Turn the referee's refusal into the check's."""
+    """Turn a refusal by the referee into CheckFailed."""
     try:
         yield
     except validate.EntryRefused as refused:
@@ -99,14 +99,17 @@ def _usable(what: str) -> Iterator[None]:
 
 
 def _straight(learnt: Split, columns: int = 784, change: Callable[[Any], Any] = np.asarray) -> Any:
-    """Return a logistic regression on some of the digits, with their labels changed."""
+    """Return a logistic regression trained on 300 of the digits, with their labels changed by `change`."""
     from sklearn.linear_model import LogisticRegression
 
     return _fitted(LogisticRegression(max_iter=3), learnt[0][:300, :columns], change(learnt[1][:300]))
 
 
 def entries_have_the_signature(student: Any) -> None:
-    """The entry check takes the file, which answers as the model does; other models are refused."""
+    """Check that the entry check accepts the file, which must predict what the model predicts.
+
+    Models that do not fit the task must be refused.
+    """
     model, _, learnt, fresh = _given()
     data = student.as_entry(model)
     _facts(data, "as_entry")
@@ -116,7 +119,7 @@ def entries_have_the_signature(student: Any) -> None:
     rng = draw()
     few = int(rng.integers(200, 700))
     upwards, nine = (lambda labels: labels + 1), (lambda labels: np.minimum(labels, 8))
-    others: list[tuple[str, Any, str | None]] = [  # what the refusal mentions; None for an entry
+    others: list[tuple[str, Any, str | None]] = [  # last: words of the refusal, None if accepted
         ("a logistic regression", _straight(learnt), None),
         (f"a model for {few} pixels", _straight(learnt, few), str(few)),
         ("a model that knows the digits 1 to 10", _straight(learnt, change=upwards), ""),
@@ -130,7 +133,10 @@ def entries_have_the_signature(student: Any) -> None:
 
 
 def eight_bits_are_real(student: Any) -> None:
-    """Integer products, a quarter of the size, nearly the same answers; what cannot gain comes back as it was."""
+    """Check that the products are integer, the file has about a quarter of the size, and predictions hardly change.
+
+    A model without matrix products must be returned unchanged.
+    """
     model, content, learnt, fresh = _given()
     data = student.in_eight_bits(content)
     facts = _facts(data, "in_eight_bits")
@@ -148,7 +154,7 @@ def eight_bits_are_real(student: Any) -> None:
 
 
 def _chance(correct: int, total: int, bar: float, rows: int) -> float:
-    """Return the chance by the sum of the beta-binomial's terms."""
+    """Return the chance of passing by adding the terms of the beta-binomial distribution."""
     from scipy.special import betaln, gammaln
 
     a, b = correct + 0.5, total - correct + 0.5
@@ -158,7 +164,10 @@ def _chance(correct: int, total: int, bar: float, rows: int) -> float:
 
 
 def chances_are_predictive(student: Any) -> None:
-    """The beta-binomial, summed term by term; bars that are whole numbers of digits; counts that cannot be."""
+    """Check that the chance agrees with the beta-binomial distribution, added term by term.
+
+    Some bars are whole numbers of digits. Impossible counts must be refused.
+    """
     rng = draw()
     cases = [(3990, 4320, 0.92, 4320), (55, 60, 0.9, 50), (0, 20, 0.1, 30), (20, 20, 0.95, 40), (7, 10, 0.55, 100)]
     for _ in range(6):
@@ -174,7 +183,7 @@ def chances_are_predictive(student: Any) -> None:
 
 
 def answer_chance(student: Any) -> None:
-    """A coin toss, and eight of them."""
+    """Check that the answers are the chance of an entry at the bar, and of at least one of eight such entries."""
     once = _chance(3975, 4320, 0.92, 4320)
     same(student.chance_at_the_bar(), once, "(a)", "chance_of_passing(3975, 4320)", rel=0.02)
     eight = 1 - (1 - once) ** 8
@@ -182,7 +191,7 @@ def answer_chance(student: Any) -> None:
 
 
 def _best(candidates: list[dict[str, Any]], least: float) -> str:
-    """Return the candidate to enter, by going through all of them."""
+    """Return the name of the candidate to enter, by going through all candidates."""
     likely = [each for each in candidates if not each["chance"] < least]
     best = leader = sorted(likely, key=lambda each: float(each["latency"]))[0]
     for each in likely:
@@ -193,7 +202,7 @@ def _best(candidates: list[dict[str, Any]], least: float) -> str:
 
 
 def _field(candidates: Iterable[tuple[str, float, float, float]]) -> list[dict[str, Any]]:
-    """Return candidates by name, latency, half of its interval, and chance."""
+    """Return candidates from tuples of name, latency, half-width of its interval, and chance."""
     return [
         {"name": name, "latency": latency, "lower": latency - half, "upper": latency + half, "chance": chance}
         for name, latency, half, chance in candidates
@@ -201,7 +210,7 @@ def _field(candidates: Iterable[tuple[str, float, float, float]]) -> list[dict[s
 
 
 def the_safest_of_the_fastest(student: Any) -> None:
-    """Every rule alone, then fields drawn at random."""
+    """Check that `choose` follows every rule separately, and all of them on random candidates."""
     rng = draw()
     fields = [
         ("exactly the least chance is enough", 0.95, _field([("A", 0.3, 0.01, 0.95), ("B", 0.2, 0.01, 0.9499)])),
@@ -231,7 +240,7 @@ def the_safest_of_the_fastest(student: Any) -> None:
 
 
 def verdicts_follow_the_rule(student: Any) -> None:
-    """Every combination of latency and chances on either side of the limits."""
+    """Check that the verdict is right for all combinations of latency and chances below, at and above the limits."""
 
     def truth(latency: str, chance: float, kept: float, least: float) -> str:
         better = latency == "faster" or (latency == "equivalent" and chance > kept)
@@ -246,7 +255,10 @@ def verdicts_follow_the_rule(student: Any) -> None:
 
 
 def the_entry_is_better(student: Any) -> None:
-    """The door, the size, fresh digits, and the clock, as the notebook says."""
+    """Check that the file is accepted and keeps the notebook's limits.
+
+    They concern its size, its accuracy on fresh digits, and its time.
+    """
     model, content, learnt, (images, labels) = _given()
     data = student.build_entry(model, *learnt)
     facts = _facts(data, "build_entry")
@@ -263,7 +275,7 @@ def the_entry_is_better(student: Any) -> None:
 
 
 def answer_understanding(student: Any) -> None:
-    """Shared places, multiplications counted, areas summed."""
+    """Check that the answers follow from shared places, multiplications and the sum of areas."""
     cause = "Q overlaps P, the leader of the first place; R does not, and two stand above it"
     same(student.places(), [1, 1, 3], "question 1", cause)
     wide, narrow = 784 * 512 + 512 * 256 + 256 * 10, 784 * 32 + 32 * 10
