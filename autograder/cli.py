@@ -19,8 +19,8 @@ from tinybench.shell.streams import escape_unprintable
 COMMANDS = {
     "export": ("autograder.course.commands",),
     "lint": ("autograder.course.commands",),
-    "release": ("autograder.releasing",),
-    "publish": ("autograder.releasing",),
+    "release": ("autograder.release_commands",),
+    "publish": ("autograder.release_commands",),
     "build": ("autograder.course.student_commands",),
     "status": ("autograder.course.student_commands",),
     "borrow": ("autograder.course.student_commands",),
@@ -33,7 +33,7 @@ COMMANDS = {
     "package": ("autograder.grading.commands",),
     "similarity": ("autograder.grading.commands",),
     "demo": ("autograder.demo",),
-    "leaderboard": ("autograder.leaderboard.commands", "autograder.leaderboard.entering"),
+    "leaderboard": ("autograder.leaderboard.commands", "autograder.leaderboard.entry_commands"),
 }
 
 

@@ -167,8 +167,8 @@ def benchmark_a_model(out: Path) -> None:
 
     from tinybench.latency import measure_latencies
     from tinybench.onnx import new_session
-    from tinybench.shell.quick_comparison import comparison_table
-    from tinybench.support.reports.pictures import plot_metric
+    from tinybench.shell.timed_comparison import comparison_table
+    from tinybench.support.reports.study_figures import plot_metric
 
     with _step("tinybench at work: one digits network in scikit-learn and in ONNX Runtime"):
         digits = load_digits()

@@ -28,12 +28,12 @@ from typing import Any
 import nbformat
 import psutil
 
-from autograder.checks.compare import SEED
+from autograder.checks.check_helpers import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import Cell, course_notebooks, read_notebook
-from autograder.grading import grader as grading
-from autograder.grading.grader import Grader
+from autograder.grading import submission_grader as grading
 from autograder.grading.session import HiddenCheck, Session
+from autograder.grading.submission_grader import Grader
 from autograder.sandbox.rpc.endpoint import Endpoint
 from autograder.sandbox.zygote_client import Zygote
 from tests.mutants import mutants

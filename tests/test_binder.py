@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from autograder import pace
-from autograder.course.published import MANIFEST
-from autograder.course.welcome import papers
+from autograder.course.published_repository import MANIFEST
+from autograder.course.student_guides import papers
 from tests.course.leaks import Secrets
 from tests.test_environment import ENVIRONMENT, index, uv  # noqa: F401
 

@@ -98,7 +98,7 @@ def test_the_wheel_of_a_students_repository_holds_the_course(clone: Path, tmp_pa
         handout_texts.PYPROJECT.format(version="1.0", dependencies=""), encoding="utf-8"
     )
     with build(tmp_path, tmp_path / "wheels") as wheel:
-        assert {"tinybench/course/notebook.py", "tinybench/shell/cli.py"} <= held_by(wheel)
+        assert {"tinybench/course/notebook_setup.py", "tinybench/shell/cli.py"} <= held_by(wheel)
 
 
 METADATA = "import sys; from setuptools import build_meta as build; build.prepare_metadata_for_build_wheel(sys.argv[1])"

@@ -13,8 +13,8 @@ from autograder.course.export import EXPORTED
 from tests.house import PACKAGES, ROOT, files, main, names_in_two_files
 
 MOST, MOST_EXPORTED = 300, 600
-# of these the folder says which one is meant: commands of grading, pictures of the history
-TOLD_BY_FOLDER = {"__init__.py", "__main__.py", "commands.py", "pictures.py"}
+# of these the folder says which one is meant: commands of grading
+TOLD_BY_FOLDER = {"__init__.py", "__main__.py", "commands.py"}
 
 
 def test_no_file_is_too_long() -> None:

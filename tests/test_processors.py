@@ -50,7 +50,7 @@ def test_products_of_the_runtime(left: type, right: type) -> None:
 @pytest.mark.processor
 @pytest.mark.parametrize("module", ["11_onnx", "12_quantize", "13_compress"])
 def test_the_reference_passes_its_checks(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from autograder.course.build import run_checks
+    from autograder.course.module_build import run_checks
     from autograder.course.notebook import read_notebook
 
     path = ROOT / "modules" / module / f"{module}.ipynb"
@@ -63,7 +63,7 @@ def test_the_reference_passes_its_checks(module: str, monkeypatch: pytest.Monkey
 def test_entries_pass_the_entry_check(kind: str, operator: str, tmp_path: Path) -> None:
     from autograder.leaderboard.entry.validate import check
     from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
-    from tinybench.support.basics.layers import initial_layers, save_layers
+    from tinybench.support.basics.layer_networks import initial_layers, save_layers
 
     path = save_layers(initial_layers((784, 32, 10), 0), tmp_path / "entry.onnx")
     if kind == "dynamic":

@@ -13,7 +13,7 @@ from tests.house import ROOT, circles, imports, room_of
 FLOORS = (
     ("autograder.__main__",),
     ("autograder.cli",),
-    ("autograder.demo", "autograder.releasing", "autograder.course_command"),
+    ("autograder.demo", "autograder.release_commands", "autograder.course_command"),
     ("autograder.grading",),
     ("autograder.checks",),
     ("autograder.leaderboard",),

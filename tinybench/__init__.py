@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tinybench.support.comparisons.verdict import Comparison, Gate
     from tinybench.support.profiling.what_if_experiment import in_order
     from tinybench.support.reports.frontier_figure import plot_pareto_frontier
-    from tinybench.support.rounds.calls import arguments
+    from tinybench.support.rounds.checked_calls import arguments
     from tinybench.timer import precise_timer
     from tinybench.toolbox import compare_all
     from tinybench.tools.study.int8_study import tradeoff_study
@@ -123,7 +123,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            from tinybench.support.basics.argument_types import checked  # late: `import tinybench` loads no NumPy
+            from tinybench.support.basics.type_checks import checked  # late: `import tinybench` loads no NumPy
 
             return checked(getattr(import_module(f"tinybench.{home}"), name))
     raise AttributeError(f"module 'tinybench' has no attribute {name!r}")

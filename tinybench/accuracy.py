@@ -13,9 +13,9 @@ import numpy as np
 
 from tinybench.latency import as_callable
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.argument_types import check_kinds, describe
 from tinybench.support.basics.arguments import check_least, check_share
 from tinybench.support.basics.numbers import number_of, p_text
+from tinybench.support.basics.type_checks import check_kinds, describe
 from tinybench.support.rounds.machine_state import machine_notes
 
 

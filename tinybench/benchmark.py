@@ -25,15 +25,15 @@ from tinybench.energy import measure_energy
 from tinybench.latency import measure_latencies
 from tinybench.memory import measure_memory
 from tinybench.result import BenchmarkResult, percentile_interval
-from tinybench.support.basics.argument_types import check_kinds
-from tinybench.support.comparisons.optional import corrected
+from tinybench.support.basics.type_checks import check_kinds
+from tinybench.support.comparisons.optional_toolbox import corrected
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.support.conditions.environment_variables import read_settings
-from tinybench.support.conditions.integer_arithmetic import integer_products
+from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.support.conditions.library_kernels import loaded_pools, read_pools
 from tinybench.support.conditions.machine_facts import turbo
-from tinybench.support.conditions.reading import installed_version
-from tinybench.support.pair_tests import compare_pair, is_detected, untestable
+from tinybench.support.conditions.system_files import installed_version
+from tinybench.support.metric_tests import compare_pair, is_detected, untestable
 from tinybench.support.rounds.machine_state import library_conditions
 
 _TELLING_FLAGS = {

@@ -15,7 +15,6 @@ import numpy as np
 
 from tinybench.latency import ready
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.argument_types import check_kinds
 from tinybench.support.basics.arguments import (
     check_confidence,
     check_least,
@@ -25,6 +24,7 @@ from tinybench.support.basics.arguments import (
     check_share,
 )
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.type_checks import check_kinds
 from tinybench.support.comparisons.cautions import check_live, independent_values, judged, last_start
 from tinybench.support.comparisons.stored_results import HIGHER_IS_BETTER, allowed_changes, gate_answer, gate_samples
 from tinybench.support.comparisons.two_samples import (

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinybench.accuracy import difference_interval, mcnemar
 from tinybench.latency import check_runs
-from tinybench.support.basics.layers import Layer, activations, check_layers
+from tinybench.support.basics.layer_networks import Layer, activations, check_layers
 from tinybench.support.basics.numbers import number_of, with_ends
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import Table

@@ -17,7 +17,7 @@ import numpy as np
 from tinybench.latency import as_callable, as_input, check_runs, describe_input, warm_up
 from tinybench.result import BenchmarkResult
 from tinybench.support.conditions.cores import usable_cores
-from tinybench.support.rounds.calls import fed_by_name, plain_call
+from tinybench.support.rounds.checked_calls import fed_by_name, plain_call
 from tinybench.timer import calibrate_loops
 
 _POWERCAP = "/sys/class/powercap"

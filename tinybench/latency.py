@@ -18,7 +18,7 @@ import numpy as np
 
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.rounds.calibration import clock_step, share_calibration
-from tinybench.support.rounds.calls import ONNX_DTYPES, Call, Clock, fed_by_name
+from tinybench.support.rounds.checked_calls import ONNX_DTYPES, Call, Clock, fed_by_name
 from tinybench.support.rounds.fresh_processes import fresh_task, run_fresh
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.support.rounds.subject import Record, Subject

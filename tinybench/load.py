@@ -23,8 +23,7 @@ from tinybench.support.basics.arguments import check_least, check_numbers, check
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.support.traffic.batching import Batching, in_virtual_time, rehearsal
-from tinybench.support.traffic.request_files import read_rows, write_rows
-from tinybench.support.traffic.requests import (
+from tinybench.support.traffic.load_checks import (
     Numbers,
     Rate,
     RequestTimes,
@@ -36,6 +35,7 @@ from tinybench.support.traffic.requests import (
     sorted_latencies,
     thread_pool,
 )
+from tinybench.support.traffic.request_files import read_rows, write_rows
 
 
 def arrivals(rate: float, seconds: float, process: str = "poisson", seed: int | None = None) -> np.ndarray:

@@ -19,12 +19,12 @@ import numpy as np
 from tinybench.accuracy import ParityResult, parity
 from tinybench.latency import as_callable, check_runs, describe_input, session_call, warm_up
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.argument_types import check_kinds, describe
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
-from tinybench.support.rounds.calls import Clock
+from tinybench.support.basics.type_checks import check_kinds, describe
+from tinybench.support.rounds.checked_calls import Clock
 
 
 def operators(source: Any) -> dict[str, int]:

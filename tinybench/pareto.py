@@ -18,10 +18,10 @@ import numpy as np
 
 from tinybench.accuracy import rows_right, wilson_interval
 from tinybench.result import BenchmarkResult, is_interval
-from tinybench.support.basics.argument_types import describe
 from tinybench.support.basics.dependence import batch_length
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.pair_tests import is_detected
+from tinybench.support.basics.type_checks import describe
+from tinybench.support.metric_tests import is_detected
 
 LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 

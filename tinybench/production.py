@@ -23,7 +23,7 @@ from tinybench.pareto import Requirements, check_units
 from tinybench.result import BenchmarkResult, percentile_interval
 from tinybench.support.basics.arguments import check_buckets, check_counts, check_least, check_numbers, check_share
 from tinybench.support.basics.dependence import is_dependent
-from tinybench.support.pair_tests import is_detected
+from tinybench.support.metric_tests import is_detected
 
 
 def error_budget(objective: float, requests: float) -> float:

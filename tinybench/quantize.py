@@ -22,7 +22,7 @@ from tinybench.onnx import load_session, operators, refuse_bad_weights, session_
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.onnx_files import load_graph, refuse_existing, save_graph, tidy_opsets
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.conditions.integer_arithmetic import integer_products
+from tinybench.support.conditions.int8_probe import integer_products
 
 
 @dataclass(frozen=True)

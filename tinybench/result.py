@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.support.basics.argument_types import check_kinds
 from tinybench.support.basics.dependence import (
     autocorrelation,
     batch_means,
@@ -24,6 +23,7 @@ from tinybench.support.basics.dependence import (
 from tinybench.support.basics.numbers import with_digits
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
+from tinybench.support.basics.type_checks import check_kinds
 
 
 def check_values(values: Iterable[Any]) -> list[float]:

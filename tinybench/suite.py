@@ -24,14 +24,13 @@ from tinybench.latency import as_callable
 from tinybench.memory import model_size
 from tinybench.pareto import DIRECTIONS, Requirements, as_rows, central, interval, visible
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.argument_types import check_kinds
 from tinybench.support.basics.numbers import finite, number_of
 from tinybench.support.basics.pages import Page, Section
 from tinybench.support.basics.table import csv_text
-from tinybench.support.comparisons.optional import corrected
+from tinybench.support.basics.type_checks import check_kinds
+from tinybench.support.comparisons.optional_toolbox import corrected
 from tinybench.support.conditions.cores import usable_cores
-from tinybench.support.pair_tests import compare_pair
-from tinybench.support.reports.pictures import Results, draw_frontier, metric_label, picture_of, plot_metric, tradeoff
+from tinybench.support.metric_tests import compare_pair
 from tinybench.support.reports.sections import (
     best_section,
     conditions_section,
@@ -43,7 +42,15 @@ from tinybench.support.reports.sections import (
     shortcomings,
     study_warnings,
 )
-from tinybench.support.rounds.calls import Clock
+from tinybench.support.reports.study_figures import (
+    Results,
+    draw_frontier,
+    metric_label,
+    picture_of,
+    plot_metric,
+    tradeoff,
+)
+from tinybench.support.rounds.checked_calls import Clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from autograder.checks.answers import CheckFailed
+from autograder.checks.plain_answers import CheckFailed
 from tinybench.course import graft
 
 Check = Callable[[Any], None]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 
 TICK = 2.0**-20  # sums and differences of multiples of it are exact in floating point
 ENOUGH = 20_000  # limit on calls and readings, ten times what any check here needs, so that none hangs

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from tinybench.result import runs_for_percentile
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 
 NAN, INF = float("nan"), float("inf")
 

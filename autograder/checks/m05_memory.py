@@ -18,8 +18,8 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
-from tinybench.support.footprint.heap import free_heap
+from autograder.checks.check_helpers import *
+from tinybench.support.footprint.hidden_memory import free_heap
 from tinybench.support.rounds.fresh_processes import fresh_task
 
 NAN, INF = float("nan"), float("inf")

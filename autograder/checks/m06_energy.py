@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 
 RANGE = 262_143_328_850
 FILES = ("name", "energy_uj", "max_energy_range_uj")

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import integrate, stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from autograder.checks.m03_latency import Clock, named
 from tinybench.result import BenchmarkResult
 from tinybench.support.comparisons.cautions import independent_values

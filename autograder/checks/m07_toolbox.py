@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from autograder.checks.m07_comparison import NAN, _latency, _samples
 from tinybench.support.comparisons.cautions import independent_values
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from autograder.checks.m05_memory import FakeProcess
 from autograder.checks.m06_energy import Machine
 from autograder.checks.m09_pareto import seconds

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.answers import array
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
+from autograder.checks.plain_answers import array
 from tinybench.result import BenchmarkResult
 
 NAN = float("nan")

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from autograder.checks.m09_pareto import accuracy, seconds
 from tinybench.result import BenchmarkResult
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import judges
-from autograder.checks.answers import array, entries, flag, items, number, text
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
+from autograder.checks.plain_answers import array, entries, flag, items, number, text
 
 OPSETS = {"": 21, "ai.onnx.ml": 1}
 

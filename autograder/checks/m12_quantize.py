@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import judges
-from autograder.checks.answers import array
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from autograder.checks.m11_onnx import evaluate, graph, room
+from autograder.checks.plain_answers import array
 from tinybench.onnx import weights
 from tinybench.quantize import integer_operators
 

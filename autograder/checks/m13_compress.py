@@ -13,10 +13,10 @@ import numpy as np
 from scipy import special
 
 from autograder.checks import judges
-from autograder.checks.answers import array, flag, items, text
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
+from autograder.checks.plain_answers import array, flag, items, text
 from tinybench import compress
-from tinybench.support.basics.layers import Layer
+from tinybench.support.basics.layer_networks import Layer
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Layer]:

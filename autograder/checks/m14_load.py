@@ -13,10 +13,10 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.answers import array
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
+from autograder.checks.plain_answers import array
 from tinybench import load
-from tinybench.support.traffic.requests import judge_of_rates
+from tinybench.support.traffic.load_checks import judge_of_rates
 
 
 @judges("arrivals")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from tinybench.support.profiling.matrix_operators import PRODUCTS
 
 

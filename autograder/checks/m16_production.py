@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from autograder.checks import judges
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
 

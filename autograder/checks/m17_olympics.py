@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.compare import *
+from autograder.checks.check_helpers import *
 from autograder.leaderboard import digits
 from autograder.leaderboard.entry import validate
 from autograder.leaderboard.referee import referee

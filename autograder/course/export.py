@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from autograder.course.exported_statements import Module, Piece, read_modules
 from autograder.course.notebook import NotebookError, chosen, course_notebooks
-from autograder.course.pieces import Module, Piece, read_modules
-from autograder.course.tidy import tidy_modules, undefined
+from autograder.course.ruff_checks import tidy_modules, undefined
 from tinybench.course.pieces import EXPORTED as EXPORTED
 
 HEADER = EXPORTED + "modules/{name}/{name}.ipynb: edit the notebook, not this file.\n"
@@ -47,7 +47,7 @@ _HOMES = {homes}
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            from tinybench.support.basics.argument_types import checked  # late: `import tinybench` loads no NumPy
+            from tinybench.support.basics.type_checks import checked  # late: `import tinybench` loads no NumPy
 
             return checked(getattr(import_module(f"tinybench.{{home}}"), name))
     raise AttributeError(f"module 'tinybench' has no attribute {{name!r}}")

@@ -33,8 +33,8 @@ from autograder.course.notebook import (
     read_notebook,
 )
 from autograder.course.sealed_solutions import write_sealed
-from autograder.course.student import lay_out_package, references_for, written_by
-from autograder.course.welcome import lay_out_papers
+from autograder.course.student_guides import lay_out_papers
+from autograder.course.student_package import lay_out_package, references_for, written_by
 from tinybench.course.marks import SEALED
 from tinybench.support.basics.numbers import number_of
 

@@ -24,11 +24,11 @@ import autograder
 import tinybench
 from autograder import pace
 from autograder.course.assignment import Assignment
-from autograder.course.build import run_checks
+from autograder.course.module_build import run_checks
 from autograder.course.nbgrader_settings import ASSERTING
 from autograder.course.notebook import Cell, NotebookError, cells_of, read_notebook
 from autograder.files import write_atomically
-from tinybench.course import cached, marks, progress
+from tinybench.course import cached, check_feedback, marks
 from tinybench.course.overview import HEADING
 
 SECONDS = 120
@@ -107,19 +107,19 @@ def record(notebook: Path) -> dict[str, Any]:
     for cell in cells_of(reference):
         if cell.is_check:
             cell.node.source = cell.visible
-    progress.RECORD["on"] = True
+    check_feedback.RECORD["on"] = True
     try:
         failures = {name: why for name, why in run_checks(reference, notebook).items() if why}
-        kept = dict(progress.RECORD)
+        kept = dict(check_feedback.RECORD)
     finally:
-        progress.RECORD.clear()
+        check_feedback.RECORD.clear()
     for check, why in failures.items():
         raise NotebookError(notebook, check, f"the reference itself does not pass this check here: {why}")
     answers = {name: _parts(answer, digits) for name, (answer, digits) in kept.get("answers", {}).items()}
     right = {name: [part["right"] for part in parts] for name, parts in answers.items()}
     proofs: dict[str, str] = kept.get("proofs", {})
     asked = {cell.id: questions(cell) for cell in cells_of(reference) if cell.is_check}
-    proofs |= {check: progress.answered(right, names) for check, names in asked.items() if names}
+    proofs |= {check: check_feedback.answered(right, names) for check, names in asked.items() if names}
     return {"answers": answers, "proofs": proofs}
 
 
@@ -135,7 +135,9 @@ def _parts(answer: Any, digits: int) -> list[dict[str, Any]]:
     for value in given:
         value = value.item() if hasattr(value, "item") else value
         rounded = isinstance(value, float)
-        parts.append({"right": progress.form(value, digits, rounded=rounded), "rounded": rounded, "digits": digits})
+        parts.append(
+            {"right": check_feedback.form(value, digits, rounded=rounded), "rounded": rounded, "digits": digits}
+        )
     return parts
 
 
@@ -145,22 +147,22 @@ def seal(notebook: Path, found: Mapping[str, Any], *, explain: bool = True) -> d
     answers: dict[str, Any] = {name: {"parts": []} for name in found["answers"]}
     for name, parts in found["answers"].items():
         for number, part in enumerate(parts):
-            right = progress.sealed(f"{name}[{number}]", part["right"])
+            right = check_feedback.sealed(f"{name}[{number}]", part["right"])
             answers[name]["parts"].append({"right": right, "rounded": part["rounded"], "hints": {}})
     for section in sections.values():
         for name, part, wrong, hint in section.hints:
             if name not in answers:
                 continue
             known = found["answers"][name][part]
-            form = progress.form(wrong, known["digits"], rounded=known["rounded"])
+            form = check_feedback.form(wrong, known["digits"], rounded=known["rounded"])
             if form == known["right"]:
                 raise NotebookError(explanations(notebook), name, f"{wrong} is the right answer, and has a hint")
-            answers[name]["parts"][part]["hints"][progress.sealed(f"{name}[{part}]", form)] = hint
+            answers[name]["parts"][part]["hints"][check_feedback.sealed(f"{name}[{part}]", form)] = hint
     code = solutions(notebook)
     checks = {}
     for check, proof in found["proofs"].items():
         text = f"{sections.get(check, Section()).text.strip()}\n\n{code[check]}"
-        checks[check] = progress.closed(check, proof, text if explain else "")
+        checks[check] = check_feedback.closed(check, proof, text if explain else "")
     return {"answers": answers, "checks": checks, "about": about(notebook)}
 
 

@@ -20,7 +20,7 @@ def with_student_folder(command: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(command)
     def found(*args: Any, **options: Any) -> int:
-        from autograder.course.student import student_folder
+        from autograder.course.student_package import student_folder
 
         named = click.get_current_context().find_root().params["root"]
         return command(student_folder(Path(named) if named else None), *args, **options)
@@ -60,7 +60,7 @@ def _build(folder: Path) -> int:
         return OK
     # a subprocess, in which the student's package takes precedence over any other installed `tinybench`
     path = os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")]))
-    words = [sys.executable, "-m", "autograder.course.build", str(folder / f"{assignment}.ipynb"), str(package)]
+    words = [sys.executable, "-m", "autograder.course.module_build", str(folder / f"{assignment}.ipynb"), str(package)]
     run = subprocess.run(
         words,
         cwd=folder,
@@ -78,7 +78,7 @@ def _build(folder: Path) -> int:
 @with_student_folder
 def status(student: Path) -> int:
     """Show who wrote each module of the package, and how many checks of its notebook pass now."""
-    from autograder.course.student import status as whose_modules
+    from autograder.course.student_package import status as whose_modules
 
     for name, whose in whose_modules(student):
         print(f"{name:<16} {whose}")
@@ -95,7 +95,7 @@ def borrow(student: Path, modules: Sequence[str], force: bool) -> int:
     MODULES are numbers, names and ranges such as 01 02_timer 05-07. You can then do later modules without
     building these. The last line names other modules that they need. `status` shows which modules are borrowed.
     """
-    from autograder.course.student import borrow as take
+    from autograder.course.student_package import borrow as take
 
     print(take(student, modules, force=force))
     return OK

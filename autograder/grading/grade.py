@@ -15,12 +15,12 @@ from tqdm import tqdm
 from autograder.course.nbgrader_settings import course_config
 from autograder.course.notebook import NotebookError
 from autograder.grading.batch_verdicts import Batch, Outcome
-from autograder.grading.executors import NoVerdict, run_dask, run_local
 from autograder.grading.killable import each, useful_workers
 from autograder.grading.mounts import probe
 from autograder.grading.names import why_no_student
 from autograder.grading.nbgrader_gradebook import GO_ON, GradebookFails, open_gradebook, patiently
 from autograder.grading.sanitize import safe_line
+from autograder.grading.worker_pools import NoVerdict, run_dask, run_local
 from autograder.sandbox.bubblewrap import available
 from tinybench.support.basics.table import Table
 

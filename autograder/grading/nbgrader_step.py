@@ -12,9 +12,9 @@ from autograder.course.assignment import Assignment
 from autograder.course.nbgrader_settings import MODULES, project_root
 from autograder.course.notebook import cells_of, parse_notebook
 from autograder.grading.batch_verdicts import kept_seed
-from autograder.grading.executors import grade_apart
 from autograder.grading.sanitize import safe_line
 from autograder.grading.submission import read_submission
+from autograder.grading.worker_pools import grade_apart
 from autograder.sandbox.bubblewrap import available
 
 

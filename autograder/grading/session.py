@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder import pace
 from autograder.checks import judge, pieces_of
-from autograder.checks.answers import CheckFailed
+from autograder.checks.plain_answers import CheckFailed
 from autograder.course.notebook import BEGIN_HIDDEN, Cell, cells_of
 from autograder.grading.reference import compiled_without
 from autograder.grading.sanitize import safe_text

@@ -18,7 +18,7 @@ from tests.benchmarks.harness import Benchmark, Part, Trial
 from tinybench.compress import train
 from tinybench.course import cached, case_study
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.layers import activations, initial_layers
+from tinybench.support.basics.layer_networks import activations, initial_layers
 
 BATCH, LABELLED = 100, 1000
 TEMPERATURES, SHARES = (1.0, 2.0, 4.0, 8.0), (0.5, 0.9, 1.0)

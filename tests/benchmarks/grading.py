@@ -28,7 +28,7 @@ from autograder.course.notebook import course_notebooks, read_notebook
 from autograder.course.release import release_all
 from autograder.demo import solve
 from autograder.grading.grade import Outcome, grade_assignment
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from tests.attacks.notebooks.stock import nbgrader
 from tests.benchmarks.formats import lines
 from tests.benchmarks.harness import ROOT, Benchmark, Part, Record, Records, Trial

@@ -36,7 +36,7 @@ from tests.benchmarks.harness import ONNX_RUNTIME, Benchmark, Case, Part, Trial
 from tests.benchmarks.load_peers import LOOPS, OURS, TOOLS
 from tests.tinybench.servers import served
 from tinybench.load import LoadResult, simulate_queue
-from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
 
 STALL, BRIEF_STALL = (1.0, 10.0), (0.2, 2.0)  # s in every s; a run lasts two periods
 REPLAYS = 30  # as many runs of other users

@@ -20,8 +20,8 @@ from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Benchmark, Part, Trial
 from tinybench.course import cached_fit
 from tinybench.onnx import to_onnx
-from tinybench.support.conditions.integer_arithmetic import integer_products
-from tinybench.tools.study.precision import FORMS, precision_study
+from tinybench.support.conditions.int8_probe import integer_products
+from tinybench.tools.study.precision_comparison import FORMS, precision_study
 
 NETWORKS = {"large": (1024, 1024), "small": (16,)}
 BATCHES = (1, 32, 256)

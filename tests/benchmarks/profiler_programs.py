@@ -80,7 +80,7 @@ def numpy() -> list[Piece]:
 def onnx() -> list[Piece]:
     """A request: JSON to rows, a model of ONNX Runtime, and its answer as JSON."""
     from tinybench.onnx import OnnxModel
-    from tinybench.support.basics.layers import initial_layers, save_layers
+    from tinybench.support.basics.layer_networks import initial_layers, save_layers
 
     with tempfile.TemporaryDirectory() as folder:
         model = OnnxModel(save_layers(initial_layers((64, 512, 512, 10), 0), Path(folder, "network.onnx")))

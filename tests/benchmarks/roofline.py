@@ -29,9 +29,9 @@ from tests.benchmarks.processes import in_child
 from tinybench.onnx import OnnxModel
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
-from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
 from tinybench.support.conditions.cores import usable_cores
-from tinybench.support.conditions.integer_arithmetic import integer_products
+from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.roofline.batch_sizes import BATCHES, BatchPoint, Gain, batch_walk, gains_table, int8_gains
 from tinybench.tools.roofline.operator_bottlenecks import place_operators
 from tinybench.tools.roofline.operator_work import count_work

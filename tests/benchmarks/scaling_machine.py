@@ -17,7 +17,7 @@ import numpy as np
 from tests.benchmarks.formats import table
 from tests.benchmarks.harness import Part, Trial
 from tinybench.onnx import OnnxModel
-from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
 from tinybench.tools.scaling.fitted_laws import fit_laws
 from tinybench.tools.scaling.measure import measure_scaling
 from tinybench.tools.scaling.workers import blas, inter_op, intra_op, processes, save_branches, threads

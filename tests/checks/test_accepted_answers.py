@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from autograder.checks import run
-from autograder.checks.answers import CheckFailed
+from autograder.checks.plain_answers import CheckFailed
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
-from autograder.course.build import needed_cells
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import Cell, course_notebooks, read_notebook
 from autograder.grading.session import hidden_checks
 from tests.course.perfect_student import ROOT

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autograder.checks import judge
-from autograder.checks.answers import CheckFailed
+from autograder.checks.plain_answers import CheckFailed
 from autograder.course.notebook import course_notebooks, module_name, read_notebook
 from autograder.grading.session import may_lend, plan_checks
 from autograder.sandbox.rpc import proxy

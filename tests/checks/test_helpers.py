@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.checks.compare import CheckFailed, agrees, holds, number, refuses, same
+from autograder.checks.check_helpers import CheckFailed, agrees, holds, number, refuses, same
 from autograder.grading.session import may_lend
 from autograder.sandbox.rpc.codec import Channel
 from autograder.sandbox.rpc.endpoint import Endpoint

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 
-from autograder.course.welcome import PAPERS
+from autograder.course.student_guides import PAPERS
 
 PAGE, PDF = PAPERS / "cheat_sheet.html", PAPERS / "cheat_sheet.pdf"
 MARK = b"% the source's SHA-256: "  # a comment at the end, which readers of PDF skip

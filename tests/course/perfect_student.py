@@ -28,7 +28,7 @@ from autograder.course.notebook import (
     without_solution_markers,
 )
 from autograder.course.release import StubSolutions
-from autograder.course.student import lay_out_package
+from autograder.course.student_package import lay_out_package
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,10 +13,10 @@ import pytest
 from autograder.course.execute import run_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
-PASSED = "from tinybench.course.progress import passed; passed('check_values', 1)"
+PASSED = "from tinybench.course.check_feedback import passed; passed('check_values', 1)"
 BUILT = """
 from pathlib import Path
-from autograder.course.build import needed_cells, run_checks
+from autograder.course.module_build import needed_cells, run_checks
 from autograder.course.notebook import read_notebook
 
 path = Path("modules/01_result/01_result.ipynb")

@@ -81,7 +81,7 @@ def test_work_and_nothing_else_is_saved(home: Path, tmp_path: Path) -> None:
 
 
 def test_published_files_that_are_unchanged_are_left_out(home: Path, tmp_path: Path) -> None:
-    from autograder.course.published import MANIFEST, _digest
+    from autograder.course.published_repository import MANIFEST, _digest
 
     assert backup.MANIFEST == MANIFEST
     (home / MANIFEST).write_text(json.dumps({"01_result/times.csv": _digest(b"1,2")}))

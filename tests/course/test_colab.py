@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.course.published import publish
+from autograder.course.published_repository import publish
 from autograder.course.release import release_all
 from tests.course.perfect_student import solved
 from tests.course.test_published import GIT

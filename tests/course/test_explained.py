@@ -14,7 +14,7 @@ import pytest
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from tinybench.course import check_answer, marks, passed, progress
+from tinybench.course import check_answer, check_feedback, marks, passed
 
 ROOT = Path(__file__).parents[2]
 SENTENCES = 2
@@ -50,7 +50,7 @@ def test_the_reference_opens_each_explanation(notebook: Path, monkeypatch: pytes
     box = sealed_solutions.seal(notebook, sealed_solutions.keys(notebook))
     monkeypatch.setenv("PYTHONHASHSEED", "2")
     for check, proof in sealed_solutions.run_reference(Assignment.read(notebook))["proofs"].items():
-        assert progress.opened(check, proof, box["checks"][check]), f"{check}: the proof differs from run to run"
+        assert check_feedback.opened(check, proof, box["checks"][check]), f"{check}: the proof differs from run to run"
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A released folder: one question of two parts, one check."""
     found = {
         "answers": {"runs": sealed_solutions._parts((62, 2.195), 2), "unit": sealed_solutions._parts("J", 2)},
-        "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))},
+        "proofs": {"check_runs": check_feedback.canonical((0.5, [1, 2]))},
     }
     monkeypatch.setattr(sealed_solutions, "solutions", lambda notebook: {"check_runs": "```python\nrun()\n```"})
     monkeypatch.setattr(sealed_solutions, "about", lambda notebook: ABOUT)
@@ -100,8 +100,8 @@ def test_answers_are_checked_at_once(folder: Path) -> None:
 @pytest.mark.parametrize("explain", [True, False])
 def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyPatch, explain: bool) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(progress, "_show", shown.append)
-    found = {"answers": {}, "proofs": {"check_runs": progress.canonical((0.5, [1, 2]))}}
+    monkeypatch.setattr(check_feedback, "_show", shown.append)
+    found = {"answers": {}, "proofs": {"check_runs": check_feedback.canonical((0.5, [1, 2]))}}
     (folder / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found, explain=explain)))
     with pytest.raises(AssertionError, match=r"visible tests pass, a hidden one does not.* Look at required_runs"):
         passed("check_runs", 0.5, [1, 3])
@@ -121,10 +121,10 @@ def test_only_a_right_result_is_ticked(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_accepted_answer_is_ticked_however_it_is_rounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(progress, "_show", shown.append)
+    monkeypatch.setattr(check_feedback, "_show", shown.append)
     found = {"answers": {"runs": sealed_solutions._parts((62, 2.195), 2)}, "proofs": {}}
     right = {name: [part["right"] for part in parts] for name, parts in found["answers"].items()}
-    found["proofs"]["check_runs"] = progress.answered(right, ["runs"])
+    found["proofs"]["check_runs"] = check_feedback.answered(right, ["runs"])
     asks = {"check_runs": ABOUT["check_runs"] | {"questions": ["runs"]}}
     monkeypatch.setattr(sealed_solutions, "about", lambda notebook: asks)
     (folder / marks.SEALED).write_text(json.dumps(sealed_solutions.seal(folder / "01.ipynb", found)))

@@ -10,8 +10,8 @@ import pytest
 from nbformat import NotebookNode
 
 from autograder.cli import COMMANDS, main
-from autograder.course.build import build_module
 from autograder.course.export import EXPORTED, changed_files, course_modules, export_course, export_notebook
+from autograder.course.module_build import build_module
 from autograder.course.notebook import NotebookError
 from tests.tiny_course import HALVE, ROOT, Write, code, tiny_cells
 from tinybench.course.pieces import is_own

@@ -12,8 +12,8 @@ import pytest
 from jupyter_client.manager import KernelManager, start_new_kernel
 
 from autograder import pace
-from autograder.course.kernel import CONNECTION, SOCKETS
 from autograder.course.nbgrader_settings import KERNELS
+from autograder.course.sandbox_kernel import CONNECTION, SOCKETS
 
 pytestmark = pytest.mark.needs("sandbox")
 

@@ -13,7 +13,7 @@ import pytest
 from autograder.cli import main
 from autograder.course.notebook import chosen
 from autograder.course.prerequisites import needed_notebooks
-from autograder.course.student import lay_out_package, status, written_by
+from autograder.course.student_package import lay_out_package, status, written_by
 from tests.course.test_references import release, two, two_once  # noqa: F401
 from tests.test_options import COMMANDS
 from tests.tiny_course import ROOT

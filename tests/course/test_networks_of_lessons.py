@@ -11,7 +11,7 @@ import pytest
 
 from tinybench.course.lessons.m13 import recipe_networks
 from tinybench.course.lessons.m17 import session_of, shifted
-from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
 
 
 def test_each_recipe_trains_as_long_and_the_baseline_teaches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from nbformat import NotebookNode
 
 from autograder.cli import main
-from autograder.course.build import build_module
 from autograder.course.export import course_modules, export_course
+from autograder.course.module_build import build_module
 from autograder.course.notebook import NotebookError, course_notebooks
 from tests.tiny_course import Write, tiny_cells
 

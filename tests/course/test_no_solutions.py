@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from autograder.course.notebook import read_notebook
-from autograder.course.published import publish
+from autograder.course.published_repository import publish
 from autograder.course.release import release_all
 from autograder.course_command import fill_exchange
 from tests.course.leaks import Secrets

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course.notebook import cells_of, course_notebooks, optional, read_notebook
-from autograder.course.student import give_reference, lay_out_package
+from autograder.course.student_package import give_reference, lay_out_package
 from tests.tiny_course import ROOT
 from tinybench.course import BUILT_BY_STUDENT, course_map, sections
 from tinybench.course.marks import PROGRESS

@@ -13,15 +13,22 @@ from pathlib import Path
 import pytest
 
 from autograder.cli import main
-from autograder.course.published import MANIFEST, publish, requirements, tools
+from autograder.course.published_repository import MANIFEST, publish, requirements, tools
 from autograder.course.release import release_all
-from autograder.course.welcome import papers
+from autograder.course.student_guides import papers
 from tests.course.perfect_student import hand_out, one_module
 from tests.test_environment import ENVIRONMENT, PLAYED, index, uv  # noqa: F401
 from tests.tiny_course import ROOT
 
 MODULES = ("01_result", "02_timer")
-NEVER = ("checks", "grading", "course/release.py", "course/published.py", "leaderboard/store", "leaderboard/web")
+NEVER = (
+    "checks",
+    "grading",
+    "course/release.py",
+    "course/published_repository.py",
+    "leaderboard/store",
+    "leaderboard/web",
+)
 GIT = ["git", "-c", "user.name=instructor", "-c", "user.email=instructor@example.org", "-c", "commit.gpgsign=false"]
 
 
@@ -255,7 +262,7 @@ def test_a_student_starts_as_the_readme_says(way: int, course: Path, tmp_path: P
 @pytest.mark.audit
 def test_a_student_who_solves_everything_needs_no_reference(tmp_path: Path) -> None:
     from autograder.course.notebook import course_notebooks
-    from autograder.course.student import lay_out_package
+    from autograder.course.student_package import lay_out_package
 
     lay_out_package(ROOT, tmp_path / "tinybench")
     assert [line for source in course_notebooks(ROOT) for line in one_module(source, tmp_path, run=False)] == []

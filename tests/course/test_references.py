@@ -15,9 +15,9 @@ from autograder.cli import main
 from autograder.course.export import export_course
 from autograder.course.notebook import read_notebook
 from autograder.course.release import NotReleased, release_all
-from autograder.course.student import lay_out_package, status
+from autograder.course.student_package import lay_out_package, status
 from autograder.files import write_atomically
-from autograder.grading import proof
+from autograder.grading import reference_check
 from tests.tiny_course import (
     CHECK,
     HALVE,
@@ -224,12 +224,12 @@ def real(request: pytest.FixtureRequest, course: Path, module: Write, monkeypatc
 
         require("sandbox")
     else:
-        monkeypatch.setattr(proof, "unavailable", lambda: "there is none")
+        monkeypatch.setattr(reference_check, "unavailable", lambda: "there is none")
     return module(*small_cells(), name=NAME)
 
 
 def test_the_reference_gets_full_marks_here(real: Path) -> None:
-    proof.insist_on_full_marks(real)
+    reference_check.insist_on_full_marks(real)
 
 
 def test_what_cannot_be_graded_here_is_not_released(real: Path, course: Path) -> None:
@@ -240,5 +240,5 @@ def test_what_cannot_be_graded_here_is_not_released(real: Path, course: Path) ->
             cell.source = cell.source.replace("(n - 1)", "n")
     nbformat.write(notebook, real)
     with pytest.raises(NotReleased, match=r"check_moments.*the reference itself does not pass this check here"):
-        release_all(course, full_marks=proof.insist_on_full_marks, report=lambda line: None)
+        release_all(course, full_marks=reference_check.insist_on_full_marks, report=lambda line: None)
     assert not (course / "student" / NAME).exists()

@@ -8,12 +8,12 @@ import nbformat
 import pytest
 
 from autograder.cli import main
-from autograder.course.build import build_module
 from autograder.course.export import export_course
 from autograder.course.lint import lint_notebook
+from autograder.course.module_build import build_module
 from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import NotReleased, release_all, stub_solutions
-from autograder.course.student import status
+from autograder.course.student_package import status
 from autograder.files import write_atomically
 from tests.tiny_course import CHECK, HALVE, ROOT, SETUP, Write, code
 from tinybench.course.pieces import is_own

@@ -8,7 +8,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from tinybench.course import set_up_notebook
-from tinybench.course.notebook import MISSING_ADVICE, TYPE_ADVICE
+from tinybench.course.notebook_setup import MISSING_ADVICE, TYPE_ADVICE
 
 Run = Callable[[str], str]
 HALVE = "def halve(x):\n    {body}"

@@ -14,10 +14,10 @@ import nbformat
 import pytest
 
 from autograder.cli import main
-from autograder.course.build import build_module
 from autograder.course.export import course_modules
+from autograder.course.module_build import build_module
 from autograder.course.notebook import course_notebooks, parse_notebook, read_notebook
-from autograder.course.welcome import PAPERS, Site, lay_out_papers, map_notebook, papers, with_colab
+from autograder.course.student_guides import PAPERS, Site, lay_out_papers, map_notebook, papers, with_colab
 from tests.course.cheat_sheet import PAGE, PDF, digest, pages
 from tests.course.perfect_student import hand_out
 from tests.tiny_course import ROOT

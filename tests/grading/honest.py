@@ -22,7 +22,7 @@ from traitlets.config import Config
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from tests.attacks.notebooks import ROOT
 from tests.attacks.notebooks.stock import nbgrader, stock_course
 from tests.attacks.page import write_part

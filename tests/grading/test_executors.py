@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from autograder.course.assignment import Assignment
-from autograder.grading import executors
-from autograder.grading.executors import NoVerdict, run_local
+from autograder.grading import worker_pools
+from autograder.grading.worker_pools import NoVerdict, run_local
 
 
 def work(assignment: Assignment, content: bytes, seed: int, sandboxed: bool) -> bytes:
@@ -23,7 +23,7 @@ def work(assignment: Assignment, content: bytes, seed: int, sandboxed: bool) -> 
 
 @pytest.mark.slow
 def test_processes_that_die_and_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "grade_bytes", work)
+    monkeypatch.setattr(worker_pools, "grade_bytes", work)
     tasks = {"a": b"a", "killer": b"die", "b": b"b", "wrong": b"raise", "c": b"c", "another": b"die", "d": b"d"}
     yielded = list(run_local(tasks.items(), Assignment("name", b"notebook"), 0, workers=2))
     results = dict(yielded)

@@ -24,9 +24,9 @@ from autograder.course.notebook import NotebookError, read_notebook
 from autograder.course.release import StubSolutions, release_all
 from autograder.demo import solve, submit, the_class
 from autograder.grading.collect import Collect, time_of
-from autograder.grading.executors import grade_bytes
 from autograder.grading.grade import feedback, grade_assignment
 from autograder.grading.submission import FOREIGN
+from autograder.grading.worker_pools import grade_bytes
 from autograder.sandbox.bubblewrap import SandboxUnavailable
 from tests.attacks.notebooks import cell_of
 from tests.tiny_course import NAME, RIGHT, ROOT, code, gradebook, hand_in, solved

@@ -27,8 +27,8 @@ from autograder.course.assignment import Assignment
 from autograder.course.nbgrader_settings import configure
 from autograder.course.notebook import read_notebook
 from autograder.grading.grade import grade_assignment
-from autograder.grading.grader import Grader
 from autograder.grading.nbgrader_gradebook import open_gradebook, record, released_checksums
+from autograder.grading.submission_grader import Grader
 from autograder.grading.verdict import packed
 from tests.tiny_course import NAME, gradebook, hand_in, solved
 

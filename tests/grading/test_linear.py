@@ -15,7 +15,7 @@ from autograder.course import notebook as of_notebook
 from autograder.course.assignment import Assignment
 from autograder.course.execute import error_output
 from autograder.course.notebook import MAX_BYTES, parse_notebook, read_notebook
-from autograder.grading import executors, sanitize
+from autograder.grading import sanitize, worker_pools
 from autograder.grading.grade import grade_assignment
 from autograder.grading.sanitize import Allowance, safe_line, safe_markdown, safe_outputs
 from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
@@ -171,8 +171,8 @@ def test_what_stalls_the_grader_costs_its_author_only(released: Path, monkeypatc
     hand_in(released, "ada", solved(released))
     hand_in(released, "mallory", stalling())
     hand_in(released, "zoe", solved(released))
-    monkeypatch.setattr(executors, "SECONDS", 1)
-    monkeypatch.setattr(executors, "grade_bytes", stalled)
+    monkeypatch.setattr(worker_pools, "SECONDS", 1)
+    monkeypatch.setattr(worker_pools, "grade_bytes", stalled)
     monkeypatch.setattr("autograder.grading.grade.available", lambda: None)
     outcomes = {outcome.student: outcome for outcome in grade_assignment(released, NAME, workers=2, progress=False)}
     assert {name: outcome.score for name, outcome in outcomes.items()} == {"ada": 4, "mallory": 0, "zoe": 4}

@@ -16,10 +16,10 @@ from autograder.cli import main
 from autograder.course.assignment import Assignment
 from autograder.course.nbgrader_settings import GRADEBOOK
 from autograder.course.notebook import NotebookError, parse_notebook
-from autograder.grading.executors import NoVerdict
 from autograder.grading.grade import grade_assignment
 from autograder.grading.submission import parse_submission, prepare
 from autograder.grading.verdict import Graded, packed, zero
+from autograder.grading.worker_pools import NoVerdict
 from tests.tiny_course import NAME, gradebook, hand_in, solved
 
 STUDENTS = ["ada", "ben", "cleo"]

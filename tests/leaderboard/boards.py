@@ -26,7 +26,7 @@ from autograder.leaderboard.entry.validate import check
 from autograder.leaderboard.settings import Baseline, Effort, Olympics, Quota, Task, load
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import Store
-from autograder.leaderboard.web import listen
+from autograder.leaderboard.web import connection_limits
 from autograder.leaderboard.web.app import create_app
 from tinybench.course.digits import FEATURES
 
@@ -114,7 +114,7 @@ def fill(store: Store, olympics: Olympics, entries: int, students: int) -> None:
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """Serve an application on a real socket and yield its address."""
-    server = uvicorn.Server(listen.config(app, port=0, lifespan="off"))
+    server = uvicorn.Server(connection_limits.config(app, port=0, lifespan="off"))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # who connects before the server runs waits for it
@@ -153,7 +153,7 @@ def main(port: int = 8017, entries_count: int = 5000) -> None:
         store, olympics = Store(f"sqlite:///{folder}/leaderboard.db"), load()
         fill(store, olympics, entries_count, entries_count)
         print(f"serving {entries_count} entries on port {port}", flush=True)
-        uvicorn.Server(listen.config(create_app(store, olympics), port=port)).run()
+        uvicorn.Server(connection_limits.config(create_app(store, olympics), port=port)).run()
 
 
 if __name__ == "__main__":

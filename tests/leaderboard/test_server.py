@@ -21,7 +21,7 @@ from autograder import pace
 from autograder.leaderboard.settings import Olympics, Quota
 from autograder.leaderboard.store import jobs
 from autograder.leaderboard.store.store import Store
-from autograder.leaderboard.web import app, listen, uploads
+from autograder.leaderboard.web import app, connection_limits, uploads
 from autograder.leaderboard.web.app import create_app
 from autograder.leaderboard.web.cache import CHECK_EVERY
 from tests.leaderboard.boards import dense, fill, made_up_scores, serving, small_olympics
@@ -192,7 +192,7 @@ def test_who_signs_in_sends_little(client: httpx.Client) -> None:
 
 def test_connections_that_say_nothing_are_closed(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     patience = pace.wall(0.5)
-    monkeypatch.setattr(listen, "HEAD_SECONDS", patience)
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", patience)
     address = (client.base_url.host, client.base_url.port)
     whole, half = b"HEAD /api/events HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: "
     for said in (b"", half, whole + half):

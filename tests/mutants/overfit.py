@@ -21,10 +21,10 @@ import numpy as np
 
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
-from autograder.course.build import needed_cells
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import Cell, course_notebooks, read_notebook
 from tests.course.perfect_student import ROOT
-from tinybench.course import progress
+from tinybench.course import check_feedback
 
 LONG = 20  # nobody cuts there by mistake
 
@@ -92,17 +92,17 @@ def sabotaged(cell: Cell, space: dict[str, Any], piece: str, short: Short) -> st
 def proof(cell: Cell, space: dict[str, Any], short: Short) -> str:
     """Return what a check proves, or its error."""
     *asserts, last = ast.parse(cell.visible).body
-    progress.RECORD["on"] = True
+    check_feedback.RECORD["on"] = True
     before = dict(space)
     try:
         exec(compile(ast.Module(asserts, []), f"<{cell.id}>", "exec"), space)
         short.asserts = False
         exec(compile(ast.Module([last], []), f"<{cell.id}>", "exec"), space)
-        return str(progress.RECORD["proofs"][cell.id])
+        return str(check_feedback.RECORD["proofs"][cell.id])
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     finally:
-        progress.RECORD.clear()
+        check_feedback.RECORD.clear()
         space.update(before)
 
 

@@ -25,9 +25,9 @@ from traitlets.config import Config
 
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
-from autograder.course.build import needed_cells
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import Cell, cells_of, course_notebooks, optional, read_notebook
-from autograder.course.student import lay_out_package
+from autograder.course.student_package import lay_out_package
 from tests.course.perfect_student import ROOT, environment, solved
 from tests.mutants import Mutant, mutants
 from tinybench.course import marks, prerequisites

@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 
 from nbformat import NotebookNode
 
-from autograder.course.build import needed_cells
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import cells_of
 from tests.mutants import Mutant
 

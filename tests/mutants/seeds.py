@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from autograder.checks import run
-from autograder.checks.answers import CheckFailed
+from autograder.checks.plain_answers import CheckFailed
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
 from autograder.grading.session import hidden_checks
 from tests.attacks.notebooks import ROOT

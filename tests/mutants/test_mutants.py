@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course import sealed_solutions
-from autograder.course.build import run_checks
+from autograder.course.module_build import run_checks
 from autograder.course.notebook import course_notebooks, module_name, read_notebook
 from tests.mutants import Mutant, mutants
 from tests.mutants.playing import SPEECHLESS, played, verdicts

@@ -21,14 +21,14 @@ import nbformat
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from autograder.course.build import needed_cells
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import Cell, cells_of, read_notebook
 from autograder.course.release import release_all
-from autograder.course.student import lay_out_package, written_by
+from autograder.course.student_package import lay_out_package, written_by
 from tests.course.perfect_student import ROOT, environment
 from tests.mutants import mutants
 from tests.variants import variants
-from tinybench.course.notebook import MISSING_ADVICE, TYPE_ADVICE
+from tinybench.course.notebook_setup import MISSING_ADVICE, TYPE_ADVICE
 
 MOST_LINES = 12  # of an output, in a transcript
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

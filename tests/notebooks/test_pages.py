@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from autograder.course.notebook import cells_of, read_notebook
-from autograder.course.student import give_reference
+from autograder.course.student_package import give_reference
 from tests.course.cheat_sheet import PAGE
 from tests.course.test_overview import first_day
 from tests.tiny_course import ROOT

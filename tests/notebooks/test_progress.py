@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.course.build import needed_cells
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import Cell, cells_of, read_notebook
-from autograder.course.student import lay_out_package, status
+from autograder.course.student_package import lay_out_package, status
 from tests.course.perfect_student import ROOT, environment
 from tests.notebooks.student import Desk, course_of
 from tinybench.course.overview import read_module

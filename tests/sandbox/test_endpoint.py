@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.checks.compare import FakeClock, plain
+from autograder.checks.check_helpers import FakeClock, plain
 from autograder.grading.session import may_lend
 from autograder.sandbox.rpc.codec import Channel, ChannelError, ProtocolViolation
 from autograder.sandbox.rpc.endpoint import MAX_CLOCKS, Endpoint

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tinybench.support.conditions.library_kernels import Blas
-from tinybench.support.conditions.this_machine import Here
+from tinybench.support.conditions.process_conditions import Here
 
 CPU, FREQUENCY = "sys/devices/system/cpu", "sys/devices/system/cpu/cpu{}/cpufreq/"
 CLOCKS = "sys/devices/system/clocksource/clocksource0/"

@@ -208,7 +208,7 @@ def test_pools_are_named_by_library_whatever_was_loaded_first(
 
 
 def test_system_info_tells_how_integers_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinybench.support.conditions.integer_arithmetic import integer_products
+    from tinybench.support.conditions.int8_probe import integer_products
 
     assert system_info()["integer_products"] == integer_products()
     integer_products.cache_clear()

@@ -20,7 +20,7 @@ from tinybench.compress import Journal, accuracy_change, factorise, low_rank, pr
 from tinybench.course import cached_fit
 from tinybench.onnx import OnnxModel, operators
 from tinybench.quantize import integer_operators, quantize_static_int8
-from tinybench.support.basics.layers import (
+from tinybench.support.basics.layer_networks import (
     Layer,
     activations,
     initial_layers,

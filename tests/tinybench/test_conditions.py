@@ -28,7 +28,7 @@ from tinybench.load import closed_loop, open_loop
 from tinybench.memory import measure_memory, memory_stages, resident_growth
 from tinybench.onnx import time_breakdown
 from tinybench.result import BenchmarkResult
-from tinybench.shell.quick_comparison import comparison_table
+from tinybench.shell.timed_comparison import comparison_table
 from tinybench.support.comparisons.two_samples import check_comparable
 from tinybench.support.reports.sections import busy_warnings
 from tinybench.support.rounds import machine_state

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tinybench import energy
 from tinybench.energy import CpuTimeMeter, RaplMeter, best_meter, cpu_utilisation, idle_power, measure_energy
-from tinybench.support.rounds.calls import arguments
+from tinybench.support.rounds.checked_calls import arguments
 
 INTEL_RANGE, AMD_RANGE = 262_143_328_850, 65_532_610_987
 Tree = Callable[[dict[str, tuple[str, int, int]]], Path]

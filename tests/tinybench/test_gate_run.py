@@ -19,11 +19,11 @@ import pytest
 
 from tinybench.result import BenchmarkResult
 from tinybench.shell import gate_run, side_processes
-from tinybench.shell import session_loop as running
+from tinybench.shell import measuring_sessions as running
 from tinybench.shell.cli import OK, REGRESSION, UNDECIDED, WRONG, main
 from tinybench.shell.gate_run import LEAST, GateRun, answer_so_far, decision_so_far, sessions_needed
 from tinybench.shell.gate_targets import read_target, read_targets
-from tinybench.shell.session_loop import run_sessions, stopping_on_term
+from tinybench.shell.measuring_sessions import run_sessions, stopping_on_term
 from tinybench.shell.side_process import ProcessorWait
 from tinybench.shell.side_processes import Measured, share_plan
 

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from tinybench.course.lessons.m14_servers import coverage
 from tinybench.load import LoadResult, arrivals, server, simulate_queue, tail_interval
-from tinybench.support.traffic.requests import Rate, early_stopping, evidence, keeps_bound
+from tinybench.support.traffic.load_checks import Rate, early_stopping, evidence, keeps_bound
 
 SERVICE = 0.01
 SEARCHES = 40

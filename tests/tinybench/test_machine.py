@@ -16,7 +16,7 @@ from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
 from tinybench.support.conditions import control_groups, machine_facts
 from tinybench.support.conditions.machine_rules import rules_for
-from tinybench.support.conditions.this_machine import Here, here, python_burdens
+from tinybench.support.conditions.process_conditions import Here, here, python_burdens
 from tinybench.tools.roofline.roofs import Roofs
 
 

@@ -16,7 +16,7 @@ from tinybench import Benchmark, BenchmarkSuite, OnnxModel, model_size
 from tinybench.compress import low_rank, prune_units
 from tinybench.energy import CpuTimeMeter
 from tinybench.onnx import numpy_baseline
-from tinybench.support.basics.layers import activations, layers_of, save_layers
+from tinybench.support.basics.layer_networks import activations, layers_of, save_layers
 from tinybench.support.numpy_models import numpy_twin
 
 RNG = np.random.default_rng(0)

@@ -31,7 +31,7 @@ a all and are at by each for from have if in into it no not of on or out over pe
 ALLOWED = {
     "autograder/grading/similar/similarity.py": {"report.telling": "a file"},
     "autograder/sandbox/guest/probe.py": {"where": "a path, and a verb"},
-    "autograder/leaderboard/entering.py": {"len(test_labels)": "the public split has 360 digits"},
+    "autograder/leaderboard/entry_commands.py": {"len(test_labels)": "the public split has 360 digits"},
     "autograder/leaderboard/entry/protobuf_limits.py": {
         **dict.fromkeys(("parts", "numbers"), "a limit of thousands"),
         "end - position": "a bound that is compared with a length",
@@ -50,7 +50,7 @@ ALLOWED = {
     "tinybench/tools/history/entry.py": {"system.get('cores', '?')": "a name that stored histories are found by"},
     "tinybench/memory.py": {"blocks": "a constant"},
     "tinybench/pareto.py": {"requirement": "a name, and a verb"},
-    "tinybench/tools/study/precision.py": {"level": "a percentage"},
+    "tinybench/tools/study/precision_comparison.py": {"level": "a percentage"},
     "tinybench/support/reports/sections.py": {"len(latency)": "3 models or more"},
     "tinybench/result.py": {
         "batches": "6 batches or more",

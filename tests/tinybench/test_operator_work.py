@@ -17,7 +17,7 @@ from tinybench.onnx import OnnxModel, to_onnx
 from tinybench.quantize import quantize_dynamic_int8, quantize_static_int8
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
-from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
 from tinybench.support.basics.onnx_files import load_graph, save_graph
 from tinybench.tools.roofline.batch_sizes import (
     batch_walk,

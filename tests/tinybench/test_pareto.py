@@ -17,7 +17,7 @@ from tests.quick import within
 from tinybench import pareto
 from tinybench.pareto import Requirements, composite_score, dominates, hypervolume_2d, interval, pareto_frontier
 from tinybench.result import BenchmarkResult
-from tinybench.support import pair_tests
+from tinybench.support import metric_tests
 from tinybench.support.reports.frontier_figure import plot_pareto_frontier
 
 ENERGY = {"energy": "min"}
@@ -314,7 +314,7 @@ def test_what_was_not_seen_is_on_no_frontier() -> None:
     unseen = BenchmarkResult("memory", [0.0] * 6, {"seen": False, "at_most": 4096}, unit="B")
     zero = BenchmarkResult("memory", [0.0] * 6, unit="B")
     fine = BenchmarkResult("memory", [9e6] * 6, unit="B")
-    assert [pair_tests.is_detected(each) for each in (unseen, zero, fine)] == [False, False, True]
+    assert [metric_tests.is_detected(each) for each in (unseen, zero, fine)] == [False, False, True]
     for bad in (unseen, zero):
         rows = [{"model": "a", "memory": bad}, {"model": "b", "memory": fine}]
         with pytest.raises(ValueError, match="memory of a was not seen"):

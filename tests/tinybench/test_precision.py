@@ -14,13 +14,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tinybench.onnx import OnnxModel, operators, weights
-from tinybench.support.basics.layers import initial_layers, save_layers
+from tinybench.support.basics.layer_networks import initial_layers, save_layers
 from tinybench.support.basics.onnx_files import load_graph, save_graph
 from tinybench.support.profiling.matrix_operators import PRODUCTS
-from tinybench.tools.study import precision
+from tinybench.tools.study import precision_comparison
 from tinybench.tools.study.four_bits import pack, to_four_bits
 from tinybench.tools.study.half_precision import to_half
-from tinybench.tools.study.precision import FORMS, PrecisionStudy, precision_study
+from tinybench.tools.study.precision_comparison import FORMS, PrecisionStudy, precision_study
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(96, 40)).astype(np.float32)
@@ -151,7 +151,7 @@ def test_a_study_tells_of_every_form_and_leaves_nothing_behind(
 
 
 def test_what_ran_in_another_type_has_fallen_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "types_that_ran", lambda events: {"float": 0.75, "float16": 0.25})
+    monkeypatch.setattr(precision_comparison, "types_that_ran", lambda events: {"float": 0.75, "float16": 0.25})
     study = study_of(path, forms=["FP16"], rounds=6)
     assert [row["form"] for row in study.rows] == ["FP32", "FP16"]
     assert study.rows[1]["fell_back"].startswith("75% of the products ran in float")
@@ -160,10 +160,10 @@ def test_what_ran_in_another_type_has_fallen_back(path: Path, monkeypatch: pytes
 
 def test_the_trace_is_of_the_runs_that_were_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(precision, "types_that_ran", lambda events: seen.append(events) or {})
+    monkeypatch.setattr(precision_comparison, "types_that_ran", lambda events: seen.append(events) or {})
     study_of(path, forms=[], rounds=6)
     products = [e for e in seen[0] if e.get("cat") == "Node" and e["args"].get("op_name") in PRODUCTS]
-    assert sum(event["name"].endswith("_kernel_time") for event in products) == 2 * precision.TRACED
+    assert sum(event["name"].endswith("_kernel_time") for event in products) == 2 * precision_comparison.TRACED
 
 
 def test_a_form_that_cannot_be_made_is_a_row_with_the_reason(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from tinybench.pareto import Requirements
 from tinybench.quantize import quantization_params, quantize_dynamic_int8, quantize_static_int8, quantize_tensor, sqnr
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.onnx_files import load_graph
-from tinybench.support.conditions.integer_arithmetic import integer_products
+from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.study.conversion import study_variants
 from tinybench.tools.study.decisions import study_decision, study_requirements
 from tinybench.tools.study.gains import claim_verdict, study_claims

@@ -19,7 +19,7 @@ from tinybench.pareto import Requirements
 from tinybench.result import BenchmarkResult
 from tinybench.suite import BenchmarkSuite
 from tinybench.support.basics import pages
-from tinybench.support.reports import pictures
+from tinybench.support.reports import study_figures
 from tinybench.support.reports.sections import pairs_section, study_warnings
 
 
@@ -44,7 +44,7 @@ def test_report_claims_only_what_it_has() -> None:
     results["memory"]["slow"] = results["memory"]["quick"]
     assert [row["memory_mb"] for row in suite.dashboard_rows(results)] == [None, None]
     assert "memory" not in suite.best_by_dimension(results)
-    figure = pictures.plot_metric("memory", results["memory"])
+    figure = study_figures.plot_metric("memory", results["memory"])
     assert [text.get_text() for text in figure.axes[0].texts] == ["not seen", "not seen"]
     told = study_warnings(results, suite.comparison_rows(results), list(results))
     assert len(told) == 1
@@ -110,16 +110,16 @@ def test_one_sentence_to_act_on(models: Any, limits: Any, said: str) -> None:
 
 def test_who_is_beaten_by_whom() -> None:
     results = studied(quick=(0.001, ROWS < 380), copy=(0.16, ROWS < 380), best=(0.01, ROWS < 399))
-    points = {point["model"]: point for point in pictures.tradeoff(results, "latency", "accuracy")}
+    points = {point["model"]: point for point in study_figures.tradeoff(results, "latency", "accuracy")}
     assert [(points[n]["on_frontier"], points[n]["probability"]) for n in points] == [(True, 1), (False, 0), (True, 1)]
     assert points["copy"]["beaten_by"] == ["quick, right on the same rows", "best"]
 
 
 def test_seconds_are_called_cpu_time_and_not_energy() -> None:
     guess = BenchmarkResult("cpu_time", [2e-6, 3e-6], {"measured": False}, unit="s")
-    figure = pictures.plot_metric("energy", {"a": guess})
+    figure = study_figures.plot_metric("energy", {"a": guess})
     assert figure.axes[0].get_xlabel() == "CPU time, in place of energy (µs), lower is better"
-    assert pictures.picture_of("benchmark_energy.png", figure, {"energy": {"a": guess}}).alt.startswith(
+    assert study_figures.picture_of("benchmark_energy.png", figure, {"energy": {"a": guess}}).alt.startswith(
         "CPU time, in place of"
     )
 
@@ -228,7 +228,7 @@ def test_rounds_that_an_error_carries_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_page_of_ones_own() -> None:
-    figure = pictures.plot_metric("latency", studied(a=(0.001, ROWS < 380))["latency"])
+    figure = study_figures.plot_metric("latency", studied(a=(0.001, ROWS < 380))["latency"])
     sections = [pages.Section("Table <1>", "Text & more.", [{"model": "<b>", "value": "1"}], ["placed"])]
     drawn = {name: pages.Picture(figure, f"what {name} shows") for name in ("first", "placed")}
     text = pages.Page("A <study>", "Take none & wait.", drawn, sections, ["Busy < machine."]).html()

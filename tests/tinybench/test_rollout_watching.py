@@ -10,8 +10,8 @@ import pytest
 
 from tinybench.production import RolloutState
 from tinybench.tools.rollout.journal import EventLog
-from tinybench.tools.rollout.server_metrics import Told, Watcher
-from tinybench.tools.watching.prometheus import AwayError
+from tinybench.tools.rollout.server_readings import Told, Watcher
+from tinybench.tools.watching.prometheus_server import AwayError
 
 STEP = RolloutState(stage=1)
 

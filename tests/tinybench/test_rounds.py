@@ -23,7 +23,7 @@ import pytest
 
 from tinybench.latency import measure_latencies, measure_latency, measure_session_latency, ready
 from tinybench.support.rounds.calibration import clock_step
-from tinybench.support.rounds.calls import arguments, cuda_sync, fed_by_name, same_content, untouched_copy
+from tinybench.support.rounds.checked_calls import arguments, cuda_sync, fed_by_name, same_content, untouched_copy
 
 
 class Clock:
@@ -443,7 +443,7 @@ def test_cuda_is_waited_for_through_its_runtime(monkeypatch: pytest.MonkeyPatch)
     def nothing(name: str) -> Any:
         raise OSError(name)
 
-    monkeypatch.setattr("tinybench.support.rounds.calls.ctypes.CDLL", nothing)
+    monkeypatch.setattr("tinybench.support.rounds.checked_calls.ctypes.CDLL", nothing)
     with pytest.raises(RuntimeError, match=r"no CUDA runtime here .*sync=torch\.cuda\.synchronize"):
         cuda_sync()
 

@@ -26,8 +26,8 @@ from tinybench.production import RolloutState
 from tinybench.result import BenchmarkResult
 from tinybench.shell.cli import main
 from tinybench.shell.load_summary import load_figures, print_summary
-from tinybench.shell.quick_comparison import comparison_table, tail_table
 from tinybench.shell.rollout_command import _Printer
+from tinybench.shell.timed_comparison import comparison_table, tail_table
 from tinybench.shell.watch_command import told
 from tinybench.support.profiling.stacks import Profile
 from tinybench.tools.history.sqlite_store import History

@@ -24,7 +24,7 @@ from tinybench import suite
 from tinybench.energy import CpuTimeMeter
 from tinybench.pareto import Requirements
 from tinybench.suite import BenchmarkSuite
-from tinybench.support.pair_tests import is_detected
+from tinybench.support.metric_tests import is_detected
 
 NAMES = ["logistic", "logistic ONNX", "forest", "forest ONNX", "bayes", "<b>&bold"]
 TABLES = {

@@ -20,7 +20,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 from tinybench import toolbox
 from tinybench.comparison import compare, compare_live
 from tinybench.result import BenchmarkResult
-from tinybench.support.comparisons.optional import NOT_BUILT, corrected
+from tinybench.support.comparisons.optional_toolbox import NOT_BUILT, corrected
 from tinybench.support.comparisons.two_samples import compare_apart
 
 

@@ -17,7 +17,7 @@ from tinybench.tools.serving.counters import SECONDS, Metrics
 from tinybench.tools.watching.budget_burn import Bucket, Look, Watched, bucket, share_interval, verdict_of_looks
 from tinybench.tools.watching.metrics_reader import Readings, parse_metrics
 from tinybench.tools.watching.panel_figures import panel_picture, panels_from_looks
-from tinybench.tools.watching.prometheus import ScrapeTarget
+from tinybench.tools.watching.prometheus_server import ScrapeTarget
 from tinybench.tools.watching.queries import Objective, Window
 
 HERE = ScrapeTarget("http://127.0.0.1:8000")

@@ -26,13 +26,19 @@ from prometheus_client.utils import floatToGoString
 
 from tests.tinybench.servers import Served, double, served
 from tinybench.shell.cli import main
-from tinybench.tools.rollout.metrics import own_metrics
+from tinybench.tools.rollout.rollout_metrics import own_metrics
 from tinybench.tools.watching.alerts import write_rules
 from tinybench.tools.watching.budget_burn import Look
 from tinybench.tools.watching.dashboard import STORED, dashboard_json, make_dashboard, stored_dashboard
 from tinybench.tools.watching.panel_figures import Curves, panel_picture
-from tinybench.tools.watching.prometheus import AwayError, Prometheus, ScrapeTarget, configuration, start_prometheus
 from tinybench.tools.watching.prometheus_looks import PrometheusLooks
+from tinybench.tools.watching.prometheus_server import (
+    AwayError,
+    Prometheus,
+    ScrapeTarget,
+    configuration,
+    start_prometheus,
+)
 from tinybench.tools.watching.queries import Objective, Window, panels_for
 
 EVERY = 0.25
@@ -284,7 +290,7 @@ def test_watch_starts_a_prometheus(
         given.update(how, targets=targets, text=how["rules"].read_text())
         yield watching.prometheus
 
-    monkeypatch.setattr("tinybench.tools.watching.prometheus.start_prometheus", start)
+    monkeypatch.setattr("tinybench.tools.watching.prometheus_server.start_prometheus", start)
     options = ["--every=0.5s", "--for=1s", "--window=6s", "--objective=99%", "--start-prometheus"]
     assert main(["watch", "http://127.0.0.1:1", "canary=http://127.0.0.1:2", *options]) == 1
     assert given["targets"] == [ScrapeTarget("http://127.0.0.1:1"), ScrapeTarget("http://127.0.0.1:2", "canary")]
@@ -389,7 +395,7 @@ def test_it_ends_with_the_block_and_its_data_go() -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_it_ends_also_when_its_owner_is_killed() -> None:
     program = (
-        "from tinybench.tools.watching.prometheus import *\n"
+        "from tinybench.tools.watching.prometheus_server import *\n"
         "import time\n"
         "with start_prometheus([ScrapeTarget('http://127.0.0.1:9')]) as p:\n"
         "    print(p.url, flush=True)\n"

@@ -12,8 +12,8 @@ import yaml
 from tests.tinybench.test_watching_rules import promtool, series
 from tinybench.tools.watching.budget_burn import Look, Watched
 from tinybench.tools.watching.metrics_reader import Readings
-from tinybench.tools.watching.prometheus import Prometheus, ScrapeTarget
 from tinybench.tools.watching.prometheus_looks import PrometheusLooks
+from tinybench.tools.watching.prometheus_server import Prometheus, ScrapeTarget
 from tinybench.tools.watching.queries import Objective, Window, panels_for
 
 OBJECTIVE, STEP = Objective(0.999), 5  # s between two readings

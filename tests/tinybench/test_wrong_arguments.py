@@ -19,7 +19,7 @@ import pytest
 
 import tinybench
 from tinybench.energy import CpuTimeMeter
-from tinybench.support.basics.layers import initial_layers
+from tinybench.support.basics.layer_networks import initial_layers
 from tinybench.support.footprint.stages import STAGES
 
 X = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)

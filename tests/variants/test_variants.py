@@ -7,12 +7,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.checks.compare import SEED
+from autograder.checks.check_helpers import SEED
 from autograder.course import sealed_solutions
 from autograder.course.assignment import Assignment
-from autograder.course.build import run_checks
+from autograder.course.module_build import run_checks
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from tests.variants import students, variants
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import tinybench
-from tinybench.course.figures import Markup
+from tinybench.course.accessible_figures import Markup
 from tinybench.course.marks import PROGRESS
 from tinybench.course.pieces import is_own
 from tinybench.support.basics.numbers import number_of

@@ -94,9 +94,9 @@ def compare_files(
     how much faster or slower each model is than the baseline, with intervals, p-values and a verdict.
     """
     from tinybench.shell.files import refuse_missing
-    from tinybench.shell.output import finish, rescued
-    from tinybench.shell.quick_comparison import comparison_table, measure_for
-    from tinybench.support.basics.arrays import load_data
+    from tinybench.shell.result_output import finish, rescued
+    from tinybench.shell.timed_comparison import comparison_table, measure_for
+    from tinybench.support.basics.array_files import load_data
     from tinybench.tools.serving.models import load_models
 
     if len(models) < 2:
@@ -143,9 +143,9 @@ def measure(
         about = {"data": data, "batch": batch, "threads": threads}
         problem = measure_in_sessions(model, sessions, seconds, form, how["seed"], save, **about)
         return WRONG if problem else OK
-    from tinybench.shell.output import finish, rescued
-    from tinybench.shell.quick_comparison import measure_one, tail_table
-    from tinybench.support.basics.arrays import load_data
+    from tinybench.shell.result_output import finish, rescued
+    from tinybench.shell.timed_comparison import measure_one, tail_table
+    from tinybench.support.basics.array_files import load_data
     from tinybench.tools.serving.models import load_models
 
     inputs, _, _ = load_data(data, batch)
@@ -216,9 +216,9 @@ def run(
     --resume continues a study that was stopped.
     """
     from tinybench.shell.files import refuse_missing
-    from tinybench.shell.output import print_decisions
+    from tinybench.shell.result_output import print_decisions
     from tinybench.suite import BenchmarkSuite
-    from tinybench.support.basics.arrays import load_labelled
+    from tinybench.support.basics.array_files import load_labelled
     from tinybench.tools.serving.models import load_models
 
     refuse_threads(models)

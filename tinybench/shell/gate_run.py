@@ -17,8 +17,8 @@ from tinybench.comparison import anytime_interval, sign_e_value
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.files import keep
 from tinybench.shell.gate_targets import Target, read_target, read_targets
-from tinybench.shell.output import finish
-from tinybench.shell.session_loop import run_sessions, stopping_on_term
+from tinybench.shell.measuring_sessions import run_sessions, stopping_on_term
+from tinybench.shell.result_output import finish
 from tinybench.shell.side_process import ProcessorWait
 from tinybench.shell.side_processes import Measured
 from tinybench.support.basics.numbers import finite, number_of, with_digits

@@ -17,9 +17,9 @@ import numpy as np
 
 from tinybench.benchmark import system_info
 from tinybench.shell.load_summary import failures, load_figures, print_summary
+from tinybench.shell.measuring_sessions import stopping_on_term
 from tinybench.shell.progress_bar import Progress
-from tinybench.shell.session_loop import stopping_on_term
-from tinybench.support.basics.arrays import load_data
+from tinybench.support.basics.array_files import load_data
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.serving.client import Address, Users, address_of, sample_bodies
@@ -32,7 +32,7 @@ try:
 except ImportError as missing:  # in a student's package without module 14
     raise ValueError(f"tinybench load uses what module 14 builds, and {missing}") from None
 
-FEWEST = 500  # requests that a p99 needs, see `tinybench.support.traffic.requests.objections`
+FEWEST = 500  # requests that a p99 needs, see `tinybench.support.traffic.load_checks.objections`
 TRIALS = 50  # trial requests that measure the generator's own cost per request
 LONGEST_TRIAL = 1.0  # s
 FILES = 64  # files that the process may open in addition to its connections

@@ -13,7 +13,7 @@ from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import finite, number_of, with_digits
 from tinybench.support.basics.table import FORMATS, Table
 from tinybench.support.rounds.machine_state import machine_warnings
-from tinybench.support.traffic.requests import objections
+from tinybench.support.traffic.load_checks import objections
 
 if TYPE_CHECKING:
     from tinybench.load import LoadResult

@@ -19,9 +19,9 @@ import numpy as np
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from tinybench.shell.quick_comparison import comparison_table, measure_for
+from tinybench.shell.timed_comparison import comparison_table, measure_for
 from tinybench.support.basics.table import Table
-from tinybench.support.rounds.calls import refuse_later_answer, same_content, untouched_copy
+from tinybench.support.rounds.checked_calls import refuse_later_answer, same_content, untouched_copy
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tinybench.shell.model_command import profile_model, run_for
+from tinybench.shell.model_profile_command import profile_model, run_for
 from tinybench.shell.options import FILE, Command, given, some_time, with_options
 from tinybench.support.profiling.flames import save_flame, save_perfetto, save_speedscope
 from tinybench.support.profiling.stacks import Profile, collapsed

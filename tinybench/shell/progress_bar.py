@@ -24,11 +24,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        seconds: float,
-        first: str = "",
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, seconds: float, first: str = "", stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.seconds, self.first, self.clock, self.stream = seconds, first, clock, stream or sys.stderr
         self.bar: Any = None

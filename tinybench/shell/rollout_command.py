@@ -85,7 +85,7 @@ def rollout(
     Exit code 0: promoted; 1: rolled back for harm; 2: rolled back without proof of harm; 3: wrong input.
     """
     from tinybench.shell.files import refuse_missing
-    from tinybench.support.basics.arrays import load_data
+    from tinybench.support.basics.array_files import load_data
 
     if wrong := [repr(file) for file in (old, new) if not file.endswith(".onnx")]:
         raise ValueError(f"{', '.join(wrong)}: not an .onnx file; rollout takes no other models")
@@ -95,7 +95,7 @@ def rollout(
         from tinybench.tools.rollout.plan import Plan
     except ImportError as missing:  # in a student's package without these modules
         raise ValueError(f"tinybench rollout uses what modules 14 and 16 build, and {missing}") from None
-    from tinybench.shell.session_loop import stopping_on_term
+    from tinybench.shell.measuring_sessions import stopping_on_term
 
     _, rows, labels = load_data(data, 1)
     if labels is None:

@@ -87,8 +87,8 @@ def load_step(task: dict[str, Any]) -> tuple[Step, dict[str, Any], Callable[[], 
         return find_function(spec), {}, lambda: True
     sys.path.insert(0, PACKAGE)  # the tool's own package, even if another tinybench is measured
     from tinybench.latency import as_callable, shape_notes
-    from tinybench.support.basics.arrays import load_data
-    from tinybench.support.rounds.calls import same_content, untouched_copy
+    from tinybench.support.basics.array_files import load_data
+    from tinybench.support.rounds.checked_calls import same_content, untouched_copy
     from tinybench.tools.serving.models import load_model
 
     if spec.endswith(".onnx"):

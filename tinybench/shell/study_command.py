@@ -44,7 +44,7 @@ def study(
     hardware_tradeoffs.csv, …_rounds.csv and …_summary.json. The measurements before Ctrl-C or an error are kept.
     """
     from tinybench.shell.study_page import write_page
-    from tinybench.support.basics.arrays import load_labelled
+    from tinybench.support.basics.array_files import load_labelled
     from tinybench.support.basics.example_classifier import digits, network
     from tinybench.tools.serving.models import load_model
     from tinybench.tools.study.int8_study import tradeoff_study

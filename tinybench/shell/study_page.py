@@ -9,8 +9,8 @@ from typing import Any
 from tinybench.pareto import LATENCY_ACCURACY
 from tinybench.suite import write_text
 from tinybench.support.basics.pages import Page, Picture, Section
-from tinybench.support.reports.pictures import draw_frontier
-from tinybench.tools.study.tradeoffs import TradeoffStudy
+from tinybench.support.reports.study_figures import draw_frontier
+from tinybench.tools.study.tradeoff_result import TradeoffStudy
 
 __all__ = ["write_page"]
 

@@ -149,8 +149,8 @@ def _looker(
     from tinybench.tools.watching.alerts import write_rules
     from tinybench.tools.watching.budget_burn import Look, Watched
     from tinybench.tools.watching.metrics_reader import Readings
-    from tinybench.tools.watching.prometheus import AwayError, Prometheus, ScrapeTarget
-    from tinybench.tools.watching.prometheus import start_prometheus as start
+    from tinybench.tools.watching.prometheus_server import AwayError, Prometheus, ScrapeTarget
+    from tinybench.tools.watching.prometheus_server import start_prometheus as start
 
     named = [url.partition("=") if "=" in url.partition("//")[0] else ("stable", "", url) for url in urls]
     targets = [ScrapeTarget(url, version) for version, _, url in named]
@@ -187,7 +187,7 @@ def _looker(
 
 def _all_looks(look: Looker, every: float, lasting: float | None, show: Callable[[Look], None]) -> list[Look]:
     """Poll every `every` seconds until the time is over or Ctrl-C, and return the results of all polls."""
-    from tinybench.shell.session_loop import stopping_on_term
+    from tinybench.shell.measuring_sessions import stopping_on_term
 
     looks: list[Look] = []
     began, number = time.monotonic(), 0

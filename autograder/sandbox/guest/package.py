@@ -30,7 +30,7 @@ def main(task: str, name: str) -> None:
 
 def build(name: str, content: bytes) -> dict[str, Any]:
     """Return the sources of the modules that a student's notebook exports, by name, or the reason why it fails."""
-    from autograder.course.build import build_module
+    from autograder.course.module_build import build_module
 
     notebook, package = Path(f"/tmp/{name}.ipynb"), Path("/tmp/package")
     notebook.write_bytes(content)

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from autograder.course.assignment import Assignment
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from tests.attacks.notebooks import VISIBLE_PASSES, cell_of, solved, without_demonstrations
 from tests.attacks.notebooks.test_other_modules import LIMITS, PATHS
 

@@ -20,9 +20,9 @@ import pytest
 from autograder import pace
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of
-from autograder.grading.grader import Grader
 from autograder.grading.session import HiddenCheck, Session
 from autograder.grading.submission import UnusableSubmission, read_submission
+from autograder.grading.submission_grader import Grader
 from autograder.grading.verdict import Graded
 from autograder.sandbox.bubblewrap import Limits
 from autograder.sandbox.guest import runner

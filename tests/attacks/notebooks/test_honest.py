@@ -10,9 +10,9 @@ import nbformat
 import pytest
 
 from autograder.course.assignment import Assignment
-from autograder.course.build import run_checks
+from autograder.course.module_build import run_checks
 from autograder.course.notebook import cells_of, course_notebooks, read_notebook
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from tests.attacks.notebooks import ROOT, released, solved
 from tests.mutants import mutants
 

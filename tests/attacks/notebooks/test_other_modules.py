@@ -10,7 +10,7 @@ import pytest
 
 from autograder.course.assignment import Assignment
 from autograder.course.notebook import cells_of, course_notebooks
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from autograder.sandbox.bubblewrap import Limits
 from tests.attacks.notebooks import ROOT, VISIBLE_PASSES, cell_of, first, released, solved, without_demonstrations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.course.figures import OKABE_ITO
+from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
 
 FIRST_LOOK = 10  # rounds

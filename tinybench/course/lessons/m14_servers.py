@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from tinybench.course.figures import OKABE_ITO
+from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
 from tinybench.tools.serving.child_servers import serving
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.course.figures import OKABE_ITO
+from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.course.lessons.m15 import Compared
 from tinybench.course.lessons.m15_machines import throttled
 from tinybench.support.basics.numbers import number_of

@@ -31,7 +31,7 @@ def throttled(starts: Sequence[float], work: float, quota: float, period: float)
 
 def made_up_machines(folder: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
     """Yield three fake machines: a name, the root folder of the machine's files, and arguments for `read_facts`."""
-    from tinybench.support.conditions.this_machine import Here
+    from tinybench.support.conditions.process_conditions import Here
 
     pace = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}"
     quiet, busy = "cpu  900 0 100 9000 0 0 0 {} 0 0\n", "cpu  910 0 100 9150 0 0 0 {} 0 0\n"

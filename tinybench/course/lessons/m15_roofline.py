@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinybench.course.figures import OKABE_ITO
+from tinybench.course.accessible_figures import OKABE_ITO
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.conditions.cores import usable_cores
 from tinybench.tools.roofline.roofs import Roofs

@@ -177,7 +177,7 @@ def ask_prometheus(digits: Digits, seconds: float = 2.5) -> Iterator[tuple[str, 
                 yield "no Prometheus", "is installed here, so /metrics is read before and after", ""
                 ask = _own_reader(url)
             else:
-                from tinybench.tools.watching.prometheus import ScrapeTarget, start_prometheus
+                from tinybench.tools.watching.prometheus_server import ScrapeTarget, start_prometheus
 
                 prometheus = stack.enter_context(start_prometheus([ScrapeTarget(url)], interval=0.2))
                 prometheus.wait_for("tinybench_requests_total")

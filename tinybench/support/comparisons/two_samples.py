@@ -10,7 +10,7 @@ import numpy as np
 
 from tinybench.result import BenchmarkResult, mean_and_std, percentile_interval, t_interval
 from tinybench.support.basics.arguments import check_confidence
-from tinybench.support.comparisons.optional import from_toolbox
+from tinybench.support.comparisons.optional_toolbox import from_toolbox
 
 FEW_BATCHES = 12  # with this many batches or more, the sign test can give p-values below 0.001
 _HARDWARE = ("cpu_model", "cpu", "cores", "machine", "hostname")

@@ -11,7 +11,7 @@ from tinybench.result import is_interval, scale_unit
 from tinybench.support.basics.numbers import finite, number_of, p_text, with_digits
 from tinybench.support.basics.short_reprs import short_repr
 from tinybench.support.basics.table import facts
-from tinybench.support.comparisons.optional import NOT_BUILT, from_toolbox
+from tinybench.support.comparisons.optional_toolbox import NOT_BUILT, from_toolbox
 from tinybench.support.comparisons.ratio_words import no_ends, short_number, span, times_text, words_for
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tinybench.support.conditions.reading import read_text
+from tinybench.support.conditions.system_files import read_text
 
 MOUNTS = {2: ("sys/fs/cgroup", "sys/fs/cgroup/unified"), 1: ("sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct")}
 

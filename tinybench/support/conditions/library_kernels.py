@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tinybench.support.conditions.reading import read_text
+from tinybench.support.conditions.system_files import read_text
 
 # Instruction sets, the processor's flags for them, and the kernels of OpenBLAS (dynamic.c) and BLIS (bli_arch.c) that
 # use them. The widest instruction set comes first. A kernel that is not listed causes no warning.

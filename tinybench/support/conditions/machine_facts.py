@@ -9,8 +9,8 @@ from typing import Any
 
 from tinybench.support.conditions.control_groups import tightest_quota, times_stopped
 from tinybench.support.conditions.library_kernels import listed_flags
-from tinybench.support.conditions.reading import read_text
-from tinybench.support.conditions.this_machine import Here, facts_by_asking, here
+from tinybench.support.conditions.process_conditions import Here, facts_by_asking, here
+from tinybench.support.conditions.system_files import read_text
 
 CPU = "sys/devices/system/cpu"
 SUPPLIES = "sys/class/power_supply"

@@ -9,7 +9,7 @@ from tinybench.result import scale_unit
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.conditions.environment_variables import RECORDED
 from tinybench.support.conditions.library_kernels import slower_kernels
-from tinybench.support.conditions.linux import linux_rules
+from tinybench.support.conditions.linux_conditions import linux_rules
 from tinybench.support.conditions.rule import ROUNDS, Rule, listed, share_text
 
 __all__ = ["Rule", "rules_for"]

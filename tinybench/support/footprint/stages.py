@@ -86,7 +86,7 @@ def run():
             call(x)
         end()
     try:
-        from tinybench.support.footprint.sight import touched_memory
+        from tinybench.support.footprint.memory_visibility import touched_memory
     except ModuleNotFoundError:  # in the notebook that builds it, nobody knows
         touched_memory = lambda *_: (None, 1)
     method = task["method"] if resettable else "growth of " + source

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.rounds.calls import same_content
+from tinybench.support.rounds.checked_calls import same_content
 
 Stage = Callable[..., Any]
 MOST = 64 << 20  # bytes of recorded inputs and answers in one process

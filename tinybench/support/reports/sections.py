@@ -12,10 +12,10 @@ from tinybench.result import BenchmarkResult, scale_unit
 from tinybench.support.basics.dependence import caution
 from tinybench.support.basics.numbers import number_of, p_text, with_ends
 from tinybench.support.basics.pages import Section
-from tinybench.support.comparisons.optional import from_toolbox
+from tinybench.support.comparisons.optional_toolbox import from_toolbox
 from tinybench.support.comparisons.stored_results import library_changes
-from tinybench.support.pair_tests import compare_pair, is_detected
-from tinybench.support.reports.pictures import Results, for_people, value_text
+from tinybench.support.metric_tests import compare_pair, is_detected
+from tinybench.support.reports.study_figures import Results, for_people, value_text
 from tinybench.support.rounds.machine_state import machine_warnings, verdict_of
 
 

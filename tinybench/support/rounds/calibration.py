@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tinybench.support.rounds.calls import Clock
+from tinybench.support.rounds.checked_calls import Clock
 
 if TYPE_CHECKING:
     from tinybench.support.rounds.subject import Subject

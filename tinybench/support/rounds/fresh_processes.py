@@ -64,7 +64,7 @@ def run():
     x = loads(task["inputs"])
     try:
         from tinybench.latency import as_callable
-        from tinybench.support.rounds.calls import plain_call
+        from tinybench.support.rounds.checked_calls import plain_call
         call, x = plain_call(as_callable(model), x, None, None)
     except ModuleNotFoundError:  # in the notebook that builds them: its example is a session
         call = lambda x: model.run(None, {model.get_inputs()[0].name: x})

@@ -13,7 +13,7 @@ from typing import Any
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.numbers import number_of
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.rounds.calls import (
+from tinybench.support.rounds.checked_calls import (
     Call,
     Clock,
     check_helper,
@@ -32,8 +32,8 @@ from tinybench.timer import timer_overhead
 class Subject:
     """A model to be timed, with its input `given`. `timed` is the function `timed_calls`.
 
-    `call` takes one argument: `x` or, with `setup`, the result of ``setup(given)``. `loops` calls make one measurement,
-    from which `overhead` seconds are subtracted. `until` is the end of the time limit. `copy` is a copy of the original
+    `call` takes one argument: `x` or, with `setup`, the result of ``setup(given)``. A measurement consists of `loops`
+    calls, and `overhead` seconds are subtracted from it. `until` is the end of the time limit. `copy` is a copy of the original
     input, and `size` its length. `answered` is False until an answer has been checked. `first` is the time of the only
     warm-up call, which is used as the measurement of the first round if there is no time for another call.
     """

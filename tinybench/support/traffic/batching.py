@@ -13,7 +13,7 @@ import numpy as np
 
 from tinybench.support.basics.arguments import check_positive
 from tinybench.support.basics.numbers import number_of
-from tinybench.support.traffic.requests import Waiting
+from tinybench.support.traffic.load_checks import Waiting
 
 T = TypeVar("T")
 Run = Callable[[list[Any]], Awaitable[Sequence[Any]]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinybench.support.traffic.requests import LoadRun
+from tinybench.support.traffic.load_checks import LoadRun
 
 
 def write_rows(result: LoadRun, path: str | Path) -> None:

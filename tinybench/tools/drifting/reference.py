@@ -171,7 +171,7 @@ class Reference:
     @classmethod
     def load(cls, path: str | Path) -> Reference:
         """Read a reference from a .json file, or create one from an .npz file with ``X`` and optionally ``outputs``."""
-        from tinybench.support.basics.arrays import load_arrays
+        from tinybench.support.basics.array_files import load_arrays
 
         path = Path(path)
         try:

@@ -16,15 +16,15 @@ from tinybench.load import arrivals
 from tinybench.production import STAGES, RolloutState, Seen, advance, in_canary
 from tinybench.tools.rollout.e_values import METRICS, Evidence
 from tinybench.tools.rollout.journal import EventLog
-from tinybench.tools.rollout.metrics import own_metrics
 from tinybench.tools.rollout.plan import Checkpoint, Plan, Report
+from tinybench.tools.rollout.rollout_metrics import own_metrics
 from tinybench.tools.rollout.router import OLD, Router
-from tinybench.tools.rollout.server_metrics import CANARY, STABLE, Ask, Watcher, by_prometheus, by_reading
+from tinybench.tools.rollout.server_readings import CANARY, STABLE, Ask, Watcher, by_prometheus, by_reading
 from tinybench.tools.rollout.tally import Tally
 from tinybench.tools.serving.child_servers import serving
 from tinybench.tools.serving.client import Address, address_of, ask, sample_bodies
 from tinybench.tools.watching.metrics_reader import Readings
-from tinybench.tools.watching.prometheus import ScrapeTarget, start_prometheus
+from tinybench.tools.watching.prometheus_server import ScrapeTarget, start_prometheus
 
 __all__ = ["roll_out", "run_rollout"]
 

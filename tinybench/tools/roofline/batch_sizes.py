@@ -14,7 +14,7 @@ from tinybench.onnx import OnnxModel
 from tinybench.result import BenchmarkResult
 from tinybench.support.basics.table import Table
 from tinybench.support.comparisons.ratio_words import gain_text
-from tinybench.support.rounds.calls import ONNX_DTYPES
+from tinybench.support.rounds.checked_calls import ONNX_DTYPES
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.roofline.best_rates import ROUNDS, Probe, measure_rates
 from tinybench.tools.roofline.matrix_products import TYPES

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.conditions.reading import read_text
-from tinybench.support.conditions.this_machine import command_output
+from tinybench.support.conditions.process_conditions import command_output
+from tinybench.support.conditions.system_files import read_text
 
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 # operations per cycle of one core: a multiply-add counts as two, and each of two units can begin one in every cycle

@@ -204,7 +204,7 @@ async def reference_for(path: Path, pool: Pool, facts: Facts) -> Reference:
     if path.suffix != ".npz":
         reference = Reference.load(path)
     else:
-        from tinybench.support.basics.arrays import load_arrays
+        from tinybench.support.basics.array_files import load_arrays
 
         arrays = load_arrays(path)
         outputs = arrays.get("outputs")

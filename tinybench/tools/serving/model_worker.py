@@ -78,7 +78,7 @@ class Model:
     """An ONNX Runtime session with a description of its input."""
 
     def __init__(self, path: str, threads: int) -> None:
-        from tinybench.support.rounds.calls import ONNX_DTYPES
+        from tinybench.support.rounds.checked_calls import ONNX_DTYPES
         from tinybench.tools.serving.models import load_model
 
         self.session = load_model(path, threads)

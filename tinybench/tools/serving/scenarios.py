@@ -13,7 +13,7 @@ import numpy as np
 
 from tinybench.load import arrivals
 from tinybench.support.basics.plugins import find_entry
-from tinybench.support.traffic.requests import check_arrivals
+from tinybench.support.traffic.load_checks import check_arrivals
 
 __all__ = ["SCENARIOS", "times_due"]
 
@@ -40,5 +40,5 @@ def times_due(scenario: str, rate: float, seconds: float, seed: int) -> np.ndarr
     except ValueError as error:
         raise ValueError(f"--scenario {scenario}: {error}") from None
     if not len(due):
-        raise ValueError(f"--scenario {scenario} sends no request in {seconds:g} s")
+        raise ValueError(f"--scenario {scenario}: no request is due within {seconds:g} s")
     return due

@@ -15,7 +15,7 @@ import numpy as np
 from tinybench.onnx import OnnxModel, check_parity, to_onnx
 from tinybench.quantize import quantization_verdict, quantize_dynamic_int8, quantize_static_int8
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.conditions.integer_arithmetic import integer_products
+from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.support.numpy_models import dense_layers, numpy_twin
 from tinybench.tools.study.half_precision import product_types, to_half
 from tinybench.tools.study.variants import (

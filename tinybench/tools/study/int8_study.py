@@ -19,7 +19,7 @@ from tinybench.tools.study.conversion import study_variants
 from tinybench.tools.study.decisions import study_decision, study_requirements
 from tinybench.tools.study.gains import study_cautions, study_claims, study_gains
 from tinybench.tools.study.measurements import study_accuracy, study_batch, study_memory, without_failing
-from tinybench.tools.study.tradeoffs import TradeoffStudy
+from tinybench.tools.study.tradeoff_result import TradeoffStudy
 from tinybench.tools.study.variants import FP32, SKLEARN
 
 if TYPE_CHECKING:

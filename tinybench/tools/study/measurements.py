@@ -17,7 +17,7 @@ from tinybench.memory import memory_stages
 from tinybench.onnx import OnnxModel, operator_profile
 from tinybench.result import BenchmarkResult, is_interval
 from tinybench.support.basics.arguments import check_least, check_positive
-from tinybench.support.rounds.calls import Call
+from tinybench.support.rounds.checked_calls import Call
 from tinybench.support.rounds.machine_state import machine_notes
 from tinybench.tools.study.variants import FP32, load_variant
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tinybench.support.basics.short_reprs import short_repr
-from tinybench.support.rounds.calls import Call
+from tinybench.support.rounds.checked_calls import Call
 
 SKLEARN, NUMPY, FP32 = "scikit-learn", "NumPy", "ONNX FP32"
 FP16, DYNAMIC, STATIC = "ONNX FP16", "INT8 dynamic", "INT8 static"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from typing import NamedTuple
 
-from tinybench.tools.watching.prometheus import Labels, ScrapeTarget
+from tinybench.tools.watching.prometheus_server import Labels, ScrapeTarget
 
 __all__ = ["Reading", "Readings", "fetch_metrics", "increases", "parse_metrics"]
 

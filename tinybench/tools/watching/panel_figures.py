@@ -12,7 +12,7 @@ import numpy as np
 from tinybench.support.basics.described_figure import Drawn
 from tinybench.support.basics.numbers import number_of
 from tinybench.tools.watching.budget_burn import Look
-from tinybench.tools.watching.prometheus import Point
+from tinybench.tools.watching.prometheus_server import Point
 from tinybench.tools.watching.queries import Objective, Panel, panels_for
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tinybench.tools.watching.budget_burn import (
     share_interval,
 )
 from tinybench.tools.watching.metrics_reader import STARTED, Reading, began_anew
-from tinybench.tools.watching.prometheus import Prometheus
+from tinybench.tools.watching.prometheus_server import Prometheus
 from tinybench.tools.watching.queries import COUNTED, Objective, Window, promql_time
 
 __all__ = ["PrometheusLooks"]

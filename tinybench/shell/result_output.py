@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tinybench.result import BenchmarkResult
 from tinybench.shell.files import keep
-from tinybench.shell.quick_comparison import comparison_table
+from tinybench.shell.timed_comparison import comparison_table
 from tinybench.support.basics.numbers import number_of, plural
 from tinybench.support.basics.table import FORMATS, Table
 

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.checks.compare import SEED
+from autograder.checks.check_helpers import SEED
 from autograder.course.assignment import Assignment
 from autograder.course.execute import run_notebook
 from autograder.course.notebook import cells_of, parse_notebook
-from autograder.grading.grader import Grader
 from autograder.grading.killable import MEMORY, TooMuch, each, limited_memory, run
 from autograder.grading.submission import UnusableSubmission, parse_submission, prepare
+from autograder.grading.submission_grader import Grader
 from autograder.grading.verdict import Graded, checked, packed, zero
 
 Task = tuple[str, bytes]

@@ -15,8 +15,8 @@ import autograder
 from autograder.course import handout_texts
 from autograder.course.nbgrader_settings import PACKAGE, STUDENT
 from autograder.course.notebook import course_notebooks
-from autograder.course.student import lay_out_package, references_for, written_by
-from autograder.course.welcome import Site, papers, with_colab
+from autograder.course.student_guides import Site, papers, with_colab
+from autograder.course.student_package import lay_out_package, references_for, written_by
 from autograder.files import write_atomically
 from tinybench import __version__
 from tinybench.course.backup import MANIFEST
@@ -44,7 +44,7 @@ def publish(
     folder
         A folder that is empty or was written by `publish` before. Files that `publish` did not write are kept.
     references
-        See `autograder.course.student.references_for`. By default, references that `release` gave students are
+        See `autograder.course.student_package.references_for`. By default, references that `release` gave students are
         published, too.
     url
         The address that students clone, for Binder and Colab. By default, the folder's git remote, if it has one.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tinybench.tools.watching.metrics_reader import Readings
-from tinybench.tools.watching.prometheus import AwayError, Prometheus
+from tinybench.tools.watching.prometheus_server import AwayError, Prometheus
 
 __all__ = ["Told", "Watcher", "by_prometheus", "by_reading"]
 

@@ -1,6 +1,6 @@
 """The functions with which checks are written: random inputs, fake clocks, and comparisons with a truth.
 
-Each check file imports all of them with ``from autograder.checks.compare import *``.
+Each check file imports all of them with ``from autograder.checks.check_helpers import *``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.checks.answers import CheckFailed, entries, flag, items, number, numbers, plain, text
+from autograder.checks.plain_answers import CheckFailed, entries, flag, items, number, numbers, plain, text
 from autograder.sandbox.rpc.proxy import Answer
 from tinybench.support.basics.dependence import is_dependent
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinybench.support.rounds.calls import refuse_later_answer
+from tinybench.support.rounds.checked_calls import refuse_later_answer
 
 
 def free_heap() -> bool:

@@ -23,7 +23,7 @@ from tinybench.pareto import (
 from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.support.basics.numbers import number_of, with_digits
 from tinybench.support.basics.pages import Picture
-from tinybench.support.pair_tests import is_detected
+from tinybench.support.metric_tests import is_detected
 from tinybench.support.reports.frontier_figure import plot_pareto_frontier as draw_points
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import nbformat
 
-from autograder.course.build import COLAB
+from autograder.course.module_build import COLAB
 from autograder.course.notebook import KERNEL
 from autograder.files import write_atomically
 

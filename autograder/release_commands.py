@@ -38,7 +38,7 @@ def release(
     can decrypt.
     """
     from autograder.course.release import release_all
-    from autograder.grading.proof import insist_on_full_marks
+    from autograder.grading.reference_check import insist_on_full_marks
 
     proof = insist_on_full_marks
     done = release_all(
@@ -67,7 +67,7 @@ def publish(root: Path, folder: Path, references: str | None, url: str | None, f
     commands, and the files for conda, pip and Binder. It contains no solutions, hidden checks or history. Other files
     in the folder, such as .git, are kept.
     """
-    from autograder.course.published import publish as write
+    from autograder.course.published_repository import publish as write
 
     print(write(root, folder.resolve(), references=references, url=url, force=force))
     return OK

@@ -9,10 +9,10 @@ from pathlib import Path
 from nbgrader.utils import determine_grade
 
 from autograder.course.assignment import Assignment
-from autograder.course.build import needed_cells
 from autograder.course.execute import run_notebook
+from autograder.course.module_build import needed_cells
 from autograder.course.notebook import NotebookError, cells_of, read_notebook
-from autograder.grading.grader import Grader
+from autograder.grading.submission_grader import Grader
 from autograder.sandbox.bubblewrap import unavailable
 from tinybench.support.basics.numbers import number_of
 

@@ -13,7 +13,7 @@ from tinybench.result import BenchmarkResult, is_interval, scale_unit
 from tinybench.shell.progress_bar import Progress
 from tinybench.support.basics.numbers import number_of, p_text, with_digits
 from tinybench.support.basics.table import Table
-from tinybench.support.comparisons.optional import corrected
+from tinybench.support.comparisons.optional_toolbox import corrected
 from tinybench.support.comparisons.verdict import Comparison, least_of
 from tinybench.support.rounds.machine_state import disturbed, machine_warnings
 

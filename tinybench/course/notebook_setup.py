@@ -9,8 +9,8 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from tinybench.course import marks, progress
-from tinybench.course.figures import use_figure_style
+from tinybench.course import check_feedback, marks
+from tinybench.course.accessible_figures import use_figure_style
 from tinybench.course.prerequisites import repair_first
 
 MISSING_ADVICE = "A cell above did not run to its end, or was not run: mend the first error above, then run this again."
@@ -99,7 +99,7 @@ def _said_by_check(usual: list[str], error: BaseException, frames: traceback.Sta
     checks = [frame for frame in frames if linecache.getline(frame.filename, 1).startswith(CHECK)]
     if not checks:
         return []
-    by_check = frames[-1].filename in (checks[-1].filename, progress.__file__)
+    by_check = frames[-1].filename in (checks[-1].filename, check_feedback.__file__)
     if isinstance(error, AssertionError) and by_check:
         asked = re.split(r', f?"', checks[-1].line or "")[0]  # without the message, which is shown above
         return [f"{said}\n", f"line {checks[-1].lineno} of the check:  {asked}"]
