@@ -313,7 +313,7 @@ def until_decided(
     margin: float = 0.0,
     coin: random.Random | None = None,
 ) -> float:
-    """Time two models in rounds until the race is decided. Return the highest e value reached, 1.0 for no evidence.
+    """Time two models in rounds until decided. Return the highest e value for one being faster, 1.0 for no evidence.
 
     `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order, once for each round. Stop after a
     round if the e value reaches `stop_at`, for one model being faster or for a ratio within ± margin, or if
