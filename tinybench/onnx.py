@@ -79,7 +79,7 @@ def convert(model: Any, sample: Any) -> Any:
     from sklearn.base import is_classifier
 
     row = np.asarray(sample)[:1]
-    options = {"zipmap": False} if is_classifier(model) else None  # other models do not have the option
+    options = {"zipmap": False} if is_classifier(model) else None  # others do not know the option
     return skl2onnx.to_onnx(model, row.astype(np.float32), options=options)
 
 
@@ -305,7 +305,7 @@ def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -
 
 
 def relu_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return weights and biases of each layer. Raise TypeError if it is not a fitted perceptron with ReLU."""
+    """Return weights and biases of each layer. Raise TypeError unless the model is a fitted perceptron with ReLU."""
     if not hasattr(model, "coefs_") or getattr(model, "activation", "") != "relu":
         raise TypeError(f"{type(model).__name__} is no fitted multilayer perceptron with ReLU; there is no NumPy twin")
     layers = [
@@ -383,7 +383,7 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """The share of each operator in the operators' time, the largest first. Times would include the profiler."""
+    """The share of each operator in the operators' time, the largest first. The profiler distorts absolute times."""
 
     shares: dict[str, float]
     batch_size: int

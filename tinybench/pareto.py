@@ -171,7 +171,7 @@ def frontier_nd(costs: np.ndarray) -> np.ndarray:
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)
     front, kept, size = np.empty_like(unique), np.zeros(len(unique), dtype=bool), 0
-    for index, cost in enumerate(unique):  # only points that sort before a point can dominate it
+    for index, cost in enumerate(unique):  # only what sorts before a point can dominate it
         if not np.all(front[:size] <= cost, axis=1).any():
             front[size], kept[index], size = cost, True, size + 1
     return np.asarray(kept[where.reshape(-1)])

@@ -92,7 +92,7 @@ def wilcoxon_test(differences: Sequence[float]) -> float:
     n = int(np.count_nonzero(differences))
     if n == 0:
         return 1.0
-    least = 2.0 ** (1 - n)  # the probability that all signs agree by chance
+    least = 2.0 ** (1 - n)  # all signs alike, by chance
     return max(least, float(stats.wilcoxon(differences, method="asymptotic").pvalue))
 
 
