@@ -90,7 +90,7 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
 
 
 def thread_settings(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the number of threads of linear algebra, by environment variables and by the report of each library.
+    """Return the number of threads that linear algebra may use, by environment variables and by each library.
 
     `pools` is the result of `loaded_pools`, if the caller has it already.
     """
@@ -356,7 +356,7 @@ class Benchmark:
         return self.progress(items, what) if callable(self.progress) else items
 
     def _inputs(self, input_shape: Sequence[int], inputs: Any) -> Any:
-        """Return the given inputs, or else, for the default shape, a row of the data or of a declared shape."""
+        """Return the given inputs, or random ones. The default shape means a row of the data or a declared shape."""
         if inputs is None and tuple(input_shape) == DIGIT:
             if self.datasets is not None:
                 return self._data()[:1]
@@ -521,7 +521,7 @@ COMPARED = ("ratio", "ratio_lower", "ratio_upper", "difference", "difference_low
 
 
 def stated(result: BenchmarkResult) -> dict[str, Any]:
-    """Return the columns `STATED` of a result and a ``note``; unknown numbers are None."""
+    """Return the columns `STATED` of a result and a ``note``. Unknown numbers are None."""
     numbers = result.to_dict()
     row = {key: numbers[key] for key in STATED}
     if not is_detected(result):

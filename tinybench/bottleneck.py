@@ -65,7 +65,7 @@ def slowed_stages(
 
 
 def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequence[float], times: int) -> float:
-    """Return the share of the time of a run that would be saved.
+    """Return the share of the time of a run that a faster stage would save.
 
     Parameters
     ----------

@@ -295,7 +295,7 @@ class AccuracyChange:
         return seed_verdict(self.intervals, self.margin)
 
     def __str__(self) -> str:
-        """Return names, the change of each seed in points, and the verdict."""
+        """Return the names, the change of each seed in points, and the verdict."""
         each = [
             f"{'+' if d > 0 else ''}{with_ends(100 * d, (100 * low, 100 * high))}"
             for d, (low, high) in zip(self.differences, self.intervals, strict=True)

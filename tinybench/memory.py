@@ -325,7 +325,7 @@ def stored_form(model: Any) -> Any:
 def external_files(path: Path) -> list[Path]:
     """Return the files in which an ONNX model keeps weights outside of its own file.
 
-    Needs ``onnx`` only if the model has such files.
+    The package ``onnx`` is needed only if the model has such files.
     """
     if b"location" not in path.read_bytes():
         return []
@@ -356,7 +356,7 @@ class ByteCounter:
 
 
 def model_size(model_or_path: Any) -> int:
-    """Return how many bytes a model takes on disk.
+    """Return the size of a model on disk, in bytes.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ def session_options(threads: int = 1, optimization: str = "all", trace: str | Pa
 
 
 class OnnxModel:
-    """A loaded ``.onnx`` file with fixed session options, which is a model for all of tinybench.
+    """A loaded ``.onnx`` file with fixed session options, which all of tinybench accepts as a model.
 
     Parameters
     ----------

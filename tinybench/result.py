@@ -414,7 +414,7 @@ class BenchmarkResult:
     @property
     def independent_values(self) -> list[float]:
         """The values, or, if they are autocorrelated, the medians of nearly independent batches."""
-        if "round_starts" in self.metadata:  # rounds at random times of a session are independent in any order
+        if "round_starts" in self.metadata:  # rounds that began at random times of a session need no batches
             return self.values
         return batch_medians(self.values, runs_for_percentile(50, self.confidence))
 
