@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/04_accuracy/04_accuracy.ipynb: edit the notebook, not this file.
 
-"""Accuracy as a measurement: how far a fraction can be trusted, per class, and whether two models really differ."""
+"""Accuracy with its uncertainty: intervals, recall per class, and tests of whether two models differ."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tinybench.support.rounds.machine_state import machine_notes
 
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson score interval of `correct` of `total` rows, within 0 and 1.
+    """Return the Wilson score interval of the share of `correct` among `total` rows, within 0 and 1.
 
-    It begins at exactly 0 where no row is right, and ends at exactly 1 where all are. ValueError if there are no rows,
+    It begins at exactly 0 if no row is right, and ends at exactly 1 if all are. Raises ValueError if there are no rows,
     `correct` is not a count from 0 to `total`, or `confidence` is not between 0 and 1.
     """
     if not 1 <= total < math.inf or total != int(total):
@@ -44,11 +44,12 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
 
 
 def output_kind(outputs: np.ndarray) -> str:
-    """Tell what a classifier's outputs are: one row of scores or one value for each row of the input.
+    """Return the kind of a classifier's outputs. They hold one row of scores or one value for each row of the input.
 
-    ``"labels"``: one value a row, not floating point or whole numbers throughout. ``"probabilities"``: within 0 and 1,
-    and rows of several columns sum to 1 (within 0.01, for low precision). ``"logits"``: any other numbers. Give all
-    outputs of a session together: a few scores that happen to lie between 0 and 1 would mislead.
+    ``"labels"``: one value for each row, and either no floating-point dtype or only whole numbers. ``"probabilities"``:
+    all within 0 and 1, and rows of several columns sum to 1 (within 0.01, for low precision). ``"logits"``: any other
+    numbers. Pass all outputs of a session together, because a few scores that happen to lie between 0 and 1 would
+    mislead.
     """
     columns = 1 if outputs.ndim == 1 else outputs.shape[1]
     if columns == 1 and (outputs.dtype.kind != "f" or np.array_equal(outputs, np.round(outputs))):
@@ -62,11 +63,12 @@ def output_kind(outputs: np.ndarray) -> str:
 def predicted_labels(
     outputs: np.ndarray, kind: str, classes: Sequence[Any] | np.ndarray, threshold: float | None = None
 ) -> np.ndarray:
-    """Return one label for each row of a model's outputs, which are of this kind (see `output_kind`).
+    """Return one label for each row of a model's outputs, whose `kind` is that of `output_kind`.
 
-    `classes` are the labels of the columns, two for a single column of scores. The second of two classes is predicted
-    where its score is at least the threshold: its probability (0.5 by default), its logit (0.0), or with two columns of
-    logits their difference. Several columns without a threshold go by the largest.
+    `classes` are the labels of the columns; a single column of scores has two. The second of two classes is predicted
+    if its score is at least the threshold. The score is its probability (threshold 0.5 by default), its logit (0.0 by
+    default), or, with two columns of logits, their difference. With several columns and no threshold, the largest score
+    decides.
     """
     if kind == "labels":
         return outputs.reshape(-1)
@@ -90,7 +92,7 @@ def predicted_labels(
 
 
 def named_datasets(datasets: Any) -> dict[str, tuple[Any, np.ndarray]]:
-    """Return a pair ``(X, y)``, a sequence of pairs (``dataset 0``, …) or a mapping as datasets by name, checked."""
+    """Check a pair ``(X, y)``, a list of pairs or a mapping. Return datasets by name, such as ``dataset 0``."""
     if datasets is not None and not isinstance(datasets, Iterable):
         raise TypeError(
             f"datasets is {describe(datasets)}; it must be a pair (X, y), a list of pairs, or a dictionary of them"
@@ -132,10 +134,10 @@ def _checked_dataset(name: str, pair: Any) -> tuple[Any, np.ndarray]:
 def known_classes(
     model: Any, kind: str, outputs: np.ndarray, named: Mapping[str, tuple[Any, np.ndarray]]
 ) -> np.ndarray:
-    """Return the label of each column of the outputs.
+    """Return the label of each column of the outputs, or, for labels, those that occur.
 
-    These are ``model.classes_``. Without that attribute they are numbers from 0, or for one column the two labels
-    that occur. Raises ValueError if these are not the labels of the datasets.
+    The labels of columns are ``model.classes_``. Without that attribute they are the numbers from 0, or for one column
+    the two labels that occur. Raises ValueError if neither fits the labels of the datasets.
     """
     occurring = np.unique(np.concatenate([labels for _, labels in named.values()]))
     if kind == "labels":
@@ -156,10 +158,10 @@ def known_classes(
 
 
 def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
-    """Return a model's outputs for so many rows as an array of one or two dimensions.
+    """Return a model's outputs for `rows` rows as an array of one or two dimensions.
 
-    ValueError if there is not one output a row, or one holds NaN; the message has the dataset's name, and the first
-    such row.
+    Raises ValueError if there is not one output for each row, or if one holds NaN. The message has the dataset's name,
+    and the first row with NaN.
     """
     array = np.asarray(outputs)
     if array.ndim not in (1, 2) or len(array) != rows or array.size == 0:
@@ -176,7 +178,7 @@ def checked_outputs(outputs: Any, rows: int, name: str) -> np.ndarray:
 def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tuple[np.ndarray, np.ndarray]:
     """Return true and predicted labels as arrays.
 
-    Raises ValueError if there are none, their numbers differ, or only one of them is text.
+    Raises ValueError if there are no labels, the lengths differ, only one of the two is text, or a label is NaN.
     """
     truth, said = np.asarray(y), np.asarray(predicted)
     if truth.ndim != 1 or said.ndim != 1 or len(truth) != len(said):
@@ -194,7 +196,7 @@ def checked_labels(y: Any, predicted: Any, name: str = "the prediction") -> tupl
 
 
 def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
-    """Return counts, accuracy, Wilson interval, and which rows are right (bits in hexadecimal digits) as metadata."""
+    """Return as metadata: counts, accuracy, Wilson interval, and which rows are right (bits in hexadecimal digits)."""
     correct, total = int(np.sum(right)), len(right)
     interval = list(wilson_interval(correct, total, confidence))
     found = {"correct": correct, "total": total, "accuracy": correct / total, "wilson_interval": interval}
@@ -202,14 +204,14 @@ def counted(right: np.ndarray, confidence: float) -> dict[str, Any]:
 
 
 def counted_together(right: Mapping[str, np.ndarray], confidence: float) -> dict[str, Any]:
-    """Return what `counted` says of all rows together, and of each dataset under ``datasets``; and `machine_notes`."""
+    """Return `counted` for all rows together, and for each dataset under ``datasets``, with the `machine_notes`."""
     each = {name: counted(rows, confidence) for name, rows in right.items()}
     together = counted(np.concatenate(list(right.values())), confidence)
     return {**together, "datasets": each, "confidence": confidence, **machine_notes()}
 
 
 def rows_right(metadata: Mapping[str, Any]) -> np.ndarray | None:
-    """Return for each row whether it was right, from the metadata that `counted` made; None where it is not known."""
+    """Return for each row whether it was right, from the metadata of `counted`. Return None if that is not known."""
     if "right" not in metadata:
         return None
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(metadata["right"]), np.uint8))
@@ -225,26 +227,28 @@ def measure_accuracy(
     threshold: float | None = None,
     confidence: float = 0.95,
 ) -> BenchmarkResult:
-    """Return which share of the rows a classifier labels correctly, one fraction for each dataset.
+    """Return the share of rows that a classifier labels correctly, one fraction for each dataset.
+
+    The metadata has the counts (`counted_together`), ``outputs`` and ``threshold``.
 
     Parameters
     ----------
     model
-        Anything that `as_callable` takes. What it raises is not caught.
+        Anything that `as_callable` takes. Its exceptions are not caught.
     datasets
         A pair ``(X, y)``, a sequence of pairs, or a mapping of names to pairs.
     outputs
-        ``"labels"``, ``"probabilities"`` or ``"logits"``; ``"auto"`` asks `output_kind`.
+        ``"labels"``, ``"probabilities"`` or ``"logits"``; ``"auto"`` uses `output_kind`.
     classes, threshold
-        The label of each column, by default see `known_classes`; for two classes, see `predicted_labels`.
+        The label of each column, by default as in `known_classes`; for two classes, see `predicted_labels`.
     confidence
         Coverage of the Wilson intervals, and ``confidence`` of the result.
 
     Raises
     ------
     ValueError
-        If there is no dataset, or one is empty, of unequal lengths, answered with NaN or with labels that cannot be
-        compared; the message names it. The metadata has the counts (`counted_together`), ``outputs``, ``threshold``.
+        If there is no dataset, or if one is empty, has unequal lengths, or gets NaN or incomparable labels as answers.
+        The message names it.
     """
     if outputs not in ("auto", "labels", "probabilities", "logits"):
         raise ValueError(f"outputs is {outputs!r}; it is 'auto', 'labels', 'probabilities' or 'logits'")
@@ -265,21 +269,23 @@ def measure_accuracy(
 
 
 def recall_per_class(y: Any, predicted: Any) -> dict[Any, float]:
-    """Return for each class in `y`, sorted by label, the share of its rows that were recognised.
+    """Return, for each class in `y`, sorted by label, the share of its rows that were recognised.
 
-    ValueError if there are no labels, their numbers differ, or text is compared with numbers.
+    Raises ValueError if there are no labels, the lengths differ, or text is compared with numbers.
     """
     truth, said = checked_labels(y, predicted)
     return {label: float(np.mean(said[truth == label] == label)) for label in np.unique(truth).tolist()}
 
 
 def balanced_accuracy(y: Any, predicted: Any) -> float:
-    """Return the mean of the classes' recalls, from 0 to 1: chance is 1 / number of classes, however rare some are.
+    """Return the mean of the recalls of all classes, from 0 to 1.
+
+    Guessing gives 1 / number of classes, even if some classes are rare.
 
     Parameters
     ----------
     y, predicted
-        True and predicted labels, as many of one as of the other; for errors see `recall_per_class`.
+        True and predicted labels, of the same length. For the exceptions see `recall_per_class`.
 
     References
     ----------
@@ -291,16 +297,16 @@ def balanced_accuracy(y: Any, predicted: Any) -> float:
 
 @dataclass(frozen=True)
 class McNemarResult:
-    """What McNemar's test found.
+    """The result of McNemar's test.
 
     Attributes
     ----------
     p_value : float
-        Chance of so uneven a split of the discordant rows if both models were equally good.
+        Probability of a split of the discordant rows at least as uneven, if both models were equally good.
     only_a, only_b : int
         Rows that only the first, or only the second model gets right.
     rows : int
-        Rows in all.
+        Number of all rows.
     exact : bool
         Whether the p value is the exact binomial one.
     """
@@ -317,7 +323,7 @@ class McNemarResult:
         return (self.only_a - self.only_b) / self.rows
 
     def __str__(self) -> str:
-        """Return the finding as a sentence."""
+        """Return the result as a sentence."""
         method = "exact" if self.exact else "chi-squared"
         few = (
             number_of(self.only_a + self.only_b, "discordant row")
@@ -341,8 +347,8 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
     Returns
     -------
     McNemarResult
-        Two-sided p value and both counts of discordant rows; exact below 25 discordant rows, else from
-        chi-squared with continuity correction. ValueError if there are no labels or they cannot be compared.
+        Two-sided p value and both counts of discordant rows. The p value is exact below 25 discordant rows, else from
+        chi-squared with continuity correction. Raises ValueError if there are no labels or they cannot be compared.
 
     References
     ----------
@@ -364,7 +370,7 @@ def mcnemar(y: Any, pred_a: Any, pred_b: Any) -> McNemarResult:
 
 
 def count_interval(count: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval of a mean of which so many events were counted; none of them may be likely.
+    """Return the exact interval of the mean of a Poisson distribution, of which `count` events were counted.
 
     Garwood, Biometrika 28 (1936).
     """
@@ -387,9 +393,10 @@ def exact_p(only_a: int, only_b: int) -> float:
 def difference_interval(only_a: int, only_b: int, rows: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the interval of the difference of two accuracies on the same rows, within −1 and 1.
 
-    `only_a` and `only_b` are the rows that only the first or the second model gets right. Each side misses by at most
-    half of 1 − `confidence`, and 0 lies outside only where `exact_p` is below 1 − `confidence`. ValueError if a
-    count is negative, or they are more than `rows`. Zou, Donner, Statistics in Medicine 27 (2008).
+    `only_a` and `only_b` are the numbers of rows that only the first or only the second model gets right. Each side
+    misses with a probability of at most half of 1 − `confidence`, and 0 lies outside only if `exact_p` is below 1 −
+    `confidence`. Raises ValueError if a count is negative, or their sum exceeds `rows`. Zou, Donner, Statistics in
+    Medicine 27 (2008).
     """
     if not (only_a >= 0 and only_b >= 0 and only_a + only_b <= rows and 1 <= rows < math.inf):
         raise ValueError(
@@ -406,7 +413,7 @@ def difference_interval(only_a: int, only_b: int, rows: int, confidence: float =
 
 @dataclass(frozen=True)
 class ParityResult:
-    """How well the outputs of two models agree.
+    """The agreement of the outputs of two models.
 
     Attributes
     ----------
@@ -415,7 +422,7 @@ class ParityResult:
     label_agreement : float
         Share of the rows with the same label.
     rows : int
-        Rows compared.
+        Number of rows compared.
     """
 
     max_difference: float | None
@@ -437,8 +444,8 @@ def parity(pred_a: Any, pred_b: Any, threshold: float | None = None) -> ParityRe
     Returns
     -------
     ParityResult
-        Labels have no differences (None). ValueError if the shapes differ, there are no rows, only one is text, or an
-        output is NaN.
+        The differences are None for labels. Raises ValueError if the shapes differ, there are no rows, only one of the
+        two is text, or an output is NaN.
     """
     a, b = np.atleast_1d(pred_a), np.atleast_1d(pred_b)
     if a.shape != b.shape:

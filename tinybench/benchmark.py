@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/08_benchmark/08_benchmark.ipynb: edit the notebook, not this file.
 
-"""Several models, every metric: fair rounds, one record of the machine, one table of comparisons."""
+"""A benchmark of several models by every metric: fair rounds, a record of the machine, a table of comparisons."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 def cpu_info(text: str) -> dict[str, Any]:
     """Return the processor's name as ``model`` and its instruction sets as ``flags``.
 
-    The name is "unknown" where there is none. The flags are those of `_TELLING_FLAGS`, by the names and in the order
-    there. `text` is that of ``/proc/cpuinfo``, of which the first core counts; it may be empty, as on other systems.
+    `text` is the content of ``/proc/cpuinfo``, of which only the first core counts. It may be empty, as on other
+    systems. The name is "unknown" if there is none. The flags are those in `_TELLING_FLAGS`, with the names and in the
+    order given there.
     """
     fields: dict[str, str] = {}
     for line in text.splitlines():
@@ -78,7 +79,7 @@ def cpu_info(text: str) -> dict[str, Any]:
 
 
 def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
-    """Return the installed version of each distribution; those that are not installed are left out."""
+    """Return the installed version of each distribution. Distributions that are not installed are left out."""
     found = {}
     for name in names:
         try:
@@ -89,9 +90,9 @@ def library_versions(names: Iterable[str] = _LIBRARIES) -> dict[str, str]:
 
 
 def thread_settings(pools: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """Return how many threads linear algebra may use, by environment variables and by what each library reports.
+    """Return the number of threads that linear algebra may use, by environment variables and by each library.
 
-    `pools` is what `loaded_pools` returns, if the caller has it already.
+    `pools` is the result of `loaded_pools`, if the caller has it already.
     """
     settings: dict[str, Any] = {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
     pools = loaded_pools() if pools is None else pools
@@ -110,9 +111,9 @@ def _text(path: Path) -> str:
 
 
 def cpu_elsewhere() -> dict[str, Any]:
-    """Return what `cpu_info` does on systems without ``/proc/cpuinfo``: the system's name, NumPy's flags."""
+    """Return the same as `cpu_info` on systems without ``/proc/cpuinfo``, from the system's name and NumPy's flags."""
     name = platform.processor() or platform.machine()
-    if platform.system() == "Darwin":  # platform.processor() only says "arm" there
+    if platform.system() == "Darwin":  # there, platform.processor() only returns "arm"
         asked = subprocess.run(
             ["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
         )
@@ -132,7 +133,7 @@ def clock_rate() -> dict[str, float] | None:
 
 
 def integer_kernels() -> dict[str, str] | None:
-    """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), None where it is not installed."""
+    """Return how ONNX Runtime multiplies 8-bit integers (see `integer_products`), or None if it is not installed."""
     try:
         return integer_products()
     except ImportError:
@@ -145,7 +146,7 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
     Parameters
     ----------
     root
-        Where Linux's ``proc/cpuinfo`` and ``sys`` are found; what they do not say, other sources do.
+        Folder with Linux's ``proc/cpuinfo`` and ``sys``. Facts that are missing there come from other sources.
 
     Returns
     -------
@@ -153,9 +154,9 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
         ``platform``, ``cpu`` and ``cpu_flags`` (see `cpu_info`), ``cores`` this process may use, of all
         ``cores_logical`` and ``cores_physical`` ones, ``frequency`` (see `clock_rate`), ``governor`` (None where
         unknown), ``turbo`` and ``clock_source`` (None where unknown), ``memory`` in bytes, ``python``, ``libraries``,
-        ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``,
-        ``settings`` (see `read_settings`), ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes; in
-        ``conditions`` those that two measurements must share to be compared, flat, under readable names (see
+        ``integer_products`` of ONNX Runtime (exact or saturating, None without it), ``blas``, ``threads``, ``settings``
+        (see `read_settings`), ``time`` (UTC, ISO 8601) and ``load_average`` over 1, 5 and 15 minutes. ``conditions``
+        has those that two measurements must share to be compared, as flat text under readable names (see
         `shared_conditions`).
     """
     root = Path(root)
@@ -189,7 +190,7 @@ def system_info(root: Path | str = "/") -> dict[str, Any]:
 
 
 def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the conditions that two measurements must share to be compared, as flat text; None for unknown ones.
+    """Return the conditions that two measurements must share to be compared, as flat text, or None if unknown.
 
     `library_conditions` has those of numerical libraries.
     """
@@ -214,8 +215,9 @@ def shared_conditions(system: Mapping[str, Any]) -> dict[str, str | None]:
 def name_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Return models by name, in the order given.
 
-    In a sequence a model is called by its ``name`` if that is a text that is not empty, else ``model_0``, ``model_1``
-    by its position. Raises ValueError if there is no model, or two have one name; the message has the name.
+    In a sequence, the name of a model is its attribute ``name`` if that is a non-empty text, else ``model_0``,
+    ``model_1``, … by its position. Raises ValueError if there is no model, or if two have the same name; the message
+    has that name.
     """
     if isinstance(models, Mapping):
         pairs = list(models.items())
@@ -237,9 +239,10 @@ def _name_of(model: Any) -> str | None:
 
 
 def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence: float = 0.95) -> float:
-    """Return at which level the interval of the best of several rates holds, though the same rounds chose it.
+    """Return the confidence at which the interval of the best rate holds, although the same rounds chose that rate.
 
-    Where other rates reach up to its interval any of them might have been chosen: Bonferroni's level over so many.
+    Any rate whose interval reaches up to that of the best one might have been chosen. Bonferroni's correction is
+    applied for their number.
     """
 
     def ends(values: list[float]) -> tuple[float, float]:
@@ -256,12 +259,12 @@ def confidence_of_choice(rates: Mapping[int, list[float]], best: int, confidence
 def best_throughput(latencies: Mapping[int, BenchmarkResult]) -> BenchmarkResult:
     """Return the throughput in ``rows/s`` at the batch size of the highest median, one value for each measurement.
 
-    `latencies` are seconds per call, by batch size. The ``confidence`` is what `confidence_of_choice` says. The
-    metadata is that of the best size's latency, with ``batch_size``, the size, and ``by_batch``: for each size (as
-    text, for JSON) the medians of ``throughput`` in rows/s and of ``latency`` in s.
+    `latencies` are seconds per call, by batch size. The ``confidence`` is that of `confidence_of_choice`. The metadata
+    is that of the best size's latency, with ``batch_size``, the best size, and ``by_batch``: for each size (as text,
+    for JSON) the medians of ``throughput`` in rows/s and of ``latency`` in s.
 
-    Raises ValueError if there is no batch size, one is not a positive whole number (True is not one), or a call took no
-    time.
+    Raises ValueError if there is no batch size, if one is not a positive whole number (True is not one), or if a call
+    took no time.
     """
     if not latencies:
         raise ValueError("no batch size; pass some, such as batch_sizes=(1, 8, 64)")
@@ -297,24 +300,24 @@ def stated_shape(model: Any) -> tuple[int, ...] | None:
 
 
 class Benchmark:
-    """Measure several models by every metric, fairly.
+    """A fair benchmark of several models by every metric.
 
     Parameters
     ----------
     models
-        See `name_models`; what a model may be, `tinybench.latency.as_callable` says.
+        See `name_models`, and `tinybench.latency.as_callable` for the kinds of models.
     datasets
         A pair ``(X, y)`` or several, see `tinybench.accuracy.measure_accuracy`; needed for accuracy. Other metrics
         take their inputs from the first of them by default.
     warmup_runs, measurement_runs
-        Untimed calls before, and measurements.
+        Number of untimed calls, and number of measurements after them.
     seed
-        Seed of inputs and orders; None for fresh ones.
+        Seed of inputs and orders; None for random ones.
     clock
-        Returns seconds.
+        A function that returns seconds.
     progress
-        Wraps what a long run iterates over, to show how far it is; None for silence, a `tqdm.auto` bar by
-        default.
+        A function that wraps the iteration of a long run, to show its progress; None to show nothing, a `tqdm.auto` bar
+        by default.
 
     Attributes
     ----------
@@ -326,7 +329,7 @@ class Benchmark:
     Raises
     ------
     ValueError
-        If there is no model, or two have one name.
+        If there is no model, or two have the same name.
     """
 
     def __init__(
@@ -353,7 +356,7 @@ class Benchmark:
         return self.progress(items, what) if callable(self.progress) else items
 
     def _inputs(self, input_shape: Sequence[int], inputs: Any) -> Any:
-        """Return the given inputs. Without any, the default shape means a row of the data or of a declared shape."""
+        """Return the given inputs, or random ones. The default shape means a row of the data or a declared shape."""
         if inputs is None and tuple(input_shape) == DIGIT:
             if self.datasets is not None:
                 return self._data()[:1]
@@ -363,7 +366,7 @@ class Benchmark:
         )
 
     def _rows(self, row_shape: Sequence[int], rows: Any) -> tuple[Sequence[int], Any]:
-        """Return the shape of a row, and the rows. The default shape means the data's rows or a declared shape."""
+        """Return the shape of a row, and the rows. The default shape is replaced by the data's or a declared one."""
         if rows is None and tuple(row_shape) == DIGIT[1:]:
             if self.datasets is not None:
                 return row_shape, self._data()
@@ -385,9 +388,9 @@ class Benchmark:
     ) -> dict[str, BenchmarkResult]:
         """Return the seconds per call of all models, by name, measured in shuffled rounds.
 
-        The input is `inputs` (one for all, or one by model name), or else random float32 on [0, 1) of `input_shape`. If
-        that is the default, the first row of the datasets or a model's own shape (`stated_shape`) replaces it. Raises
-        ValueError as `measure_latencies`.
+        The input is `inputs` (one for all models, or one by model name), or else random float32 on [0, 1) of
+        `input_shape`. If this shape is the default, the first row of the datasets or a model's own shape
+        (`stated_shape`) replaces it. Raises ValueError like `measure_latencies`.
         """
         measured = measure_latencies(
             self.models,
@@ -403,10 +406,10 @@ class Benchmark:
     def run_throughput_benchmark(
         self, batch_sizes: Sequence[int] = (1, 8, 64), row_shape: Sequence[int] = (28, 28), *, rows: Any = None
     ) -> dict[str, BenchmarkResult]:
-        """Return how many rows a second each model answers at its best batch size, by name; see `best_throughput`.
+        """Return each model's throughput at its best batch size, in rows per second, by name; see `best_throughput`.
 
-        A batch is the first `rows`, repeated if there are too few, or else random rows of `row_shape`. The default
-        shape is replaced as in `run_latency_benchmark`. Raises ValueError as `best_throughput`.
+        A batch is the first rows of `rows`, repeated if there are too few, or else random rows of `row_shape`. The
+        default shape is replaced as in `run_latency_benchmark`. Raises ValueError like `best_throughput`.
         """
         row_shape, rows = self._rows(row_shape, rows)
         by_model: dict[str, dict[int, BenchmarkResult]] = {name: {} for name in self.models}
@@ -464,19 +467,20 @@ class Benchmark:
         return self._keep("energy", {name: measure_energy(self.models[name], x, **options) for name in names})
 
     def compare_models(self, metric: str = "latency") -> list[dict[str, Any]]:
-        """Return one row for each model, compared with the first, of latency, throughput, accuracy, memory or energy.
+        """Return one row for each model, compared with the first by latency, throughput, accuracy, memory or energy.
 
-        ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``, ``count``; for
-        accuracy ``mean`` is the share over all rows, with Wilson's interval. An unknown number, such as memory below
-        the detection limit, is None, and ``note`` says why.
+        A row has ``model``, ``metric``, ``unit``, ``measured``, ``mean``, ``std``, ``ci_lower``, ``ci_upper``,
+        ``count``. For accuracy, ``mean`` is the share over all rows, with Wilson's interval. An unknown number, such as
+        memory below the detection limit, is None, and ``note`` gives the reason.
 
-        Then, for latency, ``speedup`` (how many times as fast as the first model), ``speedup_lower`` and
-        ``speedup_upper``. For the other metrics, ``ratio`` (this model / the first) and ``difference`` (this model −
-        the first) with their ``_lower`` and ``_upper``; accuracies are compared row by row and have no ratio. The
-        ``p_value`` is `corrected`. All of these are None for the first model and where no test fits; ``note`` then has
-        the reason.
+        For latency, a row also has ``speedup`` (how many times as fast as the first model), ``speedup_lower`` and
+        ``speedup_upper``. For the other metrics it has ``ratio`` (this model / the first) and ``difference`` (this
+        model − the first) with their ``_lower`` and ``_upper``. Accuracies are compared row by row and have no ratio.
+        The ``p_value`` is `corrected`. All of these are None for the first model, and if no test fits; ``note`` then
+        has the reason.
 
-        What has not been measured yet is measured with the defaults. Raises ValueError if the metric is unknown.
+        A metric that has not been measured yet is measured with the defaults. Raises ValueError if the metric is
+        unknown.
         """
         runner = getattr(self, f"run_{metric}_benchmark", None)
         if runner is None:
@@ -517,7 +521,7 @@ COMPARED = ("ratio", "ratio_lower", "ratio_upper", "difference", "difference_low
 
 
 def stated(result: BenchmarkResult) -> dict[str, Any]:
-    """Return the columns `STATED` of a result and a ``note``; unknown numbers are None."""
+    """Return the columns `STATED` of a result and a ``note``. Unknown numbers are None."""
     numbers = result.to_dict()
     row = {key: numbers[key] for key in STATED}
     if not is_detected(result):
@@ -526,7 +530,7 @@ def stated(result: BenchmarkResult) -> dict[str, Any]:
 
 
 def against_first(result: BenchmarkResult, first: BenchmarkResult) -> dict[str, Any]:
-    """Return the columns `COMPARED` and ``p_value`` of a result against the first one, or why there are none."""
+    """Return the columns `COMPARED` and ``p_value`` of a result against the first one, or a ``note`` on why not."""
     if reason := untestable(result, first):
         return {"note": reason}
     found = compare_pair(result.metric_name, ("this", "the first"), result, first) or {}

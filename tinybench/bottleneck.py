@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
 
-"""Where the time of an inference goes, and what a faster part would bring: profiles, what-if, rooflines, scaling."""
+"""Bottlenecks of inference: profiles, what-if experiments, rooflines and scaling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tinybench.support.profiling.what_if_experiment import (
 
 
 def profile(call: Callable[[], Any], seconds: float = 2.0, interval: float = 0.01) -> Profile:
-    """Call a function for some seconds, and sample what runs in this thread: by a signal if it is the main one.
+    """Call a function for some seconds and sample the stack of this thread, by a signal if it is the main thread.
 
     The sampler's clock counts whole intervals: see `Ticks`.
     """
@@ -43,10 +43,11 @@ def profile(call: Callable[[], Any], seconds: float = 2.0, interval: float = 0.0
 
 
 def repeat_counts(speedup: float) -> tuple[int, int]:
-    """Return how often all others run and how often the stage itself, so that it is `speedup` times as fast as they.
+    """Return how often all other stages and the stage itself run, so that it is `speedup` times as fast as they are.
 
-    1.25 is (5, 4): five times each, the stage but four times. The closest such ratio in lowest terms with a second
-    number of at most 10. ValueError unless `speedup` is finite and at least 1.1: less is too little to see.
+    For 1.25 the result is (5, 4): the others run five times, the stage only four times. It is the closest such ratio in
+    lowest terms with a second number of at most 10. Raises ValueError unless `speedup` is finite and at least 1.1,
+    because a smaller speed-up is too small to detect.
     """
     if not 1.1 <= speedup < math.inf:
         raise ValueError(f"speedup is {speedup}; 2 is twice as fast, and it must be at least 1.1")
@@ -56,7 +57,7 @@ def repeat_counts(speedup: float) -> tuple[int, int]:
 def slowed_stages(
     stages: Mapping[str, Stage], times: int, spared: str | None = None, less: int = 0
 ) -> dict[str, Stage]:
-    """Return the stages, each of which now runs so many `times` whenever it is called; the `spared` one `less` times.
+    """Return stages that run `times` times whenever they are called, except the `spared` one, which runs `less` times.
 
     `Repeated(stage, times)` is such a stage.
     """
@@ -64,18 +65,18 @@ def slowed_stages(
 
 
 def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequence[float], times: int) -> float:
-    """Return which share of the time of a run would be saved.
+    """Return the share of the time of a run that a faster stage would save.
 
     Parameters
     ----------
     plain
-        Seconds of runs as they are.
+        Seconds of unchanged runs.
     slowed
-        Where everything takes `times` as long; in the same rounds as `spared`.
+        Seconds of runs in which everything takes `times` as long; in the same rounds as `spared`.
     spared
-        Where everything but the stage does.
+        Seconds of runs in which everything but the stage takes `times` as long.
 
-    ValueError if there are no runs, a time is not finite, `plain` took no time, or rounds do not pair.
+    Raises ValueError if there are no runs, a time is not finite, `plain` took no time, or rounds do not pair.
     """
     check_positive(times=times)
     check_pairs(slowed=slowed, spared=spared)
@@ -86,9 +87,9 @@ def virtual_gain(plain: Sequence[float], slowed: Sequence[float], spared: Sequen
 
 
 def slowing_error(plain: Sequence[float], slowed: Sequence[float], times: int) -> float:
-    """Return the share by which slowed runs exceed `times` the plain runs; below 0, they take less.
+    """Return the share by which slowed runs exceed `times` the plain runs. It is negative if they take less.
 
-    ValueError if there are no runs, a time is not finite, or `plain` took no time.
+    Raises ValueError if there are no runs, a time is not finite, or `plain` took no time.
     """
     check_positive(times=times)
     check_numbers(plain=plain, slowed=slowed)
@@ -109,45 +110,46 @@ def what_if(
     method: str | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> WhatIf:
-    """Return what a stage made faster would bring end to end, before anybody makes it faster.
+    """Return the end-to-end gain that a faster stage would bring, before anyone makes it faster.
 
-    In a chain, all stages run p times per call and the stage in question q times, so that it is p / q times faster than
-    they are. Where stages run in several threads or processes, a stand-in takes its place: work of the same kind, first
-    as long as the stage, then shorter, with the stage's recorded answers. Either way all else must take as long
-    as before (or p times), or there is no answer.
+    In a chain, all stages run p times per call and the stage in question q times, so that it is p / q times as fast as
+    they are. If stages run in several threads or processes, a stand-in replaces the stage. It does work of the same
+    kind, first as long as the stage, then shorter, and returns the stage's recorded answers. In both cases, everything
+    else must take as long as before (or p times as long), or there is no answer.
 
     Parameters
     ----------
     run
-        Sends all items through the stages that it is given; 25 items or more.
+        A function that sends all items, 25 or more, through the stages that it receives.
     stages
-        What is called, by name. They are called again and again; they shall not change what they are given.
+        Functions by name. They are called repeatedly, and must not change their inputs.
     name
-        The stage that shall be faster.
+        Name of the stage to make faster.
     speedups
-        How many times faster, each above 1.
+        Factors by which it becomes faster, each above 1.
     once
-        Names of stages that must not be called twice on the same input; a delay is what slows those.
+        Names of stages that must not be called twice on the same input. They are slowed by a delay instead.
     beside
         Other sets of stages to run in the same rounds, such as one with a stage that really is faster; see `saved`.
     rounds
-        How many at least.
+        Least number of rounds.
     max_seconds
-        When to stop although the answers are not known to 1.5 points yet.
+        Time in s after which to stop, even if the answers are not known to within 1.5 points yet.
     method
-        ``"repeats"`` where you want those in any case.
+        ``"repeats"`` to repeat stages in any case; by default, a stand-in is used if possible.
     clock
-        What tells s.
+        A function that returns seconds.
 
     Returns
     -------
     WhatIf
-        For each speed-up the gain with its interval, or why nobody can tell, and what the stage's share promises.
+        For each speed-up the gain with its interval, or why it is unknown, and the gain expected from the stage's
+        share.
 
     Raises
     ------
     StageError
-        A stage ends its thread or process; it is named.
+        If a stage ends its thread or process. The message names the stage.
     """
     plan = prepare_stages(run, stages, name, once, clock)
     counts = {speedup: repeat_counts(speedup) for speedup in speedups}
@@ -180,28 +182,28 @@ def what_if(
 
 
 class Work(NamedTuple):
-    """Operations on floats or integers, and the bytes that are read and written at least."""
+    """The number of operations on floats or integers, and the least number of bytes that are read and written."""
 
     flop: float
     bytes: float
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """The number of operations per byte."""
         return self.flop / self.bytes
 
 
 def gemm_work(m: int, k: int, n: int, a_bytes: int = 4, b_bytes: int = 4, c_bytes: int = 4) -> Work:
-    """Return what the product of an (m, k) with a (k, n) matrix takes; a multiplication and an addition count as two.
+    """Return the work of a product of an (m, k) and a (k, n) matrix. A multiplication and an addition count as two.
 
-    Each number of the three matrices is moved once. One number is `a_bytes` long in the first matrix, `b_bytes` in the
-    second, `c_bytes` in the result.
+    Each number of the three matrices is moved once. A number takes `a_bytes` in the first matrix, `b_bytes` in the
+    second, and `c_bytes` in the result.
     """
     return Work(2.0 * m * k * n, float(m * k * a_bytes + k * n * b_bytes + m * n * c_bytes))
 
 
 def attainable(intensity: float, peak: float, bandwidth: float) -> float:
-    """Return the most operations/s at an intensity (operations/byte), peak (operations/s), bandwidth (bytes/s)."""
+    """Return the most operations/s for an intensity (operations/byte), peak (operations/s) and bandwidth (bytes/s)."""
     check_least(intensity=intensity)
     check_positive(bandwidth=bandwidth)
     if not peak > 0:
@@ -210,10 +212,10 @@ def attainable(intensity: float, peak: float, bandwidth: float) -> float:
 
 
 def wall(work: Work, seconds: float, peak: float, bandwidth: float, near: float = 0.3) -> str:
-    """Return what an operator stands at: ``"compute"``, ``"memory"``, or ``"overhead"`` if it is far below the roof.
+    """Return the limit of an operator: ``"compute"``, ``"memory"``, or ``"overhead"`` if it is far below the roof.
 
-    Far below is less than `near` of what is attainable at its intensity. At the ridge, the wall is ``"compute"``.
-    ValueError unless `seconds`, `peak` and `bandwidth` are above 0.
+    Far below means less than `near` of the operations/s attainable at its intensity. At the ridge, the limit is
+    ``"compute"``. Raises ValueError unless `seconds`, `peak` and `bandwidth` are above 0.
     """
     check_positive(seconds=seconds)
     if work.flop / seconds < near * attainable(work.intensity, peak, bandwidth):
@@ -233,19 +235,19 @@ def speedup(seconds: Mapping[int, float]) -> dict[int, float]:
 
 
 def efficiency(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Return the speed-up for each worker, by n: 1 where n workers are n times as fast."""
+    """Return the speed-up per worker, by n. It is 1 if n workers are n times as fast as one."""
     check_least(1, **{f"n = {n}": n for n in seconds})
     return {n: gain / n for n, gain in speedup(seconds).items()}
 
 
 def amdahl(n: float, serial: float) -> float:
-    """Return the speed-up with n workers of a fixed task, of which the share `serial` runs on one."""
+    """Return the speed-up of a fixed task with n workers, if the share `serial` of it runs on one worker."""
     check_serial(n, serial)
     return 1 / (serial + (1 - serial) / n)
 
 
 def gustafson(n: float, serial: float) -> float:
-    """Return the speed-up where the task grows with n, and `serial` is the share of n's time that runs on one."""
+    """Return the speed-up of a task that grows with n, if the share `serial` of the time of n workers runs on one."""
     check_serial(n, serial)
     return n - serial * (n - 1)
 
@@ -260,8 +262,8 @@ def usl(n: float, contention: float, crosstalk: float) -> float:
 def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
     """Return contention and crosstalk, neither below 0, that fit measured speed-ups best.
 
-    n / speed-up − 1 is linear in both: least squares of that. ValueError unless two numbers of workers are above 1,
-    and all speed-ups are finite and above 0.
+    The fit is by least squares of n / speed-up − 1, which is linear in both. Raises ValueError unless two numbers of
+    workers are above 1, and all speed-ups are finite and above 0.
     """
     from scipy.optimize import nnls
 
@@ -277,7 +279,7 @@ def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
 
 
 def best_workers(contention: float, crosstalk: float) -> float:
-    """Return at how many workers the law's speed-up is largest: 1 or more, no whole number, perhaps infinite."""
+    """Return the number of workers with the largest speed-up by the law: at least 1, not rounded, possibly infinite."""
     check_least(contention=contention, crosstalk=crosstalk)
     if contention >= 1:
         return 1.0
@@ -285,15 +287,15 @@ def best_workers(contention: float, crosstalk: float) -> float:
 
 
 def types_that_ran(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the share of each type in the time of products of matrices, the largest first; empty without products.
+    """Return the share of each type in the time of matrix products, the largest first. It is empty without products.
 
     Parameters
     ----------
     events
-        Of ONNX Runtime. A node that ran has ``"cat": "Node"``, a name that ends in ``_kernel_time``, its microseconds
-        in ``"dur"``, and in ``"args"`` its ``op_name`` and ``input_type_shape``: for each input a type with its shape,
-        such as ``{"float": [32, 64]}``. The keys of `PRODUCTS` are the products; its values are types, or None where
-        that of the first input counts.
+        Events of an ONNX Runtime trace. A node that ran has ``"cat": "Node"``, a name that ends in ``_kernel_time``,
+        its microseconds in ``"dur"``, and in ``"args"`` its ``op_name`` and ``input_type_shape``: for each input a type
+        with its shape, such as ``{"float": [32, 64]}``. The keys of `PRODUCTS` are the products; its values are types,
+        or None if that of the first input counts.
     """
     times: dict[str, float] = {}
     for event in events:

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/07_comparison/07_comparison.ipynb: edit the notebook, not this file.
 
-"""Is A faster than B? A ratio with its interval, a verdict, a gate against regressions, a race that may be watched."""
+"""Comparison of two models: a ratio with its interval, a verdict, a regression gate, and a race that stops early."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from tinybench.support.rounds.subject import Record
 def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
     """Return the median of the paired ratios a/b with its order-statistic interval: ``(ratio, lower, upper)``.
 
-    The interval is 0 to infinity where there are too few rounds for one (at 95 %: fewer than 6). Raises ValueError if
-    the lengths differ or a value is not finite and positive.
+    The interval is 0 to infinity if there are too few rounds for an interval (at 95 %, fewer than 6). Raises ValueError
+    if the lengths differ or a value is not finite and positive.
     """
     check_numbers(a=a, b=b)
     if len(a) != len(b):
@@ -61,9 +61,9 @@ def median_ratio(a: Sequence[float], b: Sequence[float], confidence: float = 0.9
 
 
 def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the exact two-sided p value, at most 1, of "in half of the rounds a exceeds b"; ties count for neither.
+    """Return the exact two-sided p value, at most 1, of the hypothesis "in half of the rounds a exceeds b".
 
-    Raise ValueError if the values do not pair, or if one is not finite.
+    Ties count for neither side. Raise ValueError if the values do not pair, or if one is not finite.
     """
     from scipy.special import bdtrc
 
@@ -75,10 +75,11 @@ def sign_test(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def runs_to_decide(n: int, half_width: float, distance: float, confidence: float = 0.95, power: float = 0.8) -> int:
-    """Return how many runs in all make an interval exclude a limit, given its half-width after `n` runs.
+    """Return the total number of runs that makes an interval exclude a limit, given its half-width after `n` runs.
 
-    An infinite half-width is no interval yet, and takes 6; `distance` is that of the estimate from the limit, `power`
-    the probability with which so many suffice if the estimate is right. At least 6 and at most 10⁹.
+    `distance` is that of the estimate from the limit. `power` is the probability that the returned number suffices if
+    the estimate is right. An infinite half-width means that there is no interval yet: return 6. The result is at least
+    6 and at most 10⁹.
     """
     from scipy.special import ndtri
 
@@ -99,9 +100,10 @@ def runs_to_decide(n: int, half_width: float, distance: float, confidence: float
 def decide(change: float, interval: tuple[float, float], n: int, margin: float = 0.0, confidence: float = 0.95) -> str:
     """Return ``"equivalent"``, ``"faster"``, ``"slower"``, or ``"undecided: needs about 120 more rounds"``.
 
-    `change` is negative for less (faster), `n` the number of rounds behind it. "equivalent" is asked first: all of the
-    interval from −margin to margin, if there is a margin. The number of rounds is for the nearest way out: excluding 0,
-    or fitting inside the margin; beyond a million it is ``"undecided: needs over 1,000,000 more rounds"``.
+    `change` is negative if the first model takes less time (faster). `n` is the number of rounds behind it. Check
+    "equivalent" first: the margin is above 0, and the whole interval lies from −margin to margin. The number of rounds
+    is that for the nearest decision: excluding 0, or fitting inside the margin. If it is above a million, return
+    ``"undecided: needs over 1,000,000 more rounds"``.
     """
     low, high = interval
     if margin > 0 and -margin <= low and high <= margin:
@@ -118,10 +120,10 @@ def decide(change: float, interval: tuple[float, float], n: int, margin: float =
 
 
 def compare_rounds(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> dict[str, Any]:
-    """Return what common rounds say of x against y.
+    """Compare x with y by the rounds that they have in common.
 
-    ``ratio`` and ``ratio_ci``: of x/y, NaN and (NaN, NaN) unless all values are positive; ``difference`` and
-    ``difference_ci``: median of x − y and its interval; ``p_value``: of the sign test. Intervals are pairs.
+    Returns ``ratio`` and ``ratio_ci``: of x/y, NaN and (NaN, NaN) unless all values are positive; ``difference`` and
+    ``difference_ci``: the median of x − y and its interval; ``p_value``: that of the sign test. Intervals are pairs.
     """
     check_pairs(x=x, y=y)
     ratio, low, high = median_ratio(x, y, confidence) if min(*x, *y) > 0 else [math.nan] * 3
@@ -145,32 +147,33 @@ def compare(
     names: tuple[str, str] | None = None,
     allow: Collection[str] = (),
 ) -> Comparison:
-    """Compare a with b: return by how much a differs, how sure that is, and whether it matters.
+    """Compare a with b. Return by how much a differs, how certain that is, and whether it matters.
 
     Parameters
     ----------
     a, b
         Results, or plain measurements.
     paired
-        Compare round by round; by default if both come from the same rounds of `measure_latencies`.
+        Whether to compare round by round, by default if both come from the same rounds of `measure_latencies`.
     margin, confidence
         Relative change that does not matter (0.02 for ± 2 %), coverage of the intervals (the level is 1 − confidence).
     names, allow
-        What to call them, and conditions that may differ; see `pair_names` and `check_comparable`.
+        Names of a and b, and conditions that may differ; see `pair_names` and `check_comparable`.
 
     Returns
     -------
     Comparison
         For pairs the median ratio with its order-statistic interval and the sign test, otherwise the ratio of geometric
-        means and Welch's test, both of logarithms. If values depend on those before them, medians of batches take their
-        place; pairs in fewer than 12 batches are compared by Student's t. Interval and p-value always agree.
+        means and Welch's test, both of logarithms. If values are autocorrelated, batches replace them: medians for
+        pairs, otherwise means. Pairs in fewer than 12 batches are compared by Student's t. Interval and p-value always
+        agree.
 
     Raises
     ------
     TypeError
         If `a` or `b` is neither a result nor a list of numbers, such as a model.
     ValueError
-        If the results do not compare, do not pair, or are too few; if `margin` or `confidence` makes no sense.
+        If the results cannot be compared or paired, or are too few; if `margin` or `confidence` is out of range.
     """
     a, b = _results(a, b)
     check_comparable(a, b, allow)
@@ -208,7 +211,7 @@ def compare(
 
 
 def _results(a: BenchmarkResult | Sequence[float], b: BenchmarkResult | Sequence[float]) -> list[BenchmarkResult]:
-    """Return plain measurements as results; TypeError for anything else, such as a model."""
+    """Return plain measurements as results. Raise TypeError for anything else, such as a model."""
     check_kinds(dict.fromkeys("ab", "BenchmarkResult | Sequence[float]"), {"a": a, "b": b})
     return [as_result(a), as_result(b)]
 
@@ -216,9 +219,9 @@ def _results(a: BenchmarkResult | Sequence[float], b: BenchmarkResult | Sequence
 def gate_verdict(
     slowdown: float, interval: tuple[float, float], n: int, max_slowdown: float, confidence: float = 0.95
 ) -> tuple[str, int | None]:
-    """Return the verdict on a slowdown measured in `n` runs, and the runs in all that it needs, None if it is decided.
+    """Return the verdict on a slowdown measured in `n` runs, and the total number of runs needed (None if decided).
 
-    ``"passes"``, ``"fails"``, or ``"cannot tell: needs 120 runs"``, which is at least one run more than there are.
+    The verdict is ``"passes"``, ``"fails"``, or ``"cannot tell: needs 120 runs"``. That number is at least `n` + 1.
     """
     low, high = interval
     if high <= max_slowdown:
@@ -247,15 +250,15 @@ def regression_gate(
     max_slowdown
         Relative worsening that is still accepted: 0.05 for 5 %.
     paired, confidence, allow
-        See `compare`, also for what is raised; `allow` may name each condition that the answer says to differ, too.
+        See `compare`, also for the exceptions. `allow` may also hold any condition that the answer lists as different.
 
     Returns
     -------
     Gate
         ``passes`` if the whole interval of the slowdown is at most `max_slowdown`, ``fails`` if all of it is above,
-        else ``cannot tell: needs n runs``. Every condition that differs is listed; with another governor, clock, dtype,
-        mode or number of threads it cannot tell. Results of the same rounds compare round by round, others by the
-        medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
+        else ``cannot tell: needs n runs``. Every condition that differs is listed. If governor, clock, dtype, mode or
+        number of threads differ, the verdict is ``cannot tell``. Results of the same rounds are compared round by
+        round, others by the medians of their sessions (see `by_session`). Kalibera, Jones, ISMM (2013).
     """
     if not 0 <= max_slowdown <= 1:
         raise ValueError(f"max_slowdown is {max_slowdown}; give the slowdown you accept as a fraction, 0.05 for 5 %")
@@ -272,10 +275,10 @@ def regression_gate(
 
 
 def sign_e_value(more: int, rounds: int) -> float:
-    """Return the evidence against "in half of the rounds a exceeds b", valid however often one looks.
+    """Return the e value against "in half of the rounds a exceeds b", which is valid no matter how often it is checked.
 
-    `more` counts the rounds in which a exceeded b. The e value is 1 before the first round, and capped near 1e304.
-    Raise ValueError unless `more` is a count from 0 to `rounds`.
+    `more` is the number of rounds in which a exceeded b. The e value is 1 before the first round, and capped near
+    1e304. Raise ValueError unless `more` is a count from 0 to `rounds`.
     """
     from scipy.special import betaln
 
@@ -290,13 +293,13 @@ def sign_e_value(more: int, rounds: int) -> float:
 def anytime_interval(values: Sequence[float], stop_at: float = 20.0) -> tuple[float, float]:
     """Return an interval of the median that holds at all sample sizes at once: two of the values, or −∞ to ∞.
 
-    It keeps every median against which the e value is below `stop_at`, 1 / α. Raise ValueError if a value is not
-    finite, or `stop_at` is below 1.
+    It contains every median against which the e value is below `stop_at`, which is 1 / α. Raise ValueError if a value
+    is not finite, or `stop_at` is below 1.
     """
     check_numbers(0, values=values)
     check_least(1, stop_at=stop_at)
     ordered, n = sorted(values), len(values)
-    below = 0  # how many of the smallest values are refused as the median
+    below = 0  # the number of smallest values that are rejected as the median
     while below < n // 2 and sign_e_value(below, n) >= stop_at:
         below += 1
     return (ordered[below - 1], ordered[n - below]) if below else (-math.inf, math.inf)
@@ -310,10 +313,11 @@ def until_decided(
     margin: float = 0.0,
     coin: random.Random | None = None,
 ) -> float:
-    """Time two models in rounds until it is decided; return the highest evidence on the way, 1.0 for none.
+    """Time two models in rounds until decided. Return the highest e value for one being faster, 1.0 for no evidence.
 
-    `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order of a round, anew each time. It stops
-    after a round with evidence of `stop_at` that one is faster, or within ± margin, or when `time_is_up()`.
+    `measure(name)` times one call, in s. `coin.sample(names, 2)` draws the order, once for each round. Stop after a
+    round if the e value reaches `stop_at`, for one model being faster or for a ratio within ± margin, or if
+    `time_is_up()`.
     """
     coin = coin or random.Random()
     n = more = less = above = below = 0
@@ -343,29 +347,30 @@ def compare_live(
     setup: Callable[[Any], Any] | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> Comparison:
-    """Time two models in rounds until it is decided which is faster; looking after every round costs nothing.
+    """Time two models in rounds until one is known to be faster. A check after every round adds no false alarms.
 
     Parameters
     ----------
     models, inputs
         Two models by name, and one input for both or for each name; see `measure_latencies`.
     stop_at, max_seconds
-        Evidence at which to stop, 1 / α (20 for 5 % false alarms), and time for warm-up and rounds, at least one.
+        The e value at which to stop, 1 / α (20 for 5 % false alarms); time in s for warm-up and rounds, at least one.
     margin
-        Stop as well once the ratio is known to lie within 1 ± margin.
+        Also stop once the ratio is known to lie within 1 ± margin.
     warmup_runs, seed, clock, setup, sync
-        As in `measure_latencies`; the seed is that of the coin that orders each round.
+        As in `measure_latencies`. The seed determines the order in each round.
 
     Returns
     -------
     Comparison
-        Of the first model with the second; interval and p value hold whenever one stops. A ratio on which one stopped
-        early is biased a little away from 1: to publish a number, measure again with a fixed number of rounds.
+        The first model compared with the second. Interval and p value hold no matter when the race stops. After an
+        early stop the ratio is biased a little away from 1: to publish a number, measure again with a fixed number of
+        rounds.
 
     Raises
     ------
     ValueError
-        If an argument makes no sense. Exceptions and Ctrl-C among rounds carry the complete ones as ``error.results``.
+        If an argument is out of range. Exceptions and Ctrl-C carry the complete rounds as ``error.results``.
     """
     check_live(models, stop_at, max_seconds, margin)
     subjects = ready(models, inputs, warmup_runs, clock, setup=setup, sync=sync, max_seconds=max_seconds)
@@ -383,7 +388,7 @@ def compare_live(
 def _live_summary(results: dict[str, BenchmarkResult], highest: float, stop_at: float, margin: float) -> Comparison:
     """Return the comparison of the rounds so far, with the anytime-valid interval and p value."""
     a, b = results.values()
-    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may see no time pass
+    x, y = (np.maximum(result.values, 1e-12) for result in (a, b))  # a coarse clock may measure 0 s
     logs, differences = np.log(x / y).tolist(), (x - y).tolist()
     ends, difference = anytime_interval(logs, stop_at), float(np.median(differences))
     ratio, ratio_ci = math.exp(float(np.median(logs))), (math.exp(ends[0]), math.exp(ends[1]))

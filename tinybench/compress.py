@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/13_compress/13_compress.ipynb: edit the notebook, not this file.
 
-"""A smaller network: pruning, low rank, distillation with one training budget, and a journal of single changes."""
+"""Smaller networks: pruning, low rank, distillation with one training budget, and a journal of single changes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def prune_weights(layers: Sequence[Layer], sparsity: float) -> list[Layer]:
     layers
         The network; it stays as it is.
     sparsity
-        Share of the weights of each layer to set to 0, from 0 up to, not including, 1, else ValueError. Biases stay.
+        Share of the weights of each layer to set to 0, from 0 up to, but not including, 1; else ValueError. Biases
+        stay.
 
     Returns
     -------
     list of Layer
-        Of the same shapes; exactly ``round(sparsity * W.size)`` weights of each layer were set to 0.
+        Layers of the same shapes. Exactly ``round(sparsity * W.size)`` weights of each layer were set to 0.
     """
     layers = check_layers(layers)
     if not 0 <= sparsity < 1:
@@ -55,12 +56,13 @@ def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
     layers
         The network; it stays as it is.
     fraction
-        Share of each hidden layer's units to remove, from 0 up to, not including, 1, else ValueError; one unit stays.
+        Share of the units of each hidden layer to remove, from 0 up to, but not including, 1; else ValueError. At least
+        one unit stays.
 
     Returns
     -------
     list of Layer
-        With smaller matrices; it answers as the given network would if the removed units always returned 0.
+        Layers with smaller matrices. They return what the given network would if the removed units always returned 0.
     """
     layers = check_layers(layers)
     if not 0 <= fraction < 1:
@@ -77,10 +79,11 @@ def prune_units(layers: Sequence[Layer], fraction: float) -> list[Layer]:
 
 
 def factorise(layer: Layer, rank: int) -> list[Layer]:
-    """Return two layers in place of one: the best approximation of its weights of this rank.
+    """Return two layers that replace one: the best approximation of its weights of the given rank.
 
-    The first has shape (inputs, rank), biases 0 and no ReLU; the second (rank, units), with the given biases and ReLU.
-    Both have the same singular values. A rank below 1 or above the smaller of inputs and units is a ValueError.
+    The first has shape (inputs, rank), biases 0 and no ReLU. The second has shape (rank, units) and the given biases
+    and ReLU. Both have the same singular values. Raises ValueError if the rank is below 1, or above the smaller of
+    inputs and units.
     """
     check_layers([layer])
     check_runs("rank", rank, 1)
@@ -93,14 +96,15 @@ def factorise(layer: Layer, rank: int) -> list[Layer]:
 
 
 def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
-    """Return a network whose layers are factorised where that makes them smaller.
+    """Return a network in which layers are factorised if that makes them smaller.
 
     Parameters
     ----------
     layers
         The network; it stays as it is.
     rank
-        Of the layers that are split: those of shape (n, m) with ``rank * (n + m) < n * m``; none is a ValueError.
+        Rank of the split layers. A layer of shape (n, m) is split if ``rank * (n + m) < n * m``. Raises ValueError if
+        there is none.
     """
     layers = check_layers(layers)
     check_runs("rank", rank, 1)
@@ -115,8 +119,8 @@ def low_rank(layers: Sequence[Layer], rank: int) -> list[Layer]:
 def softmax(scores: Any, temperature: float = 1.0) -> np.ndarray:
     """Return probabilities of the same shape as the scores, (n, classes); each row sums to 1.
 
-    The higher the temperature, the more even they are. Raise ValueError if it is not above 0, or if a
-    score is not finite.
+    The higher the temperature, the more even are the probabilities. Raise ValueError if the temperature is not above 0,
+    or if a score is not finite.
     """
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}; it must be above 0")
@@ -138,13 +142,14 @@ def distillation_loss(
     Parameters
     ----------
     scores, teacher
-        Of the student and of the teacher, before any softmax, shape (n, classes); no teacher: labels alone count.
+        Scores of the student and of the teacher, before any softmax, of shape (n, classes). Without a teacher, only the
+        labels count.
     labels
-        Columns of the true classes, shape (n,).
+        Column numbers of the true classes, shape (n,).
     temperature
-        Of both networks in the teacher's part.
+        Temperature of both networks in the teacher's part.
     share
-        How much the teacher's part counts, from 0 to 1.
+        Weight of the teacher's part, from 0 to 1.
     """
     rows = np.arange(len(labels))
     hard = -np.log(softmax(scores)[rows, labels]).mean()
@@ -157,7 +162,7 @@ def distillation_loss(
 def distillation_gradient(
     scores: Any, labels: Any, teacher: Any = None, temperature: float = 4.0, share: float = 0.9
 ) -> np.ndarray:
-    """Return the slope of `distillation_loss` by the student's scores, shape (n, classes)."""
+    """Return the gradient of `distillation_loss` with respect to the student's scores, shape (n, classes)."""
     rows = np.arange(len(labels))
     slope = softmax(scores)
     slope[rows, labels] -= 1
@@ -168,7 +173,7 @@ def distillation_gradient(
 
 
 def adam_step(part: np.ndarray, slope: np.ndarray, mean: np.ndarray, square: np.ndarray, rate: float) -> None:
-    """Move weights against their slope by one step of Adam (Kingma, Ba, 2015), in place; the running means move too."""
+    """Change weights in place by one step of Adam (Kingma, Ba, 2015) against the slope. Update the running means."""
     mean += 0.1 * (slope - mean)
     square += 0.001 * (slope * slope - square)
     part -= rate * mean / (np.sqrt(square) + 1e-8)
@@ -188,7 +193,7 @@ def train(
     rate: float = 2e-3,
     batch: int = 100,
 ) -> list[Layer]:
-    """Return a network trained further, in float32, by Adam with a rate that falls linearly to 0.
+    """Return a network trained further, in float32, by Adam with a learning rate that falls linearly to 0.
 
     Parameters
     ----------
@@ -197,15 +202,15 @@ def train(
     X, y
         Rows of shape (n, inputs), and their labels, from 0 to outputs − 1; else ValueError.
     epochs, batch
-        How often each row is used, and rows in a step.
+        Number of times that each row is used, and number of rows in a step.
     seed
-        Of the order of the rows.
+        Seed of the order of the rows.
     teacher, temperature, share
         Scores of shape (n, outputs) to learn from; None for labels alone. See `distillation_loss`.
     keep_zeros
-        Whether weights that are exactly 0 stay so: pruned ones do not grow back.
+        Whether weights that are exactly 0 stay 0, so that pruned ones do not grow back.
     rate
-        Of the first step.
+        Learning rate of the first step.
     """
     net = [Layer(W.astype(np.float32), b.astype(np.float32), relu) for W, b, relu in check_layers(layers)]
     X, y = np.asarray(X, np.float32), np.asarray(y)
@@ -246,14 +251,15 @@ def train(
 
 
 def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) -> str:
-    """Return what the intervals of all seeds say together about a difference.
+    """Return the verdict on a difference, from the intervals of all seeds together.
 
-    ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with their number.
+    It is ``"equivalent"``, ``"higher"``, ``"lower"``, or ``"undecided: not established over 2 seeds"`` with their
+    number.
 
     Parameters
     ----------
     intervals
-        One ``(lower, upper)`` for each seed; fewer than two, or NaN among them, is a ValueError.
+        One ``(lower, upper)`` for each seed. Raises ValueError if there are fewer than two, or NaN is among them.
     margin
         A difference between −margin and margin does not matter; 0 if every difference does.
     """
@@ -273,7 +279,7 @@ def seed_verdict(intervals: Sequence[tuple[float, float]], margin: float = 0.0) 
 
 @dataclass(frozen=True)
 class AccuracyChange:
-    """How the accuracy of recipe a differs from that of b, by seed, with 95 % intervals; ``str`` gives a sentence."""
+    """Differences in accuracy between recipes a and b, by seed, with 95 % intervals; ``str`` gives a sentence."""
 
     name_a: str
     name_b: str
@@ -285,11 +291,11 @@ class AccuracyChange:
 
     @property
     def verdict(self) -> str:
-        """What all seeds say together."""
+        """The verdict from all seeds together."""
         return seed_verdict(self.intervals, self.margin)
 
     def __str__(self) -> str:
-        """Return names, the change of each seed in points, and the verdict."""
+        """Return the names, the change of each seed in points, and the verdict."""
         each = [
             f"{'+' if d > 0 else ''}{with_ends(100 * d, (100 * low, 100 * high))}"
             for d, (low, high) in zip(self.differences, self.intervals, strict=True)
@@ -300,7 +306,7 @@ class AccuracyChange:
 def accuracy_change(
     y: Any, labels_a: Sequence[Any], labels_b: Sequence[Any], names: tuple[str, str], margin: float = 0.0
 ) -> AccuracyChange:
-    """Compare two recipes by the labels that their networks, one for each seed, gave to the same rows."""
+    """Compare two recipes by the labels that their networks, one for each seed, predict for the same rows."""
     if len(labels_a) != len(labels_b) or len(labels_a) < 2:
         raise ValueError(f"{len(labels_a)} and {len(labels_b)} seeds; train each recipe with the same two or more")
     found = [mcnemar(y, a, b) for a, b in zip(labels_a, labels_b, strict=True)]
@@ -314,7 +320,7 @@ Measured = Comparison | AccuracyChange
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a journal: what was tried against which baseline, expected, changed, measured and decided."""
+    """One entry of a journal: the attempt, its baseline, and what was expected, changed, measured and decided."""
 
     name: str
     against: str
@@ -328,16 +334,16 @@ class Entry:
 
 @dataclass
 class Journal:
-    """Optimisation one change at a time, against a kept baseline; see `Journal.record`.
+    """A journal of optimisations, one change at a time, against a kept baseline; see `Journal.record`.
 
     Parameters
     ----------
     baseline
-        Name of the model to begin with; later of the one kept last.
+        Name of the first model; later that of the last one kept.
     settings
-        What describes it, such as ``{"hidden": "512-256", "precision": "FP32"}``.
+        Settings of the baseline, such as ``{"hidden": "512-256", "precision": "FP32"}``.
     entries
-        What was recorded.
+        The recorded entries.
     """
 
     baseline: str
@@ -347,7 +353,7 @@ class Journal:
     __repr__ = short_repr
 
     def check_words(self, name: str, hypothesis: str, verdict: str) -> None:
-        """Raise ValueError where an entry has no hypothesis, no such verdict, or a name that is taken."""
+        """Raise ValueError if an entry has no hypothesis, an unknown verdict, or a name that is taken."""
         if not hypothesis.strip():
             raise ValueError(f"{name}: write down first what you expect, and why")
         if verdict not in VERDICTS:
@@ -380,21 +386,21 @@ class Journal:
     def record(
         self, name: str, hypothesis: str, settings: Mapping[str, Any], measurements: Sequence[Measured], verdict: str
     ) -> Entry:
-        """Add an entry; one that is kept becomes the baseline.
+        """Add an entry. If its verdict is ``"keep"``, it becomes the baseline.
 
         Parameters
         ----------
         name, hypothesis, verdict
             What was tried, what was expected and why, and ``"keep"``, ``"reject"`` or ``"undecided"``.
         settings
-            All of its settings; exactly one differs from those of the baseline.
+            All settings of the attempt. Exactly one differs from those of the baseline.
         measurements
-            Of `name` against the kept baseline, in this order: see `compare` and `accuracy_change`.
+            Comparisons of `name` with the kept baseline, in this order: see `compare` and `accuracy_change`.
 
         Raises
         ------
         ValueError
-            If a rule of the journal is broken; nothing is recorded then.
+            If a rule of the journal is broken. Then nothing is recorded.
         """
         self.check_words(name, hypothesis, verdict)
         changed = changes(self.settings, settings)
@@ -416,14 +422,14 @@ class Journal:
 
 
 def decided(measurement: Measured) -> bool:
-    """Return whether a measurement has a verdict of its own: significant or equivalent, and no estimate."""
+    """Return whether a measurement is decided: significant or equivalent, and not an estimate."""
     return getattr(measurement, "measured", True) and not measurement.verdict.startswith("undecided")
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two settings, such as ``"precision: FP32 → INT8"``, sorted by name.
+    """Return the differences between two settings, such as ``"precision: FP32 → INT8"``, sorted by name.
 
-    A name may be missing on one side, and is ``none`` there.
+    If a name is missing on one side, its value there is ``none``.
     """
     names = sorted(before.keys() | after.keys())
     pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/06_energy/06_energy.ipynb: edit the notebook, not this file.
 
-"""Energy of one inference: from the processor's counters where there are any, else an estimate that says so."""
+"""Energy of one inference: measured by the processor's counters if there are any, else an estimate marked as such."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ REST = 0.05  # s; ONNX Runtime's threads spin for some 20 ms after a call
 def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Path]:
     """Return the folders of the processor packages' energy counters below `root`, each package once, ordered by number.
 
-    With `dram` each is followed by its ``dram`` domains, which are not inside the package. Raises
-    FileNotFoundError if there is none; it names `root` and the likely reasons: not Linux, a virtual machine, a
-    processor without RAPL, a kernel module not loaded. Linux kernel documentation, "Power Capping Framework".
+    With `dram`, each package is followed by its ``dram`` domains, whose energy is not part of the package's. Raises
+    FileNotFoundError if there is no package. The message names `root` and the likely reasons: not Linux, a virtual
+    machine, a processor without RAPL, a kernel module not loaded. Linux kernel documentation, "Power Capping
+    Framework".
     """
     zones = [zone for zone in Path(root).glob("intel-rapl:*") if re.fullmatch(r"intel-rapl:\d+", zone.name)]
     found = []
@@ -50,7 +51,7 @@ def package_domains(root: str | Path = _POWERCAP, dram: bool = False) -> list[Pa
 def read_counter(path: Path) -> int:
     """Return the whole number that a sysfs file holds, such as microjoules, by ``path.read_text()``.
 
-    Raises PermissionError if only root may read it; the message names the file, the reason and the cure. Raises
+    Raises PermissionError if only root may read the file. The message names the file, the reason and the remedy. Raises
     OSError, with the file's name, if it holds anything but digits.
     """
     try:
@@ -66,9 +67,9 @@ def read_counter(path: Path) -> int:
 
 
 def counter_difference(before: int, after: int, largest: int) -> int:
-    """Return how far a counter went that may have started again at 0 once, after `largest`.
+    """Return the increase of a counter that may have wrapped to 0 once, after `largest`.
 
-    Whether `largest` is its last value or one more makes a difference of one step, far below what a counter resolves.
+    It does not matter whether `largest` is the last value or one more: one step is far below the counter's resolution.
     """
     return after - before if after >= before else after - before + largest
 
@@ -76,7 +77,7 @@ def counter_difference(before: int, after: int, largest: int) -> int:
 class RaplMeter:
     """Energy of all processor packages, from the kernel's RAPL counters below `root`.
 
-    With `dram`, the memory that some processors count separately is added.
+    With `dram`, the energy of the memory, which some processors count separately, is added.
 
     ``unit`` is ``"J"``, ``measured`` True, ``details`` names the domains added up. No reading may be longer than
     ``longest_reading`` seconds, or show more than ``most_watts``: see `check_reading`. Raises FileNotFoundError if
@@ -95,7 +96,7 @@ class RaplMeter:
         self._largest = [self._range(zone / "max_energy_range_uj") for zone in self.domains]
         self._root, self._zones = root, self._found(root)
         self.most_watts = MOST_WATTS * len(self.domains)
-        # a counter that falls back a little looks like a wrap, and within this time like more than the most
+        # a counter that goes back a little looks like a wrap, and within this time exceeds `most_watts`
         self.longest_reading = min(self._largest) / 1e6 / self.most_watts
         self._last = self.counters()
         self._microjoules = 0
@@ -112,7 +113,7 @@ class RaplMeter:
         return sorted(name for name in os.listdir(root) if "-rapl:" in name)
 
     def counters(self) -> list[int]:
-        """Return what each domain's counter shows, in µJ; RuntimeError if domains have come or gone."""
+        """Return the count of each domain, in µJ. Raise RuntimeError if domains have appeared or disappeared."""
         found = self._found(self._root)
         if found != self._zones:
             changed = ", ".join(sorted({*found} ^ {*self._zones}))
@@ -120,7 +121,7 @@ class RaplMeter:
         return [read_counter(zone / "energy_uj") for zone in self.domains]
 
     def read(self) -> float:
-        """Return the joules since the meter was made; to see every wrap, read at least once per round of a counter."""
+        """Return the joules since the meter was made. To count every wrap, read at least once per counter round."""
         now = self.counters()
         for before, after, largest in zip(self._last, now, self._largest, strict=True):
             self._microjoules += counter_difference(before, after, largest)
@@ -129,11 +130,12 @@ class RaplMeter:
 
 
 class CpuTimeMeter:
-    """Processor time of this process, as a stand-in for energy; never a measurement of energy.
+    """Processor time of this process as a substitute for energy. It is never a measurement of energy.
 
-    `watts_per_core` is what a busy core draws; without it the meter reads seconds. ``unit`` is ``"J"`` with watts,
-    ``"s"`` without, ``measured`` False; ``details`` has the watts, their `source`, the clock (processor time of all
-    threads in s) and the `reason` why energy is not measured. Raises ValueError if `watts_per_core` is not positive.
+    `watts_per_core` is the power of a busy core; without it the meter reads seconds. ``unit`` is ``"J"`` with watts,
+    ``"s"`` without; ``measured`` is False. ``details`` holds the watts, their `source`, the clock (processor time of
+    all threads in s) and the `reason` why energy is not measured. Raises ValueError if `watts_per_core` is not
+    positive.
     """
 
     measured = False
@@ -153,7 +155,7 @@ class CpuTimeMeter:
             "meter": "CPU time" if watts_per_core is None else "CPU time × watts per core",
             "watts_per_core": watts_per_core,
             "watts_source": "unknown" if watts_per_core is None else source,
-            # the system's finest: psutil's cpu_times go by ticks, on Linux of 10 ms
+            # the finest clock of the system: psutil's cpu_times have ticks of 10 ms on Linux
             "clock": time.get_clock_info("process_time").implementation if clock is time.process_time else "given",
             **({"not_measured_because": reason} if reason else {}),
         }
@@ -172,14 +174,14 @@ def best_meter(
     Parameters
     ----------
     root
-        Where the kernel shows its power capping zones.
+        Folder of the kernel with its power capping zones.
     watts_per_core, source
-        For the estimate; see `CpuTimeMeter`.
+        Used for the estimate; see `CpuTimeMeter`.
 
     Returns
     -------
     RaplMeter or CpuTimeMeter
-        The latter tells in ``details["not_measured_because"]`` why the counters cannot be read.
+        In the latter, ``details["not_measured_because"]`` is the reason why the counters cannot be read.
     """
     try:
         return RaplMeter(root)
@@ -188,7 +190,7 @@ def best_meter(
 
 
 def suspended() -> float:
-    """Return the seconds that this machine has slept since it started, where the system counts them (Linux), else 0."""
+    """Return the seconds that this machine was suspended since its start, or 0 on systems other than Linux."""
     if not hasattr(time, "CLOCK_BOOTTIME"):
         return 0.0
     awake = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -196,7 +198,7 @@ def suspended() -> float:
 
 
 def check_reading(meter: Any, energy: float, seconds: float) -> None:
-    """Raise RuntimeError if a counter that measures cannot have counted so much energy in so many seconds."""
+    """Raise RuntimeError if a meter that measures cannot have counted `energy` in `seconds`."""
     if not meter.measured:
         return
     longest, most = (getattr(meter, name, math.inf) for name in ("longest_reading", "most_watts"))
@@ -205,7 +207,7 @@ def check_reading(meter: Any, energy: float, seconds: float) -> None:
             f"a reading of {seconds:.3g} s: above {longest:.3g} s a counter of this machine may start again more than "
             f"once (at {most:.0f} W), which nobody sees; give fewer inferences, or a smaller min_reading"
         )
-    if not 0 <= energy <= most * (seconds + 0.01):  # what was counted just before, too
+    if not 0 <= energy <= most * (seconds + 0.01):  # plus energy that was counted just before
         raise RuntimeError(
             f"a reading of {energy:.3g} J in {seconds:.3g} s cannot be (at most {most:.0f} W): a counter went back, "
             "or started again more than once; use CpuTimeMeter"
@@ -213,16 +215,16 @@ def check_reading(meter: Any, energy: float, seconds: float) -> None:
 
 
 def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> float:
-    """Return the power in W that a meter of joules shows during ``sleep(seconds)``.
+    """Return the power in W that a meter of joules measures during ``sleep(seconds)``.
 
-    The time by `clock` counts, because a sleep may last longer than asked.
+    The duration is taken from `clock`, because a sleep may last longer than requested.
     """
     asleep, asked = suspended(), seconds
-    sleep(REST)  # threads that spin after a call come to rest
+    sleep(REST)  # until threads that spin after a call are idle
     energy, start = meter.read(), clock()
     sleep(seconds)
     watts = float((meter.read() - energy) / (clock() - start))
-    if suspended() > asleep + 0.1:  # read again, with the machine awake
+    if suspended() > asleep + 0.1:  # the machine was suspended: read again
         return idle_power(meter, asked, clock, sleep)
     check_reading(meter, watts * asked, asked)
     return watts
@@ -231,7 +233,7 @@ def idle_power(meter: Any, seconds: float, clock: Callable[[], float], sleep: Ca
 def energy_reading(
     call: Callable[[Any], Any], inputs: Any, loops: int, meter: Any, clock: Callable[[], float]
 ) -> tuple[float, float]:
-    """Return energy, in the meter's unit, and duration in s of `loops` inferences ``call(inputs)`` together."""
+    """Return the energy, in the meter's unit, and the duration in s of `loops` inferences ``call(inputs)`` together."""
     asleep = suspended()
     energy, start = meter.read(), clock()
     for _ in range(loops):
@@ -259,7 +261,7 @@ def _checked(
 def energy_result(
     meter: Any, values: list[float], idle: list[float], loops: int, notes: dict[str, Any], slept: float, busy: float
 ) -> BenchmarkResult:
-    """Return values of joules, or seconds, as a result that says how they came about and whether they were seen."""
+    """Return values in joules or seconds as a result, with metadata on the meter and whether energy was ``seen``."""
     metadata = {
         "measured": meter.measured,
         **meter.details,
@@ -278,11 +280,11 @@ def energy_result(
 def note_energy_seen(result: BenchmarkResult, notes: str = "", busy: float = 1.0) -> None:
     """Note in the metadata whether the energy of an inference was ``seen``.
 
-    It was not if its interval reaches 0, or if it is estimated and the processor was hardly `busy`. One reading has no
-    interval, so it detects nothing.
+    It was not seen if its interval reaches 0, or if it is estimated and the processor was hardly `busy`. One reading
+    has no interval, so it detects nothing.
 
-    ``caution`` says so in words, after the `notes` of others; ``at_most`` is the upper end of the interval, in the
-    result's unit, where that means something.
+    ``caution`` gives the reason, after the given `notes`. ``at_most`` is the upper end of the interval, in the result's
+    unit, or None if that end has no meaning.
     """
     seen = result.ci_lower > 0 if result.measured else result.min_val > 0 and busy >= 0.05
     if result.measured and result.count == 1:
@@ -302,29 +304,29 @@ def measure_energy(
     min_reading: float = 0.1, clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> BenchmarkResult:  # fmt: skip
-    """Return the energy one inference adds, one value per reading of many inferences.
+    """Return the energy that one inference adds, one value for each reading of many inferences.
 
     Parameters
     ----------
     model, inputs
-        Anything `as_callable` accepts, and one batch.
+        Anything that `as_callable` accepts, and one batch.
     meter
-        Anything with ``read()``, ``unit``, ``measured`` and ``details``; `best_meter` when None.
+        Anything with ``read()``, ``unit``, ``measured`` and ``details``; `best_meter` if None.
     warmup_runs, measurement_runs, min_reading
-        Calls before the calibration, at least; number of readings, and their shortest length in s.
+        Least number of calls before the calibration; number of readings, and their shortest length in s.
     clock, sleep
-        Time in s, and how to wait.
+        A function that returns the time in s, and one that waits.
 
     Returns
     -------
     BenchmarkResult
-        J per inference, idle power taken off if the meter measures; or ``cpu_time`` in s if it knows no watts.
-        The metadata says whether it is ``measured``, and ``seen``.
+        J per inference, without idle power if the meter measures; or ``cpu_time`` in s if the meter has no watts. The
+        metadata says whether the energy is ``measured``, and whether it was ``seen``.
 
     Raises
     ------
     RuntimeError
-        If a measuring meter did not move in a reading, or shows what cannot be; see `check_reading`.
+        If the counter of a measuring meter did not move in a reading, or its value is impossible; see `check_reading`.
     """
     call, x = _checked(model, inputs, warmup_runs, measurement_runs, min_reading)
     meter = best_meter() if meter is None else meter
@@ -349,11 +351,11 @@ def cpu_utilisation(
     model: Any, inputs: Any, warmup_runs: int = 5, measurement_runs: int = 10, min_reading: float = 0.1,
     clock: Callable[[], float] = time.perf_counter, cpu_clock: Callable[[], float] = time.process_time,
 ) -> BenchmarkResult:  # fmt: skip
-    """Return how many cores a model keeps busy while it runs, one value per reading; 1.0 is one core.
+    """Return the number of cores that a model keeps busy while it runs, one value for each reading. 1.0 is one core.
 
-    Parameters as in `measure_energy`; `clock` reads wall time, `cpu_clock` the processor time of all threads, in s.
-    ``metadata["share_of_machine"]`` is the mean over the cores this process may use. Raises ValueError if
-    `measurement_runs` is below 1 or `min_reading` not positive.
+    The parameters are those of `measure_energy`. `clock` reads wall time, `cpu_clock` the processor time of all
+    threads, in s. ``metadata["share_of_machine"]`` is the mean divided by the number of cores that this process may
+    use. Raises ValueError if `measurement_runs` is below 1 or `min_reading` is not positive.
     """
     call, x = _checked(model, inputs, warmup_runs, measurement_runs, min_reading)
     meter = CpuTimeMeter(clock=cpu_clock)

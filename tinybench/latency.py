@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/03_latency/03_latency.ipynb: edit the notebook, not this file.
 
-"""How long a model takes: steady latency, tails, fair rounds of several models, a session, a cold start."""
+"""Latency of models: steady state, tails, fair rounds of several models, whole sessions and cold starts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from tinybench.timer import calibrate_loops, timer_overhead
 
 
 def session_call(session: Any) -> Call:
-    """Return a function of one array that runs an ONNX Runtime session and returns its last output.
+    """Return a function of one array that runs an ONNX Runtime session and returns the session's last output.
 
-    The array is cast to the input's dtype, without a copy where it has it already. A classifier's last output holds the
-    probabilities. A session of several inputs is fed by name. TypeError for an input type that NumPy does not have.
+    The array is cast to the dtype of the input, without a copy if it has this dtype already. The last output of a
+    classifier holds the probabilities. If the session has several inputs, the function takes a dictionary by name.
+    Raises TypeError if an input has a type that NumPy lacks.
     """
     inputs = session.get_inputs()
     for node in inputs:
@@ -50,7 +51,7 @@ def as_callable(model: Any) -> Call:
     """Return a fitted or loaded model as a function of one array.
 
     Looks, in this order, for an ONNX Runtime session (`run` and `get_inputs`), `predict_proba`, `predict`, `forward`,
-    and the call itself. TypeError if there is none of these, or for a class in the place of an instance.
+    and the call itself. Raises TypeError if the model has none of these, or is a class instead of an instance.
     """
     if isinstance(model, type):
         raise TypeError(f"{model.__name__} is a class; pass an instance, or lambda x: {model.__name__}(x)")
@@ -78,10 +79,10 @@ def ran_backwards(elapsed: float, measurement: int) -> RuntimeError:
 def timed_calls(
     call: Call, x: Any, runs: int, clock: Clock = time.perf_counter, loops: int = 1, overhead: float = 0.0
 ) -> list[float]:
-    """Time calls one by one: `runs` values, each in seconds per call over `loops` calls in a row.
+    """Time a call `runs` times. Return seconds per call, each measured over `loops` calls in a row.
 
-    `overhead` is what an empty measurement reads in s; it is taken off each measurement, down to 0. RuntimeError if the
-    clock runs backwards.
+    `overhead` is the duration of an empty measurement in s. It is subtracted from each measurement, down to 0. Raises
+    RuntimeError if the clock runs backwards.
     """
     times = [0.0] * runs
     if loops == 1:
@@ -103,7 +104,7 @@ def timed_calls(
 
 
 def runs_within(seconds: float, per_call: float) -> int:
-    """Return how many calls of `per_call` seconds fill `seconds`: at least 1, at most 10 000."""
+    """Return the number of calls of `per_call` seconds that fill `seconds`: at least 1, at most 10 000."""
     return max(1, min(10_000, round(seconds / max(per_call, 1e-9))))
 
 
@@ -121,13 +122,14 @@ def warm_up(
     max_seconds: float = 10.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, Any]:
-    """Call with `inputs` until the latency stops falling.
+    """Call ``call(*inputs)`` until its latency stops falling.
 
-    Makes at least `min_calls` calls (never below 3), and goes on for at least `min_seconds`. After `min_calls` calls it
-    stops at `max_seconds`.
+    Makes at least `min_calls` calls (never fewer than 3) and continues for at least `min_seconds`. Once `min_calls`
+    calls are done, it stops at `max_seconds`.
 
-    Returns ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and ``settled``:
-    False if it was still falling. ValueError for a wrong `min_calls`, RuntimeError if the clock stands still.
+    Returns ``calls``, ``seconds``, the time of the ``first_call``, the ``median`` of the last block, and ``settled``,
+    which is False if the latency was still falling. Raises ValueError for a wrong `min_calls`, and RuntimeError if the
+    clock stands still.
     """
     check_runs("min_calls", min_calls, 0)
     began = clock()
@@ -146,14 +148,14 @@ def warm_up(
 
 
 def as_input(inputs: Any) -> Any:
-    """Return an input as it was given; ValueError with its shape if it is empty."""
+    """Return an input unchanged. Raise ValueError, with its shape, if it is empty."""
     if 0 in shape_of(inputs):
         raise ValueError(f"the input is empty: its shape is {shape_of(inputs)}")
     return inputs
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """Return the shape of an array, table, or list of equal rows; of other lists their length, of the rest ``()``."""
+    """Return the shape of an array, table or list of equal rows, the length of other lists, and ``()`` otherwise."""
     try:
         return tuple(int(size) for size in getattr(x, "shape", None) or np.shape(x))
     except (TypeError, ValueError):  # rows of different length
@@ -161,19 +163,19 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def shape_notes(x: Any) -> dict[str, Any]:
-    """Return shape, dtype and batch size of an input: the first axis counts the batch if there is a second one."""
+    """Return shape, dtype and batch size of an input. If there are several axes, the first one is the batch."""
     shape = list(shape_of(x))
     dtype = str(getattr(x, "dtype", type(x).__name__))
     return {"input_shape": shape, "input_dtype": dtype, "batch_size": shape[0] if len(shape) > 1 else 1}
 
 
 def describe_input(x: Any) -> dict[str, Any]:
-    """Return on what a model is measured: the `shape_notes` of its input, and the `machine_notes`."""
+    """Return the `shape_notes` of an input and the `machine_notes`: the conditions of a measurement."""
     return {**shape_notes(x), **machine_notes()}
 
 
 def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
-    """Return model, input, clock, the clock's overhead in s, and whether garbage is collected, as metadata."""
+    """Return as metadata: model, input, clock, the clock's overhead in s, and whether garbage is collected."""
     return {
         "model": getattr(model, "__name__", type(model).__name__),
         **describe_input(x),
@@ -186,11 +188,11 @@ def run_notes(model: Any, x: Any, clock: Clock) -> dict[str, Any]:
 def prepare(
     model: Any, x: Any, warmup_runs: int, clock: Clock, max_seconds: float = 10.0
 ) -> tuple[Call, int, dict[str, Any]]:
-    """Get a model ready: return it as a warm function of one array, the loops of a measurement, and metadata.
+    """Warm up a model. Return it as a function of one array, the number of loops per measurement, and metadata.
 
-    The warm-up makes at least `warmup_runs` calls (0: none at all) and takes at most `max_seconds`, see `warm_up`.
-    Loops are 1, but where a warm call takes less than 10 µs as many as `calibrate_loops` finds for 10 µs. The metadata:
-    `run_notes`, ``warmup_runs``, ``warmup`` (the report of `warm_up`, or None), ``loops``.
+    The warm-up makes at least `warmup_runs` calls (0: none at all) and takes at most `max_seconds`, see `warm_up`. The
+    number of loops is 1, or, if a warm call takes less than 10 µs, the number that `calibrate_loops` finds for 10 µs.
+    The metadata are `run_notes`, ``warmup_runs``, ``warmup`` (the report of `warm_up`, or None) and ``loops``.
     """
     call = as_callable(model)
     warmup = warm_up(call, x, min_calls=warmup_runs, max_seconds=max_seconds, clock=clock) if warmup_runs else None
@@ -208,7 +210,7 @@ def made_ready(
     sync: Callable[[], Any] | None = None,
     max_seconds: float | None = None,
 ) -> dict[str, Subject]:
-    """Return models as warm subjects, each with the input of its name; see `ready`."""
+    """Return one warm subject per model, with the input of the same name; see `ready`."""
     check_runs("warmup_runs", warmup_runs, 0)
     if getattr(clock, "__name__", "").endswith("_ns"):
         raise ValueError(f"{clock.__name__} gives nanoseconds; pass a clock of seconds, such as time.perf_counter")
@@ -217,7 +219,7 @@ def made_ready(
         raise ValueError(f"max_seconds is {max_seconds}; it must be positive, such as 4, or None")
     for needed in ("numpy.random", "scipy.special"):  # their import may take longer than measuring
         import_module(needed)
-    machine_notes()  # the first look imports what looks
+    machine_notes()  # the first call imports modules
     until = clock() + 0.95 * limit  # the results take some time, too
     step = clock_step(clock)
     subjects = {}
@@ -243,29 +245,29 @@ def measure_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Return the steady latency of one model, in seconds per call; the metadata says how it was measured.
+    """Return the steady latency of one model, in seconds per call. The metadata describes the measurement.
 
     Parameters
     ----------
     model
         See `as_callable`.
     inputs
-        What to call it with, as it is; `tinybench.arguments` for several arguments, a dictionary by name
+        The input of each call, passed on as it is: `tinybench.arguments` for several arguments, a dictionary by name
         for an ONNX session of several inputs.
     warmup_runs, measurement_runs
-        At least so many untimed calls, 0 for none (see `warm_up`); then so many measurements.
+        Least number of untimed calls, 0 for none (see `warm_up`), and number of measurements after them.
     clock
-        Returns seconds.
+        A function that returns seconds.
     setup
-        Makes the input of each call, outside the time: `copy.deepcopy` for a model that changes its input.
+        Makes the input of each call, outside the measured time: `copy.deepcopy` for a model that changes its input.
     sync
-        Waits for a device, such as ``torch.cuda.synchronize``; after each call, within the time.
+        Waits for a device, such as ``torch.cuda.synchronize``, after each call and within the measured time.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        For a model that cannot be called or returns before its work is done; a wrong number of runs, an empty input, or
-        one that the model changes; a clock that stands still or runs backwards.
+        If the model cannot be called or returns before its work is done; if a number of runs is wrong; if the input is
+        empty or the model changes it; if the clock stands still or runs backwards.
     """
     check_runs("measurement_runs", measurement_runs, 1)
     [subject] = made_ready({"": model}, {"": as_input(inputs)}, warmup_runs, clock, setup, sync).values()
@@ -287,8 +289,8 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
     dict
         ``p50``, ``p90``, ``p95``, ``p99``, ``max`` and ``jitter`` (mean absolute difference of consecutive values, as
         in RFC 3393; None for one value) in the unit of the result; ``intervals``: the order-statistic interval of each
-        percentile that has enough measurements, unless both ends are equal; ``reasons``: for each other
-        percentile, why it has no interval.
+        percentile that has enough measurements, unless both ends are equal; ``reasons``: why each of the others has no
+        interval.
     """
     reasons = {
         "max": "a maximum only grows with more measurements",
@@ -315,8 +317,8 @@ def latency_summary(result: BenchmarkResult) -> dict[str, Any]:
 def inputs_by_model(models: Mapping[str, Any], inputs: Any) -> dict[str, Any]:
     """Return the input of each model by name, in the order of `models`, all of one shape.
 
-    `inputs` is one input for all, or a dictionary with one for each name; a dictionary without any model's name is
-    itself the input. Raises ValueError if there are no models, names do not match, an input is empty, or the shapes
+    `inputs` is one input for all, or a dictionary with one for each name. A dictionary without the name of any model is
+    itself the input. Raises ValueError if there are no models, the names do not match, an input is empty, or the shapes
     differ: then the times would measure different work.
     """
     if not isinstance(models, Mapping):
@@ -345,24 +347,24 @@ def ready(
     sync: Callable[[], Any] | None = None,
     max_seconds: float | None = None,
 ) -> dict[str, Subject]:
-    """Return models ready for rounds, all warm, models of like length with the same loops, all with one overhead.
+    """Return warm models, ready for rounds. Those of similar latency have the same loops; all have the same overhead.
 
-    For the arguments see `measure_latencies`. ``subject.measure()`` is one measurement in s per call.
+    For the arguments see `measure_latencies`. ``subject.measure()`` returns one measurement in s per call.
     """
     return made_ready(models, inputs_by_model(models, inputs), warmup_runs, clock, setup, sync, max_seconds)
 
 
 def round_orders(names: Sequence[str], rounds: int, seed: int | None = None) -> list[list[str]]:
-    """Return for each round all names in an order shuffled anew; the same seed gives the same, None fresh ones."""
+    """Return, for each round, all names in a new random order. The same seed gives the same orders, None new ones."""
     rng = np.random.default_rng(seed)
-    shuffled = rng.permuted(np.tile(np.arange(len(names)), (rounds, 1)), axis=1)  # each row on its own
+    shuffled = rng.permuted(np.tile(np.arange(len(names)), (rounds, 1)), axis=1)  # each row separately
     return [[names[i] for i in order] for order in shuffled.tolist()]
 
 
 def hot_median(subject: Subject, seconds: float = 5e-3) -> float:
     """Return the median latency in s of a block of calls with hot caches, which lasts about `seconds`.
 
-    Two measurements before it are not counted; they tell how many fit in, at least one.
+    Two measurements before the block are not counted. They show how many measurements fit into it, at least one.
     """
     lead = subject.times(2)
     return median(subject.times(runs_within(seconds, min(lead) * subject.loops)))
@@ -382,22 +384,22 @@ def measure_latencies(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> dict[str, BenchmarkResult]:
-    """Return the latencies of models by name, timed in rounds that pair: each times all, in an order shuffled anew.
+    """Return the latencies of models by name. Each round times all models once, in a new random order.
 
     Parameters
     ----------
     models, inputs
         Models by name; one input for all or one for each name, of one shape (see `inputs_by_model`).
     measurement_runs
-        Number of rounds; the most of them where `max_seconds` (for all, warm-up included) is given.
+        Number of rounds; their largest number if `max_seconds` (for everything, warm-up included) is given.
     mode
         ``"as_served"``: one measurement of each model in a round. ``"hot"``: see `hot_median`.
     seed
-        Seed of the orders; None for fresh ones.
+        Seed of the orders; None for random ones.
     progress
-        Wraps the list of rounds that is gone through, such as ``tqdm``.
+        A function that wraps the list of rounds, such as ``tqdm``.
     warmup_runs, clock, max_seconds, setup, sync
-        See `measure_latency`, also for what it raises; an error or Ctrl-C has the complete rounds as ``results``.
+        See `measure_latency`, also for the exceptions. An error or Ctrl-C carries the complete rounds as ``results``.
     """
     if mode not in ("as_served", "hot"):
         raise ValueError(f"mode is {mode!r}; it must be 'as_served' or 'hot'")
@@ -414,7 +416,7 @@ def measure_latencies(
 
 
 def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list[float]:
-    """Return when each round starts, in s since the session began: at a random point of its own, equally long slot."""
+    """Return the start of each round, in s since the session began: a random time in one of equally long slots."""
     rng = np.random.default_rng(seed)
     return [float(i + rng.random()) * seconds / rounds for i in range(rounds)]
 
@@ -422,7 +424,10 @@ def session_starts(rounds: int, seconds: float, seed: int | None = None) -> list
 def while_in_time(
     starts: Iterable[float], started: Sequence[float], began: float, subject: Subject, notes: dict[str, Any]
 ) -> Iterator[float]:
-    """Yield starts while one more round as long as the last one would end in time; `started` is when each began."""
+    """Yield starts while one more round, as long as the last one, would end in time.
+
+    `started` holds the time at which each round so far began. The length of the session is noted in `notes`.
+    """
     for start in starts:
         yield start
         now = subject.clock()
@@ -445,18 +450,18 @@ def measure_session_latency(
     setup: Call | None = None,
     sync: Callable[[], Any] | None = None,
 ) -> BenchmarkResult:
-    """Return a latency that holds for a whole session: medians of short rounds spread over it (see `hot_median`).
+    """Return the latency over a whole session: medians of short rounds spread over it (see `hot_median`).
 
     Parameters
     ----------
     rounds, seconds
-        How many rounds, at least 10, and the length of the session: longer where the rounds take longer.
+        Number of rounds, at least 10, and length of the session in s. If the rounds take longer, so does the session.
     sleep, seed
-        Waits the given seconds between rounds; seed of `session_starts`.
+        A function that waits the given seconds between rounds; seed of `session_starts`.
     max_seconds
-        Time for everything, warm-up included, even if there are fewer rounds then.
+        Longest time for everything, warm-up included. If it is too short for all rounds, there are fewer.
     model, inputs, warmup_runs, clock, setup, sync
-        See `measure_latency`, also for what it raises. ``metadata["round_starts"]`` has when each round began.
+        See `measure_latency`, also for the exceptions. ``metadata["round_starts"]`` has the start of each round.
     """
     check_runs("rounds", rounds, 10)
     if not 0 < seconds < float("inf"):
@@ -484,25 +489,26 @@ def measure_cold_start(
     steady_calls: int = 50,
     launch: Callable[[Mapping[str, Any]], Mapping[str, float]] = run_fresh,
 ) -> dict[str, BenchmarkResult]:
-    """Return what a new process pays until a model answers: ``import``, ``load``, ``first_call``, ``steady``, in s.
+    """Return the time in s of each stage until a new process answers: ``import``, ``load``, ``first_call``, ``steady``.
 
     Parameters
     ----------
     factory, args
-        Loads and returns the model: a function, or ``"module:function"`` (see `portable_factory`); its arguments.
+        A function that loads and returns the model, or ``"module:function"`` (see `portable_factory`); its arguments.
     inputs
         The array to call the model with.
     repeats
-        Number of fresh processes, one value each; 6 are the least for an interval of the median.
+        Number of fresh processes, one value each. An interval of the median takes at least 6.
     steady_calls
-        Calls after the first; their median is the steady state.
+        Number of calls after the first one. Their median is the steady state.
     launch
-        Runs one cold start and returns its stages.
+        A function that runs one cold start and returns its stages.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        If the factory cannot travel, a number is below 1 or the input empty, the factory or the model fails there.
+        If the factory cannot be sent to a process, a number is below 1, the input is empty, or the factory or the model
+        fails in the process.
     """
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/14_load/14_load.ipynb: edit the notebook, not this file.
 
-"""How much traffic a model can take, and what its users feel: load, queues, scenarios, batches and capacity."""
+"""Load and capacity: arrivals, load tests, queues, scenarios, batches, and the number of instances needed."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from tinybench.support.traffic.request_files import read_rows, write_rows
 
 
 def arrivals(rate: float, seconds: float, process: str = "poisson", seed: int | None = None) -> np.ndarray:
-    """Return when requests are meant to start, in seconds from 0 to `seconds`, sorted.
+    """Return the intended starts of requests, in seconds from 0 to `seconds`, sorted.
 
     Parameters
     ----------
     rate
-        Requests a second, on average.
+        Requests per second, on average.
     seconds
-        How long requests arrive.
+        Length of time in which requests arrive.
     process
         ``"poisson"``: independent users, gaps vary; ``"constant"``: one every ``1 / rate`` seconds, from 0 on.
     seed
         The same seed gives the same arrivals.
 
-    ValueError if `rate` or `seconds` is no finite number above 0, or `process` is another word.
+    Raises ValueError if `rate` or `seconds` is not a finite number above 0, or `process` is another word.
     """
     check_positive(rate=rate, seconds=seconds)
     if process not in ("poisson", "constant"):
@@ -65,18 +65,18 @@ def arrivals(rate: float, seconds: float, process: str = "poisson", seed: int | 
 
 @dataclass(eq=False)
 class LoadResult:
-    """What became of every request of a run: one row each, times in seconds from the start of the run.
+    """The outcome of every request of a run: one row each, times in seconds from the start of the run.
 
     Attributes
     ----------
     intended, started, finished
         When each request was meant to start, did start, and was answered or given up; sorted by `intended`.
     ok
-        Whether the answer was the one asked for.
+        Whether the request was answered and did not fail.
     seconds
-        How long requests were sent.
+        Length of time in which requests were sent.
     metadata
-        What else is known, JSON-safe; ``"loop"`` is ``"open"`` or ``"closed"``.
+        Further facts, as JSON can hold them; ``"loop"`` is ``"open"`` or ``"closed"``.
     """
 
     intended: np.ndarray
@@ -101,27 +101,27 @@ class LoadResult:
 
     @property
     def throughput(self) -> float:
-        """Answers a second, while requests were sent."""
+        """The number of answers per second, while requests were sent."""
         return float(np.sum(self.ok & (self.finished <= self.seconds)) / self.seconds)
 
     def goodput(self, bound: float) -> float:
-        """Return how many requests a second were answered within `bound` seconds of their intended start."""
+        """Return the requests per second that were answered within `bound` seconds of their intended start."""
         check_least(bound=bound)
         return float(np.sum(self.latencies <= bound) / self.seconds)
 
     def backlog(self, at: Any) -> np.ndarray:
-        """Return how many requests had been due and not yet answered at some moments, in seconds."""
+        """Return the number of requests that were due and not yet answered, at some moments in seconds."""
         due, done = np.sort(self.intended), np.sort(self.finished)
         return np.asarray(np.searchsorted(due, at, side="right") - np.searchsorted(done, at, side="right"))
 
     def percentile(self, q: float) -> float:
-        """Return the q-th percentile of the latencies in seconds; ValueError that says why if there is none."""
+        """Return the q-th percentile of latencies in seconds. Raise ValueError, with the reason, if there is none."""
         if found := objections(self, q):
             raise ValueError("; ".join(found))
         return float(np.quantile(self.latencies, q / 100, method="inverted_cdf"))
 
     def percentile_ci(self, q: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Return an interval for the q-th percentile, in seconds, as `tail_interval`; ValueError as `percentile`."""
+        """Return the `tail_interval` of the q-th percentile, in seconds. Raise ValueError like `percentile`."""
         self.percentile(q)
         return tail_interval(self.latencies, q, confidence)
 
@@ -132,23 +132,23 @@ class LoadResult:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write one row a request as CSV, below a line with what else is known."""
+        """Write a CSV file: a first line with the metadata, then one row for each request."""
         write_rows(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> LoadResult:
-        """Read what `save` wrote; ValueError for another file."""
+        """Return the result in a file that `save` wrote. Raise ValueError for any other file."""
         (intended, started, finished, ok), known = read_rows(path)
         return cls(intended, started, finished, ok > 0, known.pop("seconds"), known)
 
     @property
     def latencies(self) -> np.ndarray:
-        """What users waited for each request, from its intended start, in seconds; infinite where it failed."""
+        """The latency of each request from its intended start, in seconds; infinite if it failed."""
         return np.asarray(np.where(self.ok, self.finished - self.intended, math.inf))
 
     @property
     def lateness(self) -> np.ndarray:
-        """How much too late the generator itself started each request, in seconds."""
+        """The delay with which the generator itself started each request, in seconds."""
         return np.asarray(self.started - self.intended)
 
 
@@ -160,23 +160,23 @@ def open_loop(
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadResult:
-    """Return what became of requests that are sent at their intended starts, whether or not earlier ones were answered.
+    """Return the outcome of requests that are sent at their intended starts, whether or not earlier ones were answered.
 
-    Latencies count from the intended start, so that a late request is no fast one.
+    Latencies count from the intended start, so that a request that starts late does not look fast.
 
     Parameters
     ----------
     send
-        Sends request number i and comes back with its answer. One that raises, or returns False, failed.
+        A function that sends request number i and returns its answer. A request that raises, or returns False, failed.
     arrivals
         The intended starts, in seconds from now, sorted.
     pool
-        Where requests wait for their answers; by default 256 threads.
+        Executor in which requests wait for their answers; by default 256 threads.
     clock, sleep
-        What tells the time, and what waits.
+        A function that returns the time in s, and one that waits.
     """
     times, notes = check_arrivals(arrivals), machine_notes()
-    due = times if pool is None else None  # threads of our own wait for the moment themselves
+    due = times if pool is None else None  # the default threads wait for the intended start themselves
     with thread_pool(pool) as pool:
         record = RequestTimes(send, len(times), clock, due)
         for i, intended in enumerate(times.tolist()):
@@ -198,13 +198,13 @@ def closed_loop(
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadResult:
-    """Let some users send, wait for the answer, think, and send again: what most load generators do.
+    """Let users send a request, wait for the answer, think, and send again, as most load generators do.
 
-    The intended start is the actual one: who waits cannot be late. So what a stall keeps from being sent is not counted
-    ("coordinated omission": Tene, "How NOT to Measure Latency", Strange Loop 2015).
+    The intended start is the actual one, because a waiting user cannot be late. So requests that a stall holds back are
+    not counted ("coordinated omission": Tene, "How NOT to Measure Latency", Strange Loop 2015).
 
-    `send` is as in `open_loop`, its number counts all requests; users `think` so long before the next, and stop after
-    so many `seconds`.
+    `send` is as in `open_loop`; its number counts all requests. After an answer, users wait for `think` seconds before
+    the next request. They stop after `seconds`.
     """
     check_positive(users=users, seconds=seconds)
     rows: list[tuple[float, float, bool]] = []
@@ -228,11 +228,11 @@ def closed_loop(
 
 
 def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return an interval for the q-th percentile of values that follow one another and may depend on each other.
+    """Return an interval for the q-th percentile of values in order of time, which may be autocorrelated.
 
-    Ten batches in the order of time tell by how much the share of values beyond the percentile varies; if they were
-    independent it would be the binomial error, which is the least that counts. Student t with 9 degrees, on the
-    logarithm of the share; batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
+    The error of the share of values beyond the percentile comes from its scatter over ten consecutive batches, but is
+    at least the binomial error of independent values. The interval is Student's t with 9 degrees, on the logarithm of
+    the share; batch means: Law, "Simulation Modeling and Analysis" (2015), section 9.5.
 
     Raises ValueError if fewer than 8 of the 10 batches hold a value beyond the percentile: the run is too short.
     """
@@ -256,16 +256,16 @@ def tail_interval(values: Numbers, q: float, confidence: float = 0.95) -> tuple[
 
 
 def littles_law(rate: float, seconds: float) -> float:
-    """Return how many requests are in a system on average, which come at `rate` and stay for `seconds` on average.
+    """Return the mean number of requests in a system, which arrive at `rate` and stay for `seconds` on average.
 
-    Little, Operations Research 9 (1961): whatever the order, the distributions and the number of servers.
+    Little, Operations Research 9 (1961). It holds for any order, any distributions and any number of servers.
     """
     check_least(rate=rate, seconds=seconds)
     return rate * seconds
 
 
 def utilisation(rate: float, service: float, servers: int = 1) -> float:
-    """Return which share of the time servers are busy, if requests come at `rate` and take `service` seconds each."""
+    """Return the share of time that servers are busy, if requests arrive at `rate` and take `service` seconds each."""
     check_least(rate=rate, service=service)
     check_positive(servers=servers)
     return rate * service / servers
@@ -277,9 +277,9 @@ def mg1(rate: float, service: float, cv2: float) -> float:
     Parameters
     ----------
     rate, service
-        Requests a second; the mean service time in seconds.
+        Requests per second; the mean service time in seconds.
     cv2
-        The variance of the service times over their squared mean: 0 if all are the same, 1 if exponential.
+        The variance of the service times divided by their squared mean: 0 if all are the same, 1 if exponential.
 
     Raises
     ------
@@ -298,7 +298,7 @@ def mg1(rate: float, service: float, cv2: float) -> float:
 def mmc(rate: float, service: float, servers: int) -> float:
     """Return the mean wait in the queue in seconds, with Poisson arrivals and exponential service by several servers.
 
-    ValueError as `mg1`, or if `servers` is not a whole number. Erlang C: Harchol-Balter (2013), chapter 14.
+    Raises ValueError like `mg1`, or if `servers` is not a whole number. Erlang C: Harchol-Balter (2013), chapter 14.
     """
     rho = check_load(rate, service, servers)
     blocked = 1.0  # Erlang B, by its recursion: powers and factorials would overflow
@@ -309,20 +309,20 @@ def mmc(rate: float, service: float, servers: int) -> float:
 
 
 def mm1(rate: float, service: float) -> float:
-    """Return the mean wait in seconds with Poisson arrivals and exponential service; ValueError as `mg1`."""
+    """Return the mean wait in seconds for Poisson arrivals and exponential service. Raise ValueError like `mg1`."""
     return mg1(rate, service, 1.0)
 
 
 def md1(rate: float, service: float) -> float:
-    """Return the mean wait in seconds with Poisson arrivals and one constant service time; ValueError as `mg1`."""
+    """Return the mean wait in seconds for Poisson arrivals and a constant service time. Raise ValueError like `mg1`."""
     return mg1(rate, service, 0.0)
 
 
 def kingman(rate: float, service: float, cv2_gaps: float, cv2: float) -> float:
     """Return an upper bound of the mean wait in seconds, for independent gaps of any distribution and one server.
 
-    `cv2_gaps` and `cv2` are the variance over the squared mean of gaps and service times. ValueError as `mg1`.
-    Kingman, Biometrika 49 (1962); the variances of gaps and service, ×rate / (2 (1 − ρ)).
+    `cv2_gaps` and `cv2` are the variance of gaps and of service times, divided by the squared mean. Raises ValueError
+    like `mg1`. Kingman, Biometrika 49 (1962): the sum of both variances × rate / (2 (1 − ρ)).
     """
     check_least(cv2_gaps=cv2_gaps, cv2=cv2)
     rho = check_load(rate, service)
@@ -330,7 +330,7 @@ def kingman(rate: float, service: float, cv2_gaps: float, cv2: float) -> float:
 
 
 def waits_of_one(times: np.ndarray, work: np.ndarray) -> np.ndarray:
-    """Return the waits at one server that takes requests in their order, without a loop.
+    """Return the waits of requests at one server, first come first served, without a loop.
 
     Lindley, Mathematical Proceedings of the Cambridge Philosophical Society 48 (1952).
     """
@@ -339,7 +339,7 @@ def waits_of_one(times: np.ndarray, work: np.ndarray) -> np.ndarray:
 
 
 def waits_of_several(times: np.ndarray, work: np.ndarray, servers: int) -> np.ndarray:
-    """Return the waits at some servers with one queue: each request goes to the server that is free first."""
+    """Return the waits at several servers with one queue. Each request goes to the server that is free first."""
     free, waits = [-math.inf] * servers, list[float]()  # free is a heap: free[0] is the smallest
     for arrived, needed in zip(times.tolist(), work.tolist(), strict=True):
         start = max(free[0], arrived)
@@ -349,16 +349,16 @@ def waits_of_several(times: np.ndarray, work: np.ndarray, servers: int) -> np.nd
 
 
 def simulate_queue(arrivals: Numbers, services: Numbers, servers: int = 1) -> np.ndarray:
-    """Return how long each request waits before its service begins, first come first served, in seconds.
+    """Return the wait of each request before its service begins, first come first served, in seconds.
 
     Parameters
     ----------
     arrivals
-        When requests come, in seconds, sorted.
+        Times at which requests arrive, in seconds, sorted.
     services
-        How long each takes once begun, in seconds: measured, or drawn.
+        Service time of each request, in seconds: measured, or drawn at random.
     servers
-        How many servers share the one queue.
+        Number of servers that share the one queue.
 
     Raises
     ------
@@ -373,7 +373,7 @@ def simulate_queue(arrivals: Numbers, services: Numbers, servers: int = 1) -> np
 
 
 def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: Any) -> LoadResult:
-    """Send one request after the other; MLPerf Inference judges the p90.
+    """Send one request after another. MLPerf Inference judges the p90.
 
     Reddi and others, "MLPerf Inference Benchmark", ISCA 2020; `send`, `clock` and `sleep` as in `closed_loop`.
     """
@@ -383,7 +383,7 @@ def single_stream(send: Callable[[int], Any], seconds: float = 10.0, **clocks: A
 
 
 def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int = 8, **clocks: Any) -> LoadResult:
-    """Send queries of 8 requests at once, one query after the other, each done with its last answer; p99 counts."""
+    """Send queries of `samples` requests at once, one after another. Each ends with its last answer; p99 counts."""
     with ThreadPoolExecutor(samples) as pool:
         result = closed_loop(
             lambda i: all(ok is not False for ok in pool.map(send, range(i * samples, (i + 1) * samples))),
@@ -397,7 +397,7 @@ def multi_stream(send: Callable[[int], Any], seconds: float = 10.0, samples: int
 
 
 def offline(run: Callable[[range], Any], samples: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return how many samples a second are answered if all are there at once: `run` takes their numbers."""
+    """Return the throughput, in samples per second, if all samples arrive at once. `run` receives their indices."""
     check_positive(samples=samples)
     begin = clock()
     run(range(samples))
@@ -415,18 +415,18 @@ def server(
     tolerance: float = 0.05,
     repeats: int = 4,
 ) -> Rate:
-    """Return the highest rate of Poisson arrivals whose q-th percentile keeps a bound: MLPerf's scenario "Server".
+    """Return the highest rate of Poisson arrivals whose q-th percentile keeps a bound (MLPerf's scenario "Server").
 
     Parameters
     ----------
     run
-        Measures one rate, in requests a second, by an open loop.
+        A function that measures one rate, in requests per second, by an open loop.
     bound
-        The latency that counts, in seconds.
+        Largest latency allowed, in seconds.
     low, high
-        A rate that keeps the bound, and one that does not; ValueError if they do not.
+        A rate that keeps the bound, and one that does not; else ValueError is raised.
     q, tolerance, repeats
-        The percentile; up to which ratio the ends are brought together; how often a rate is measured at most.
+        The percentile; relative distance of the two ends at which to stop; most measurements of one rate.
     """
     check_positive(bound=bound, low=low, high=high, tolerance=tolerance, repeats=repeats)
     judge = judge_of_rates(run, bound, low, high, q, repeats)
@@ -446,19 +446,19 @@ def server(
 def simulate_batches(
     arrivals: Numbers, batch_seconds: Callable[[int], float], max_batch: int, max_wait: float
 ) -> tuple[np.ndarray, list[int]]:
-    """Return the latency of each request in seconds, and the sizes of the batches, of one worker with a `Batcher`.
+    """Return the latency of each request in seconds, and the sizes of all batches, for one worker with a `Batcher`.
 
     Parameters
     ----------
     batch_seconds
-        How long a batch takes, by its size: measured.
+        A function that returns the measured seconds of a batch of a given size.
     max_batch, max_wait
         A free worker starts a batch once it is full, or once its oldest request has waited `max_wait` seconds.
     """
     check_positive(max_batch=max_batch)
     check_least(max_wait=max_wait)
     times, latencies, sizes, free, i = check_arrivals(arrivals).tolist(), list[float](), list[int](), -math.inf, 0
-    while i < len(times):  # i is the oldest request without an answer, free is when the worker is free
+    while i < len(times):  # i: oldest request without an answer; free: time at which the worker is free
         full = times[i + max_batch - 1] if i + max_batch <= len(times) else math.inf
         start = max(free, min(full, times[i] + max_wait))
         end = bisect_right(times, start, i, min(i + max_batch, len(times)))
@@ -472,9 +472,9 @@ def simulate_batches(
 
 
 class Batcher(Batching):
-    """Makes batches of single requests, in front of a model that is faster with many rows at once.
+    """A batcher of single requests, in front of a model that is faster with many rows at once.
 
-    Use it as ``async with Batcher(run) as batcher: answer = await batcher.submit(row)``; what was accepted is answered
+    Use it as ``async with Batcher(run) as batcher: answer = await batcher.submit(row)``. Accepted requests are answered
     before the block ends. `submit` raises the error of its batch, and asyncio.QueueFull if too many wait.
 
     Parameters
@@ -482,17 +482,17 @@ class Batcher(Batching):
     run
         An async function from a list of inputs to the list of their answers, in order.
     max_batch, max_wait
-        A batch is closed when it is full, or `max_wait` seconds after its oldest request came.
+        A batch is closed when it is full, or `max_wait` seconds after its oldest request arrived.
     workers
-        How many batches run at the same time.
+        Number of batches that run at the same time.
     max_queue
-        How many requests may wait.
+        Largest number of requests that wait.
     """
 
     async def gather(self) -> list[Waiting]:
-        """Return the next batch from `self.queue`: full, or with fewer once its oldest request has waited `max_wait`.
+        """Return the next batch from `self.queue`: full, or smaller once its oldest request has waited `max_wait`.
 
-        What already waits is taken even if the oldest is late; nothing that was taken is lost.
+        Requests that already wait are taken even if the oldest one is late. No request that was taken is lost.
         """
         batch = [await self.queue.get()]
         try:
@@ -507,7 +507,7 @@ class Batcher(Batching):
 def rehearse(
     arrivals: Numbers, batch_seconds: Callable[[int], float], max_batch: int, max_wait: float
 ) -> tuple[np.ndarray, list[int]]:
-    """Return what `simulate_batches` does, from the `Batcher` itself on a clock that jumps ahead instead of waiting."""
+    """Return the same as `simulate_batches`, from the `Batcher` itself with a clock that jumps instead of waiting."""
     times = check_arrivals(arrivals)
     return in_virtual_time(
         rehearsal(lambda run: Batcher(run, max_batch, max_wait, max_queue=len(times)), times, batch_seconds)
@@ -517,14 +517,14 @@ def rehearse(
 def batch_sweep(
     call: Callable[[np.ndarray], Any], rows: np.ndarray, sizes: Sequence[int] = (1, 2, 4, 8, 16, 32, 64), **how: Any
 ) -> dict[int, BenchmarkResult]:
-    """Return the latency of batches of each size; `how` goes to `measure_latency`."""
+    """Return the latency of batches of each size. The options `how` are passed to `measure_latency`."""
     from tinybench.latency import measure_latency
 
     return {size: measure_latency(call, np.resize(rows, (size, *rows.shape[1:])), **how) for size in sizes}
 
 
 def throughput(sweep: Mapping[int, BenchmarkResult]) -> dict[int, float]:
-    """Return the rows a second at each batch size of a `batch_sweep`; ValueError where the median took no time."""
+    """Return the rows per second at each batch size of a `batch_sweep`. Raise ValueError if a median is 0."""
     check_positive(**{f"the median at batch size {size}": result.median for size, result in sweep.items()})
     return {size: size / result.median for size, result in sweep.items()}
 
@@ -542,9 +542,9 @@ def best_setting(
     Parameters
     ----------
     bound, q
-        The q-th percentile of the simulated latencies may be `bound` seconds at most; ValueError if no pair keeps it.
+        The q-th percentile of simulated latencies is at most `bound` seconds. Raises ValueError if no pair keeps it.
     max_batches, max_waits
-        What to try, every pair of them; of equals the first one counts.
+        Values to try, in every pair. Of equally good pairs the first one counts.
     """
     check_percentile(q)
     best, least = None, math.inf
@@ -561,18 +561,18 @@ def best_setting(
 def instances_needed(
     peak_qps: float, services: Numbers, bound: float, q: float = 99.0, most: int = 64, seed: int | None = 0
 ) -> int:
-    """Return how many instances behind one queue keep the q-th percentile within a bound at peak traffic.
+    """Return the number of instances behind one queue that keep the q-th percentile within a bound at peak traffic.
 
     Parameters
     ----------
     peak_qps
-        Requests a second at the peak, Poisson.
+        Requests per second at the peak, with Poisson arrivals.
     services
         Measured service times in seconds, in their order; they are repeated until there are 20,000.
     bound
-        The latency that counts, in seconds.
+        Largest latency allowed, in seconds.
     most
-        ValueError if so many instances are not enough.
+        Largest number of instances; raises ValueError if these are not enough.
     """
     check_positive(peak_qps=peak_qps, bound=bound)
     check_numbers(services=services)
@@ -587,13 +587,13 @@ def instances_needed(
 
 
 def rule_of_thumb(peak_qps: float, service: float, safety: float = 1.5, most_busy: float = 0.7) -> int:
-    """Return how many instances the usual rule of thumb asks for; it knows neither the bound nor the variation."""
+    """Return the number of instances by the usual rule of thumb, which ignores the bound and the variation."""
     check_positive(peak_qps=peak_qps, service=service, safety=safety, most_busy=most_busy)
     return math.ceil(peak_qps * service * safety / most_busy)
 
 
 def cost_per_million(hourly: float, rate: float) -> float:
-    """Return what a million requests cost if all instances cost `hourly` together and answer `rate` a second."""
+    """Return the cost of a million requests, if all instances cost `hourly` together and answer `rate` per second."""
     check_least(hourly=hourly)
     check_positive(rate=rate)
     return hourly / (rate * 3600) * 1e6

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
 
-"""Is this machine fit to measure on? What is checked, what was found, why it matters and what to type."""
+"""A check whether this machine is fit for measurements: findings, why they matter, and what to type."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tinybench.support.conditions.machine_rules import Rule, rules_for
 
 
 def granted_cores(cpu_max: str, cores: int) -> float:
-    """Return how many cores a control group may use.
+    """Return the number of cores that a control group may use.
 
     Parameters
     ----------
     cpu_max
-        Text of its file ``cpu.max``: how many µs it may run, and in every how many. ``"50000 100000"`` is half a
-        core; ``"max 100000"``, or no text, is no limit.
+        Content of its file ``cpu.max``: the µs that it may run, and the µs of the period. ``"50000 100000"`` is half a
+        core. ``"max 100000"``, or an empty text, is no limit.
     cores
-        How many cores there are; a group never gets more.
+        Number of cores of the machine. A group never gets more.
     """
     quota, _, period = cpu_max.strip().partition(" ")
     if quota in ("", "max"):
@@ -33,7 +33,7 @@ def granted_cores(cpu_max: str, cores: int) -> float:
 
 
 def stolen_share(before: str, after: str) -> float:
-    """Return which share of the time between two looks the hypervisor gave to others, from 0 to 1.
+    """Return the share of the time between two readings that the hypervisor gave to others, from 0 to 1.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def stolen_share(before: str, after: str) -> float:
 
 
 class Finding(NamedTuple):
-    """One thing looked at: ``"ok"``, ``"warn"`` or ``"unknown"``, what was seen, why it matters, what to type."""
+    """A finding on one condition: its level (ok, warn or unknown), the observation, why it matters, what to type."""
 
     name: str
     level: str
@@ -56,11 +56,11 @@ class Finding(NamedTuple):
 
 
 def judge(rules: Iterable[Rule], facts: Mapping[str, Any]) -> list[Finding]:
-    """Return a finding for each rule: warnings, then what is unknown, then the rest, each in the order of the rules.
+    """Return a finding for each rule: first warnings, then unknown ones, then the rest, each in the order of the rules.
 
-    A rule has ``name``, ``fact`` (the key of what it looks at), ``fine(value)``, ``show(value)`` (what was seen, as
-    text), ``why`` and ``do``. Where the fact is missing or None the level is ``"unknown"`` and what was seen ``"not
-    known here"``. Only a warning says why, and what to do.
+    A rule has ``name``, ``fact`` (the key of its value in `facts`), ``fine(value)``, ``show(value)`` (the observation
+    as text), ``why`` and ``do``. If the fact is missing or None, the level is ``"unknown"`` and ``seen`` is
+    ``"not known here"``. Only a warning has ``why`` and ``do``.
     """
     findings = []
     for rule in rules:
@@ -76,7 +76,7 @@ def judge(rules: Iterable[Rule], facts: Mapping[str, Any]) -> list[Finding]:
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """What was found on a machine, warnings first."""
+    """The findings on a machine, warnings first."""
 
     findings: tuple[Finding, ...]
 
@@ -103,7 +103,7 @@ class MachineCheck:
 
     @property
     def sentence(self) -> str:
-        """How many things may spoil a measurement, and which."""
+        """A sentence with the number and the names of the things that may spoil a measurement."""
         count = len(self.warnings)
         found = f"{count} thing{'s' if count > 1 else ''} may spoil a measurement: {self.verdict}"
         return found if count else "nothing was found that would spoil a measurement"
@@ -121,14 +121,14 @@ class MachineCheck:
 
 
 def machine_check(root: Path | str = "/", **how: Any) -> MachineCheck:
-    """Return what limits and disturbs measurements on a machine, why that matters, and what to type.
+    """Return the conditions that limit or disturb measurements on a machine, why they matter, and what to type.
 
     Parameters
     ----------
     root
-        Where the machine's ``proc`` and ``sys`` are found.
+        Folder with the machine's ``proc`` and ``sys``.
     how
-        For `machine_facts.read_facts`: what to look through, and an earlier look.
+        Options of `machine_facts.read_facts`, such as an earlier reading.
     """
     facts = read_facts(root, **how)
     facts["granted"] = None if facts["cpu_max"] is None else granted_cores(facts["cpu_max"], facts["cores"])

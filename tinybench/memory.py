@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/05_memory/05_memory.ipynb: edit the notebook, not this file.
 
-"""Memory that one inference takes, native allocations included; the stages of a fresh process; size and leaks."""
+"""Memory of models: the peak of one inference, the stages of a fresh process, size on disk, and leaks."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from tinybench.support.rounds.fresh_processes import fresh_task
 
 
 def read_status(proc: str | Path = "/proc") -> dict[str, int]:
-    """Return the resident memory now (``VmRSS``) and its high-water mark (``VmHWM``), in bytes.
+    """Return the current resident memory (``VmRSS``) and its high-water mark (``VmHWM``), in bytes.
 
-    Both are read from ``self/status`` in `proc`. Raises OSError if there is no such file or it lacks one of the two:
-    as on systems other than Linux, and in some sandboxes.
+    Both are read from ``self/status`` in `proc`. Raises OSError if there is no such file or it lacks one of the two,
+    which happens on systems other than Linux and in some sandboxes.
     """
     found = {}
     for line in Path(proc, "self", "status").read_text(encoding="utf-8").splitlines():
@@ -47,18 +47,19 @@ def read_status(proc: str | Path = "/proc") -> dict[str, int]:
 
 
 def reset_peak(proc: str | Path = "/proc") -> None:
-    """Set the high-water mark to what is resident now, by ``self/clear_refs`` in `proc`; OSError where that cannot be.
+    """Set the high-water mark to the current resident memory, through ``self/clear_refs`` in `proc`.
 
-    `resource.getrusage` loses its maximum as well; see the manual page proc_pid_clear_refs(5).
+    This also resets the maximum of `resource.getrusage`; see the manual page proc_pid_clear_refs(5). Raises OSError if
+    the system does not allow it.
     """
     Path(proc, "self", "clear_refs").write_text("5", encoding="utf-8")
 
 
 def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -> int:
-    """Return by how many bytes, at least 0, one call raises the resident memory at its highest moment.
+    """Return the bytes, at least 0, by which one call raises the resident memory at its peak.
 
-    The resolution is a page of 4 KiB. Whatever else the process does at the same time is included. Raises OSError, see
-    `read_status` and `reset_peak`.
+    The resolution is a page of 4 KiB. Memory that the process takes for other work at the same time is included. Raises
+    OSError, see `read_status` and `reset_peak`.
     """
     reset_peak(proc)
     before = read_status(proc)["VmRSS"]
@@ -69,8 +70,8 @@ def peak_added(call: Callable[[Any], Any], x: Any, proc: str | Path = "/proc") -
 def python_peak(call: Callable[[Any], Any], x: Any) -> int:
     """Return the peak of Python's own allocations during one call, by tracemalloc.
 
-    It is in bytes above what was traced before. The call is several times slower than usual. Memory of C libraries is
-    not in it.
+    It is in bytes above the memory traced before the call. Memory of C libraries is not included. The call takes
+    several times longer than usual.
     """
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
@@ -86,7 +87,7 @@ def python_peak(call: Callable[[Any], Any], x: Any) -> int:
 
 
 def can_reset(proc: str | Path = "/proc") -> bool:
-    """Whether this process can reset and read its high-water mark."""
+    """Return whether this process can reset and read its high-water mark."""
     try:
         reset_peak(proc)
         read_status(proc)
@@ -96,7 +97,7 @@ def can_reset(proc: str | Path = "/proc") -> bool:
 
 
 def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
-    """Return what is resident now, in bytes, and by which method: page by page, else Linux's count, else psutil's."""
+    """Return the current resident memory in bytes, and the method: page by page, else Linux's count, else psutil's."""
     try:
         return exact_memory("Rss", proc), "Rss of smaps_rollup"
     except OSError:
@@ -108,14 +109,14 @@ def resident_memory(proc: str | Path = "/proc") -> tuple[int, str]:
 
 
 def call_of(model: Any, inputs: Any) -> tuple[Callable[[Any], Any], Any]:
-    """Return a model as a function of one argument, and that argument; inputs as for latency."""
+    """Return a model as a function of one argument, and that argument; for inputs see `measure_latency`."""
     x = as_input(inputs)
     by_name = isinstance(x, dict) and callable(getattr(model, "get_inputs", None))
     return plain_call(fed_by_name(model) if by_name else as_callable(model), x, None, None)
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Takes functions and classes of a notebook or script by value, an ONNX Runtime session as its file or bytes."""
+    """A pickler that stores functions and classes of a notebook or script by value, sessions as their file or bytes."""
 
     sessions = 0
 
@@ -140,7 +141,7 @@ def _session_without_arena(kind: Any, source: Any, options_kind: Any, settings: 
 def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc") -> BenchmarkResult:
     """Return the peaks of first calls, each in a fresh process.
 
-    The model travels there pickled. Raises TypeError if it cannot be pickled.
+    The model is pickled and sent there. Raises TypeError if it cannot be pickled.
     """
     pickler = _Pickler(packed := io.BytesIO())
     try:
@@ -168,7 +169,7 @@ def in_fresh_processes(model: Any, x: Any, runs: int, proc: str | Path = "/proc"
 
 
 def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, Any]) -> dict[str, BenchmarkResult]:
-    """Note for each stage whether its memory was seen; calls are compared with the first of them."""
+    """Note for each stage whether its memory was ``seen``. Calls are compared with the first call."""
     for stage, result in results.items():
         if stage in ("import", "load") or "first_call" not in results:
             note_memory_seen(result, 0.0)
@@ -178,7 +179,7 @@ def note_stages(results: dict[str, BenchmarkResult], first_answer: Mapping[str, 
 
 
 def complete(result: BenchmarkResult, call: WithoutArenas, x: Any, proc: str | Path) -> BenchmarkResult:
-    """Measure again the runs in which a twin was built, and note what was done about arenas and what is seen."""
+    """Repeat the runs in which a twin session was built. Note the use of arenas, and whether memory was ``seen``."""
     values, notes = list(result.values), {**result.metadata, "arena": call.arena}
     for number in sorted(set(call.late)):
         if number == 0:
@@ -204,24 +205,25 @@ def measure_memory(
     Parameters
     ----------
     model, inputs
-        Anything that `as_callable` takes, and the input of one call. ONNX Runtime sessions run as twins without
-        an arena, which would hide what an inference needs; see `WithoutArenas`.
+        Anything that `as_callable` takes, and the input of one call. An ONNX Runtime session is replaced by a twin
+        without an arena, which would hide the memory of an inference; see `WithoutArenas`.
     warmup_runs, measurement_runs
-        Calls before the measured ones, at least 0; measured calls, at least 1.
+        Number of calls before the measured ones, at least 0; number of measured calls, at least 1.
     proc
-        Where the proc file system is.
+        Folder of the proc file system.
 
     Returns
     -------
     BenchmarkResult
-        Bytes above what was resident before, one value for each run. The metadata holds the ``method``, the peak of
-        the very ``first_call``, that of Python's own allocations (``python_peak``), and whether the memory was ``seen``
-        above the counts' ``resolution``: if not, a 0 is not none, but ``at_most`` so much; ``caution`` says why.
+        Bytes above the resident memory before the call, one value for each run. The metadata holds the ``method``, the
+        peak of the ``first_call``, the peak of Python's own allocations (``python_peak``), and whether the memory was
+        ``seen`` above the ``resolution``. If not, 0 does not mean none: ``at_most`` is an upper bound, and ``caution``
+        has the reason.
 
     Raises
     ------
     TypeError
-        If this system keeps no high-water mark and the model cannot travel to a fresh process.
+        If this system keeps no high-water mark and the model cannot be sent to a fresh process.
     """
     check_runs("warmup_runs", warmup_runs, 0)
     check_runs("measurement_runs", measurement_runs, 1)
@@ -252,29 +254,30 @@ def memory_stages(
     factory: Any, inputs: Any, repeats: int = 3, args: Sequence[Any] = (), steady_calls: int = 20,
     launch: Callable[[Mapping[str, Any]], Mapping[str, Any]] = run_fresh_stages,
 ) -> dict[str, BenchmarkResult]:  # fmt: skip
-    """Measure what a model takes in a fresh process, stage by stage.
+    """Measure the memory that a model takes in a fresh process, stage by stage.
 
     Parameters
     ----------
     factory, inputs, args
-        Loads and returns the model, see `fresh_processes.portable_factory`; the input of each call; arguments for the
-        factory, such as the model's path, picklable.
+        A function that loads and returns the model, see `fresh_processes.portable_factory`; the input of each call;
+        picklable arguments of the factory, such as the model's path.
     repeats, steady_calls
         Number of fresh processes, and of calls after the second one.
     launch
-        Runs the stages in one fresh process; see `run_fresh_stages`.
+        A function that runs the stages in one fresh process; see `run_fresh_stages`.
 
     Returns
     -------
     dict of str to BenchmarkResult
-        For each of `STAGES` the peak in bytes above what was resident when it began, one value for each process. The
-        metadata holds ``retained`` (bytes not given back by the stage) and ``resident`` (bytes of the whole process)
-        of each process, the ``method``, and whether it was ``seen``: what an arena keeps is in ``resident`` only.
+        For each of `STAGES` the peak in bytes above the resident memory at its beginning, one value for each process.
+        The metadata holds ``retained`` (bytes that the stage did not release) and ``resident`` (bytes of the whole
+        process) of each process, the ``method``, and whether the memory was ``seen``. Memory that an arena keeps is in
+        ``resident`` only.
 
     Raises
     ------
     TypeError, RuntimeError
-        If the factory cannot travel to a fresh process, or fails there.
+        If the factory cannot be sent to a fresh process, or fails there.
     """
     check_runs("repeats", repeats, 1)
     check_runs("steady_calls", steady_calls, 1)
@@ -300,8 +303,8 @@ def memory_stages(
 def stored_form(model: Any) -> Any:
     """Return the path or the bytes that a model was loaded from, or else the model itself.
 
-    An `OnnxModel` and an ONNX Runtime session know their source; an ``onnx.ModelProto`` is serialised. Raise TypeError
-    for a function or a class, since pickle would write only its name.
+    An `OnnxModel` or an ONNX Runtime session has such a source; an ``onnx.ModelProto`` is serialised. Raises TypeError
+    for a function or a class, because pickle would write only its name.
     """
     session = getattr(model, "session", model)
     if callable(getattr(session, "get_session_options", None)):
@@ -322,7 +325,7 @@ def stored_form(model: Any) -> Any:
 def external_files(path: Path) -> list[Path]:
     """Return the files in which an ONNX model keeps weights outside of its own file.
 
-    Needs ``onnx`` only if the model has such files.
+    The package ``onnx`` is needed only if the model has such files.
     """
     if b"location" not in path.read_bytes():
         return []
@@ -340,20 +343,20 @@ def external_files(path: Path) -> list[Path]:
 
 
 class ByteCounter:
-    """A file that only counts what is written to it."""
+    """A file that only counts the bytes written to it."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def write(self, data: Any) -> int:
-        """Count the bytes, and forget them."""
+        """Count the bytes without storing them, and return their number."""
         size = memoryview(data).nbytes
         self.count += size
         return size
 
 
 def model_size(model_or_path: Any) -> int:
-    """Return how many bytes a model takes on disk.
+    """Return the size of a model on disk, in bytes.
 
     Parameters
     ----------
@@ -402,7 +405,7 @@ def _blocks_checked(
 
 
 def note_growth_seen(result: BenchmarkResult, runs: int, proc: str | Path) -> BenchmarkResult:
-    """Note by which method it was read, its ``resolution`` in bytes per call, and whether growth was ``seen``."""
+    """Note the ``method`` of reading, its ``resolution`` in bytes per call, and whether growth was ``seen``."""
     method = resident_memory(proc)[1]
     error = mmap.PAGESIZE if "smaps_rollup" in method else count_error()
     result.metadata |= {"method": method, "resolution": error / runs, "seen": abs(result.mean) * runs >= error}
@@ -416,24 +419,24 @@ def note_growth_seen(result: BenchmarkResult, runs: int, proc: str | Path) -> Be
 def resident_growth(
     model: Any, inputs: Any, runs: int = 200, blocks: int = 10, warmup_runs: int = 20, proc: str | Path = "/proc"
 ) -> BenchmarkResult:
-    """Measure by how much resident memory grows with each call: a leak check.
+    """Measure how much the resident memory grows with each call, to find leaks.
 
     Parameters
     ----------
     model, inputs
         Anything that `as_callable` takes, and the input of each call.
     runs, blocks
-        Calls in all, a multiple of `blocks`, of which each gives one rate: at least 2, for an interval.
+        Number of calls, a multiple of `blocks`; number of blocks, each with one rate: at least 2, for an interval.
     warmup_runs
-        Calls before, at least 0, in which caches and arenas may fill.
+        Number of calls before the blocks, at least 0, in which caches and arenas may fill.
     proc
-        Where the proc file system is; see `resident_memory`.
+        Folder of the proc file system; see `resident_memory`.
 
     Returns
     -------
     BenchmarkResult
         Bytes per call, one rate for each block: their mean is the slope. ``metadata["growing"]`` says whether the whole
-        interval lies above 0; ``resident`` is what was resident before the first and after each block. Growth below
+        interval lies above 0; ``resident`` is the resident memory before the first and after each block. Growth below
         the ``resolution`` in bytes per call is not ``seen``.
 
     Raises
@@ -461,10 +464,10 @@ def resident_growth(
 
 
 def max_concurrent(available: float, per_instance: float, shared: float = 0.0) -> int:
-    """Return how many instances of `per_instance` bytes at their peak fit into memory, after `shared` bytes paid once.
+    """Return the number of instances, each of `per_instance` bytes at its peak, that fit into `available` bytes.
 
-    All in bytes; at least 0. Raises ValueError if `per_instance` is not positive, another is negative, or one is not
-    finite.
+    `shared` bytes are needed only once for all of them. The result is at least 0. Raises ValueError if `per_instance`
+    is not positive, another argument is negative, or one is not finite.
     """
     for name, value in (("available", available), ("per_instance", per_instance), ("shared", shared)):
         if not math.isfinite(value) or value < 0 or (name == "per_instance" and value == 0):
@@ -473,11 +476,11 @@ def max_concurrent(available: float, per_instance: float, shared: float = 0.0) -
 
 
 def memory_pressure(memory: float, throughput: float) -> float:
-    """Return the working memory that inference turns over, in bytes per second: `memory` per inference × `throughput`.
+    """Return the working memory that inference uses per second, in bytes: `memory` per inference × `throughput`.
 
-    Every byte that an inference adds is written at least once, so this is a lower bound of its memory traffic; weights
-    and whatever is read again come on top. Both are of the same batch. Raises ValueError if one is negative or not
-    finite, or if `memory` is 0: that was not seen, see ``metadata["at_most"]`` of `measure_memory`.
+    Every byte that an inference adds is written at least once, so this is a lower bound of its memory traffic. Reading
+    weights, and any repeated reading, adds to it. Both arguments are for the same batch. Raises ValueError if one is
+    negative or not finite, or if `memory` is 0: it was not detected, see ``metadata["at_most"]`` of `measure_memory`.
     """
     for name, value in (("memory", memory), ("throughput", throughput)):
         if not math.isfinite(value) or value < 0 or (name == "memory" and value == 0):

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/11_onnx/11_onnx.ipynb: edit the notebook, not this file.
 
-"""From scikit-learn to ONNX: conversion, sessions, parity, an honest baseline, and where the time goes."""
+"""From scikit-learn to ONNX: conversion, sessions, parity, a NumPy baseline, and the time of operators and stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tinybench.support.rounds.checked_calls import Clock
 
 
 def operators(source: Any) -> dict[str, int]:
-    """Return how often each operator occurs in a graph (see `load_graph`), in the order of their first use."""
+    """Return the number of occurrences of each operator in a graph (see `load_graph`), in order of first use."""
     counts: dict[str, int] = {}
     for node in load_graph(source).graph.node:
         counts[node.op_type] = counts.get(node.op_type, 0) + 1
@@ -38,8 +38,8 @@ def operators(source: Any) -> dict[str, int]:
 def weights(source: Any) -> dict[str, np.ndarray]:
     """Return all numbers of a model (see `load_graph`) by name.
 
-    Initializers under their names, in their shapes and dtypes; lists of floats among a node's attributes (trees and
-    linear classifiers keep theirs there) as ``"node name/attribute name"``.
+    Initializers keep their names, shapes and dtypes. Lists of floats among a node's attributes, where trees and linear
+    classifiers keep their numbers, are named ``"node name/attribute name"``.
     """
     from onnx import numpy_helper
 
@@ -55,7 +55,7 @@ def weights(source: Any) -> dict[str, np.ndarray]:
 def refuse_bad_weights(source: Any) -> None:
     """Raise ValueError if a number of a model (see `load_graph`) is NaN or infinite.
 
-    The message names the tensor, and says how many of its values are bad.
+    The message has the name of the tensor, and the number of its bad values.
     """
     for name, values in weights(source).items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -91,19 +91,19 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
     model, sample
         See `convert`.
     path
-        Where to save it.
+        Path of the new file.
     overwrite
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
     Path
-        Of the file, which has the class labels, if any, in its metadata.
+        Path of the file. Its metadata holds the class labels, if any.
 
     Raises
     ------
     FileExistsError
-        If there is a file and `overwrite` is not set.
+        If the file exists and `overwrite` is not set.
     TypeError
         If the model cannot be converted.
     ValueError
@@ -131,7 +131,10 @@ def to_onnx(model: Any, sample: Any, path: str | Path, *, overwrite: bool = Fals
 
 
 def fresh_options(threads: int, optimization: str) -> tuple[Any, Any]:
-    """Return an ONNX Runtime session's options as they come, and the level; ValueError for what there is not."""
+    """Return default options of an ONNX Runtime session, and the optimisation level.
+
+    Raises ValueError if `threads` is not a whole number of at least 1, or `optimization` is not a known level.
+    """
     import onnxruntime
 
     levels = onnxruntime.GraphOptimizationLevel
@@ -150,7 +153,7 @@ def fresh_options(threads: int, optimization: str) -> tuple[Any, Any]:
 
 
 def session_options(threads: int = 1, optimization: str = "all", trace: str | Path | None = None) -> Any:
-    """Return options of an ONNX Runtime session; operators run one after another.
+    """Return options of an ONNX Runtime session that runs operators one after another.
 
     Parameters
     ----------
@@ -159,7 +162,7 @@ def session_options(threads: int = 1, optimization: str = "all", trace: str | Pa
     optimization
         ``"off"``, ``"basic"``, ``"extended"`` or ``"all"``.
     trace
-        Where to write a profile, as the beginning of a file's path; None for no profile.
+        Beginning of the path of a profile to write; None for no profile.
     """
     options, level = fresh_options(threads, optimization)
     options.intra_op_num_threads = threads
@@ -172,7 +175,7 @@ def session_options(threads: int = 1, optimization: str = "all", trace: str | Pa
 
 
 class OnnxModel:
-    """A loaded ``.onnx`` file under stated conditions; a model for all of tinybench.
+    """A loaded ``.onnx`` file with fixed session options, which all of tinybench accepts as a model.
 
     Parameters
     ----------
@@ -181,21 +184,22 @@ class OnnxModel:
     threads, optimization
         See `session_options`.
     profile
-        Write a trace of every run; `end_profiling` says where. It slows the model down, often several times.
+        Whether to write a trace of every run, whose path `end_profiling` returns; or the beginning of that path.
+        Profiling slows the model down, often several times.
 
     Attributes
     ----------
     name : str
-        The file's name without ending.
+        The file's name without its suffix.
     classes_ : numpy.ndarray
-        Labels of the columns, where the file names them.
+        Labels of the columns, if the file has them.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the runtime cannot load it; the message says whether its IR version or opset is too new.
+        If the runtime cannot load it. The message has its IR version and opset, which may be too new.
     """
 
     def __init__(
@@ -212,9 +216,9 @@ class OnnxModel:
             self.classes_ = np.array(json.loads(labels))
 
     def forward(self, X: Any) -> Any:
-        """Return the model's last output: of a classifier the probabilities.
+        """Return the model's last output, which for a classifier is the probabilities.
 
-        An array of another dtype than the graph's is cast first; that takes time in every call.
+        An array whose dtype is not that of the graph is cast first, which takes time in every call.
         """
         return self._call(X)
 
@@ -223,7 +227,7 @@ class OnnxModel:
         return Path(self.session.end_profiling())
 
     def __repr__(self) -> str:
-        """Return path and conditions."""
+        """Return a text with path, threads and optimisation level."""
         return f"OnnxModel({str(self.path)!r}, threads={self.threads}, optimization={self.optimization!r})"
 
 
@@ -235,7 +239,7 @@ def new_session(source: str | bytes, options: Any = None) -> Any:
 
 
 def load_session(path: Path, options: Any) -> Any:
-    """Return the session of a file, or say what keeps it from loading."""
+    """Return the session of a file. Raise FileNotFoundError if it does not exist, ValueError if it cannot be loaded."""
     import onnxruntime
 
     if not path.is_file():
@@ -252,14 +256,14 @@ def load_session(path: Path, options: Any) -> Any:
 
 
 def both_answers(model: Any, onnx_model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the answers of both models to all rows, the second in the shape of the first where that can be."""
+    """Return the outputs of both models for all rows. If the sizes agree, the second gets the shape of the first."""
     rows = np.asarray(X)
     first, second = np.asarray(as_callable(model)(rows)), np.asarray(as_callable(onnx_model)(rows))
     return first, second.reshape(first.shape) if second.size == first.size else second
 
 
 def row_gaps(original: np.ndarray, converted: np.ndarray) -> np.ndarray:
-    """Return the largest difference of scores in each row; of labels 0 where they agree, else infinity."""
+    """Return the largest difference of scores in each row. For labels it is 0 if they agree, else infinity."""
     if parity(original, converted).max_difference is None:
         return np.where(original == converted, 0.0, np.inf)
     gaps: np.ndarray = np.abs(original.astype(float) - converted.astype(float)).reshape(len(original), -1).max(axis=1)
@@ -267,14 +271,14 @@ def row_gaps(original: np.ndarray, converted: np.ndarray) -> np.ndarray:
 
 
 def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -> ParityResult:
-    """Refuse a converted model whose answers differ from the original's.
+    """Compare the outputs of a converted model with those of the original, and refuse it if they differ.
 
     Parameters
     ----------
     model, onnx_model
         The original and the converted model; see `as_callable`.
     X
-        Rows to compare on, of shape (n, features); a few hundred that look like those in use.
+        Rows to compare on, of shape (n, features): a few hundred that resemble those in use.
     tolerance
         Largest difference of scores to accept.
 
@@ -301,7 +305,7 @@ def check_parity(model: Any, onnx_model: Any, X: Any, tolerance: float = 1e-4) -
 
 
 def relu_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return weights and biases of each layer; TypeError if it is no fitted multilayer perceptron with ReLU."""
+    """Return weights and biases of each layer. Raise TypeError unless the model is a fitted perceptron with ReLU."""
     if not hasattr(model, "coefs_") or getattr(model, "activation", "") != "relu":
         raise TypeError(f"{type(model).__name__} is no fitted multilayer perceptron with ReLU; there is no NumPy twin")
     layers = [
@@ -314,7 +318,7 @@ def relu_layers(model: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def other_ending(a: np.ndarray, kind: str) -> np.ndarray:
-    """Return probabilities of two classes from one logistic output, or a regressor's values."""
+    """Return a network's outputs without softmax: two probabilities from a logistic output, or a regressor's values."""
     if kind == "logistic":
         p = 0.5 + 0.5 * np.tanh(a / 2)  # never overflows
         return np.hstack([1 - p, p])
@@ -322,18 +326,18 @@ def other_ending(a: np.ndarray, kind: str) -> np.ndarray:
 
 
 def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
-    """Return a fitted network as plain NumPy in float32, a function of an array of shape (n, features).
+    """Return a fitted network as a plain NumPy function, in float32, of an array of shape (n, features).
 
-    Of a classifier it returns probabilities of shape (n, classes); of a regressor values of shape (n,) or
+    For a classifier, the function returns probabilities of shape (n, classes); for a regressor, values of shape (n,) or
     (n, outputs).
 
     Parameters
     ----------
     model
-        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units; else TypeError.
+        A fitted ``MLPClassifier`` or ``MLPRegressor`` with ReLU units. Any other model raises TypeError.
     """
     layers = relu_layers(model)  # pairs (W, b)
-    kind = model.out_activation_  # "softmax", or another ending
+    kind = model.out_activation_  # "softmax", or another output activation
 
     def forward(X: Any) -> np.ndarray:
         a: np.ndarray = np.asarray(X, np.float32)
@@ -352,15 +356,15 @@ def numpy_baseline(model: Any) -> Callable[[Any], np.ndarray]:
 def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> dict[str, float]:
     """Return the share of each operator in the time of all operators, the largest first.
 
-    The time of a node is the median of its runs, that of an operator the sum over its nodes. ValueError if no
-    operator is left.
+    The time of a node is the median of its runs. The time of an operator is the sum over its nodes. Raises ValueError
+    if no operator is left.
 
     Parameters
     ----------
     events
         Events of an ONNX Runtime trace, in any order.
     skip_runs
-        Leave out operators that start before run number `skip_runs` (from 0) starts.
+        Number of runs to skip. Operators that start before run number `skip_runs` (from 0) are left out.
     """
     starts = sorted(event["ts"] for event in events if event.get("name") == "model_run")
     begin = starts[skip_runs] if skip_runs < len(starts) else (float("inf") if skip_runs else 0)
@@ -379,7 +383,7 @@ def operator_shares(events: Sequence[Mapping[str, Any]], skip_runs: int = 0) -> 
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """The share of each operator in the operators' time, the largest first; times under a profiler are too long."""
+    """The share of each operator in the operators' time, the largest first. The profiler distorts absolute times."""
 
     shares: dict[str, float]
     batch_size: int
@@ -402,16 +406,16 @@ class OperatorProfile:
 def operator_profile(
     onnx_model: OnnxModel, X: Any, runs: int = 50, warmup_runs: int = 10, trace: str | Path | None = None
 ) -> OperatorProfile:
-    """Measure which operators take the time, from a trace that ONNX Runtime writes.
+    """Measure the share of the time that each operator takes, from a trace that ONNX Runtime writes.
 
     Parameters
     ----------
     onnx_model
-        The model; it is loaded a second time, under the same conditions, with profiling on.
+        The model. It is loaded a second time with the same options, and with profiling.
     X
         One batch, of shape (n, features).
     runs, warmup_runs
-        Runs that count, and runs before them that do not.
+        Number of runs that count, and of runs before them that do not count.
     trace
         Where to keep the trace, a ``.json`` file that opens at https://ui.perfetto.dev; None to drop it.
 
@@ -422,7 +426,7 @@ def operator_profile(
     Raises
     ------
     ValueError
-        If a number of runs is no whole number, or there is nothing to count.
+        If a number of runs is not a whole number, or no operator is left to count.
     """
     check_runs("runs", runs, 1)
     check_runs("warmup_runs", warmup_runs, 0)
@@ -439,10 +443,10 @@ def operator_profile(
 
 
 def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
-    """Return preprocess, model and postprocess of a fitted scikit-learn classifier pipeline, as functions.
+    """Return the stages of a fitted scikit-learn classifier pipeline as functions: preprocess, model and postprocess.
 
-    ``preprocess``: all steps but the last (nothing for a classifier alone). ``model``: the probabilities.
-    ``postprocess``: the label of the largest probability in each row. TypeError if the last step has no
+    ``preprocess`` runs all steps but the last (nothing for a classifier alone). ``model`` returns the probabilities.
+    ``postprocess`` returns the label of the largest probability in each row. Raises TypeError if the last step has no
     ``predict_proba``.
     """
     steps = [step for _, step in getattr(pipeline, "steps", [("model", pipeline)])]
@@ -463,7 +467,7 @@ def pipeline_stages(pipeline: Any) -> dict[str, Callable[[Any], Any]]:
 
 
 def warm_stages(pipeline: Any, X: Any, runs: int, warmup_runs: int, clock: Clock) -> dict[str, Callable[[Any], Any]]:
-    """Return the stages of a pipeline, or those given, after warm-up calls of the whole."""
+    """Return the stages of a pipeline, or those given, after warm-up calls of the whole pipeline."""
     check_runs("runs", runs, 1)
     check_runs("warmup_runs", warmup_runs, 0)
     stages = dict(pipeline) if isinstance(pipeline, Mapping) else pipeline_stages(pipeline)
@@ -479,7 +483,7 @@ def warm_stages(pipeline: Any, X: Any, runs: int, warmup_runs: int, clock: Clock
 
 
 def stage_results(times: Mapping[str, list[float]], X: Any, warmup_runs: int) -> dict[str, BenchmarkResult]:
-    """Return the seconds of each stage, one for each call, as results."""
+    """Return the times of each stage as results, with one value in seconds for each call."""
     shared = {**describe_input(X), "warmup_runs": warmup_runs, "order": "stages of one call"}
     return {
         name: BenchmarkResult("latency", values, {**shared, "stage": name}, unit="s") for name, values in times.items()
@@ -489,18 +493,18 @@ def stage_results(times: Mapping[str, list[float]], X: Any, warmup_runs: int) ->
 def time_breakdown(
     pipeline: Any, X: Any, runs: int = 50, warmup_runs: int = 5, clock: Clock = time.perf_counter
 ) -> dict[str, BenchmarkResult]:
-    """Measure how long each stage of a pipeline takes, in calls of the whole pipeline.
+    """Measure the time that each stage of a pipeline takes, in calls of the whole pipeline.
 
-    Returns seconds by stage, and ``total``, which is their sum in each call. Each holds one clock read.
+    Returns seconds by stage, and ``total``, their sum in each call. Each time includes one reading of the clock.
 
     Parameters
     ----------
     pipeline
-        See `pipeline_stages`; or functions by stage, each called with what the one before returned.
+        See `pipeline_stages`; or functions by stage, each called with the result of the one before.
     X
         One batch, of shape (n, features).
     runs, warmup_runs
-        Measured calls, and at least so many before.
+        Number of measured calls, and least number of calls before them.
     """
     stages = warm_stages(pipeline, X, runs, warmup_runs, clock)
     times: dict[str, list[float]] = {name: [] for name in [*stages, "total"]}  # to be filled, a value for each run

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/09_pareto/09_pareto.ipynb: edit the notebook, not this file.
 
-"""Choosing a model: dominance, Pareto frontiers, scores, requirements, and how sure all that is."""
+"""Choosing a model: dominance, Pareto frontiers, scores, requirements, and how certain the choice is."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LATENCY_ACCURACY = MappingProxyType({"latency": "min", "accuracy": "max"})
 def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[bool] = False) -> bool:
     """Return whether `a` is at least as good as `b` in everything and better in something.
 
-    Both hold values of the same objectives; `maximize` says whether larger is better, for all or for each. Raises
-    ValueError if the lengths differ, or a value is NaN.
+    Both hold values of the same objectives. `maximize` says whether larger is better, for all of them or for each one.
+    Raises ValueError if the lengths differ, or a value is NaN.
     """
     directions = [maximize] * len(a) if isinstance(maximize, bool) else list(maximize)
     if not len(a) == len(b) == len(directions):
@@ -44,9 +44,10 @@ def dominates(a: Sequence[float], b: Sequence[float], maximize: bool | Sequence[
 
 
 def central(value: Any) -> float:
-    """Return the number by which a value ranks: of a result ``correct / total`` if it holds these, else its median.
+    """Return the number by which a value is ranked.
 
-    NaN for a result that is not detected: it has no rank.
+    For a result it is ``correct / total`` if the metadata holds these, else the median. A result that was not detected
+    has no rank, and gives NaN.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value)
@@ -56,7 +57,7 @@ def central(value: Any) -> float:
 
 
 def visible(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return results by metric and model without those that were not `seen`: 0 bytes are no smallest memory."""
+    """Return results by metric and model without those that were not detected: 0 bytes are not the smallest memory."""
     left = {
         m: {name: result for name, result in by_model.items() if is_detected(result)} for m, by_model in results.items()
     }
@@ -73,12 +74,12 @@ def as_rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def row_name(point: Any, index: int) -> str:
-    """Return what to call a point in messages and figures: its ``"model"``, else its number."""
+    """Return the name of a point in messages and figures: its ``"model"``, else its number."""
     return str(point["model"]) if isinstance(point, Mapping) and "model" in point else f"point {index}"
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the one of some words that is spelled most like another."""
+    """Return the one of `words` whose spelling is most similar to `word`."""
     return max(words, key=lambda known: difflib.SequenceMatcher(None, word.lower(), known.lower()).ratio())
 
 
@@ -103,11 +104,12 @@ def refuse_mixing(metric: str, values: Mapping[str, Any]) -> None:
 
 
 def objective_values(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> np.ndarray:
-    """Return the objectives of points as a matrix of shape (points, objectives), as `central` sees them, checked.
+    """Check points, and return their objectives as a matrix of shape (points, objectives), by `central`.
 
-    Points are rows with the objectives as keys, or sequences of numbers in their order; an objective is ``"min"`` or
-    ``"max"``. Raises ValueError if there are no points or objectives, a direction is neither, a point lacks an
-    objective, is NaN or no number, or results are mixed that do not rank (see `refuse_mixing`).
+    Points are rows with the objectives as keys, or sequences of numbers in the order of the objectives. The direction
+    of an objective is ``"min"`` or ``"max"``. Raises ValueError if there are no points or objectives, a direction is
+    neither of the two, a point lacks an objective, a value is NaN or not a number, or results must not be mixed (see
+    `refuse_mixing`).
     """
     points = list(points)
     if not points or not objectives:
@@ -152,9 +154,9 @@ def _coordinates(point: Any, index: int, objectives: Mapping[str, str]) -> list[
 
 
 def frontier_2d(costs: np.ndarray) -> np.ndarray:
-    """Return which points of a plane, shape (n, 2), no other one dominates, in O(n log n); smaller is better.
+    """Return a mask of the points, shape (n, 2), that no other point dominates, in O(n log n). Smaller is better.
 
-    Points with the same numbers are all kept or all not. Kung, Luccio, Preparata, Journal of the ACM 22 (1975).
+    Points with the same numbers are all kept or all dropped. Kung, Luccio, Preparata, Journal of the ACM 22 (1975).
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)  # sorted by the first column, then the second
     best_before = np.minimum.accumulate(unique[:, 1])
@@ -163,9 +165,9 @@ def frontier_2d(costs: np.ndarray) -> np.ndarray:
 
 
 def frontier_nd(costs: np.ndarray) -> np.ndarray:
-    """Return which points, shape (n, d), no other one dominates, in O(n · size of the frontier); smaller is better.
+    """Return a mask of the points, shape (n, d), that no other point dominates. Smaller is better.
 
-    Points with the same numbers are all kept or all not.
+    The time is O(n · size of the frontier). Points with the same numbers are all kept or all dropped.
     """
     unique, where = np.unique(costs, axis=0, return_inverse=True)
     front, kept, size = np.empty_like(unique), np.zeros(len(unique), dtype=bool), 0
@@ -188,7 +190,7 @@ def pareto_frontier(points: Iterable[Any], objectives: Mapping[str, str] = LATEN
     Returns
     -------
     list
-        Those of the points, themselves and not copies.
+        The points themselves, not copies.
 
     Raises
     ------
@@ -203,10 +205,10 @@ def pareto_frontier(points: Iterable[Any], objectives: Mapping[str, str] = LATEN
 
 
 def staircase(points: Iterable[Any], objectives: Mapping[str, str] = LATENCY_ACCURACY) -> list[tuple[float, float]]:
-    """Return the corners of the border between what the frontier dominates and what it does not.
+    """Return the corners of the boundary of the region that the frontier dominates.
 
-    These are the frontier points from the best x to the worst, and between two of them the corner (x of the next, y of
-    this). Raises ValueError if there are not two objectives, or as `pareto_frontier`.
+    These are the frontier points from the best x to the worst, and between two of them the corner (x of the next point,
+    y of this point). Raises ValueError if there are not two objectives, or like `pareto_frontier`.
     """
     if len(objectives) != 2:
         raise ValueError(f"a staircase has 2 objectives, not {len(objectives)}")
@@ -226,9 +228,9 @@ def hypervolume_2d(
 ) -> float:
     """Return the area that a frontier dominates, up to a reference point, in the product of the two units.
 
-    `reference` is a bad point: a row, or two numbers in the order of the objectives; a point not better than it in both
-    adds nothing. Raises ValueError if there are not two objectives, or as `pareto_frontier`. Zitzler, Thiele, IEEE
-    Transactions on Evolutionary Computation 3 (1999).
+    `reference` is a bad point: a row, or two numbers in the order of the objectives. A point that is not better than
+    the reference in both objectives adds nothing. Raises ValueError if there are not two objectives, or like
+    `pareto_frontier`. Zitzler, Thiele, IEEE Transactions on Evolutionary Computation 3 (1999).
     """
     if len(objectives) != 2:
         raise ValueError(f"hypervolume_2d takes 2 objectives, not {len(objectives)}")
@@ -250,7 +252,7 @@ _SCORE_UNITS = MappingProxyType({"latency": ("s", 1e-3), "memory": ("B", 1e6), "
 
 
 def check_units(metric: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ValueError if a result of this metric is not in the SI unit that the name stands for."""
+    """Raise ValueError if a result of a metric is not in the SI unit of that metric."""
     unit = _SCORE_UNITS.get(metric, (None, 1))[0]
     for index, row in enumerate(rows):
         value = row.get(metric)
@@ -259,9 +261,9 @@ def check_units(metric: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_weights(weights: Mapping[str, float], known: Iterable[str]) -> None:
-    """Raise ValueError if a metric is not among the `known`, or its weight is negative or not finite, or the sum not 1.
+    """Raise ValueError if a metric is unknown, a weight is negative or not finite, or the weights do not sum to 1.
 
-    The message names the nearest metric for an unknown one.
+    For an unknown metric, the message names the nearest of the `known` ones.
     """
     for metric, weight in weights.items():
         if metric not in known:
@@ -280,8 +282,8 @@ def composite_score(
     The default is ``w accuracy + w / (1 + latency in ms) + w / (1 + memory in MB) + w / (1 + energy in mJ)``, whose
     ranks depend on the units. The scale-free one is the weighted geometric mean of each value's ratio to the best.
 
-    Raises ValueError if `check_weights` or `objective_values` refuses, a result is in another unit, or, scale-free, a
-    value is not positive. Fleming, Wallace, Communications of the ACM 29 (1986).
+    Raises ValueError if `check_weights` or `objective_values` does, if a result is in another unit, or, for the
+    scale-free score, if a value is not positive. Fleming, Wallace, Communications of the ACM 29 (1986).
     """
     check_weights(weights, DIRECTIONS if scale_free else DEFAULT_WEIGHTS)
     weights = {metric: weight for metric, weight in weights.items() if weight > 0}
@@ -304,7 +306,7 @@ def composite_score(
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a model must fulfil; None demands nothing.
+    """The requirements on a model. A limit that is None is not checked.
 
     Parameters
     ----------
@@ -322,7 +324,7 @@ class Requirements:
     Raises
     ------
     ValueError
-        If a limit is not a finite number ≥ 0, or an accuracy above 1.
+        If a limit is not a finite number ≥ 0, or an accuracy is above 1.
     """
 
     latency_p95_ms: float | None = None
@@ -347,7 +349,10 @@ class Requirements:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Requirements:
-        """Return the requirements of a mapping; ValueError names what has no limit or the nearest name to a typo."""
+        """Return the requirements of a mapping. Raise ValueError for a name without a limit, or an unknown name.
+
+        For an unknown name, the message has the nearest known one.
+        """
         if empty := [name for name, limit in data.items() if limit is None]:
             raise ValueError(f"{empty[0]} has no limit; write a number behind it, or leave the line out")
         valid = [spec.name for spec in fields(cls)]
@@ -360,7 +365,7 @@ class Requirements:
     def from_yaml(cls, source: str | Path) -> Requirements:
         """Return the requirements of a YAML file, given by its path or as its text.
 
-        Raises ValueError if it holds something else than names with limits, or as `from_dict`.
+        Raises ValueError if it holds anything but names with limits, or like `from_dict`.
         """
         import yaml
 
@@ -397,7 +402,7 @@ class Requirements:
     def rank(self, rows: Iterable[Mapping[str, Any]], by: str = "latency") -> list[Mapping[str, Any]]:
         """Return the rows that meet every limit, the best first by latency, accuracy, memory, energy or throughput.
 
-        Raises ValueError if `by` is unknown (the nearest is named) or missing in a row, or as `filter`.
+        Raises ValueError if `by` is unknown (the nearest is named) or missing in a row, or like `filter`.
         """
         if by not in DIRECTIONS:
             raise ValueError(f"there is no metric {by!r} to rank by; did you mean {nearest(by, DIRECTIONS)!r}?")
@@ -410,11 +415,11 @@ class Requirements:
 
 
 def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") -> float:
-    """Return what a row has to show for a field of `Requirements`, in its unit.
+    """Return the value of a row for a field of `Requirements`, in the unit of that field.
 
     A row holds results, or numbers in SI units; the 95th percentile may be given as ``"latency_p95"``. Raises
-    ValueError with `name` if the metric is missing, a percentile is asked of a single number, or a result was
-    not `seen`, and nothing says how much it is at most.
+    ValueError with `name` if the metric is missing, if a single number stands where a percentile is needed, or if a
+    result was not detected and has no ``at_most``.
     """
     metric = requirement.partition("_")[0]
     value = row.get("latency_p95", row.get("latency")) if metric == "latency" else row.get(metric)
@@ -436,7 +441,7 @@ def observed(row: Mapping[str, Any], requirement: str, name: str = "the row") ->
 
 
 def shared(values: Sequence[Any]) -> list[list[int]]:
-    """Return the values that are resampled together, as groups of indices: numbers, same rows, or same rounds."""
+    """Return groups of indices of values that are resampled together: numbers, the same rows, or the same rounds."""
     groups: dict[Any, list[int]] = {}
     for place, value in enumerate(values):
         key: Any = place  # resampled alone
@@ -451,18 +456,18 @@ def shared(values: Sequence[Any]) -> list[list[int]]:
 
 
 def draw_rows(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return accuracies on as many rows, drawn again with replacement for all models at once: (resamples, models)."""
+    """Return accuracies, shape (resamples, models), on rows drawn with replacement for all models at once."""
     right = np.array([rows_right(value.metadata) for value in values]).T
-    patterns, counts = np.unique(right, axis=0, return_counts=True)  # rows on which the same models are right are alike
+    patterns, counts = np.unique(right, axis=0, return_counts=True)  # rows on which the same models are right are equal
     drawn = rng.multinomial(len(right), counts / len(right), size=resamples)
     return np.asarray(drawn @ patterns / len(right))
 
 
 def draw_rounds(values: Sequence[BenchmarkResult], resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return places of rounds, drawn with replacement for all models at once: (resamples, rounds).
+    """Return indices of rounds, shape (resamples, rounds), drawn with replacement for all models at once.
 
-    Rounds that depend on one another are drawn in blocks. Politis, Romano, "A circular block-resampling procedure for
-    stationary data", in Exploring the Limits of Bootstrap (1992).
+    Autocorrelated rounds are drawn in blocks. Politis, Romano, "A circular block-resampling procedure for stationary
+    data", in Exploring the Limits of Bootstrap (1992).
     """
     rounds, length = values[0].count, max(batch_length(value.values) for value in values)
     starts = rng.integers(rounds, size=(resamples, -(-rounds // length), 1))
@@ -493,12 +498,12 @@ def rows_unknown(points: Sequence[Mapping[str, Any]], objectives: Iterable[str])
 
 
 def replicate(values: Sequence[Any], resamples: int, seed: Sequence[int]) -> np.ndarray:
-    """Return what the values of some models could have been in a repetition, shape (resamples, models).
+    """Return simulated repetitions of the values of some models, shape (resamples, models).
 
-    The values are `shared` ones: plain numbers, which stay; results on the same rows (see `draw_rows`); one result
-    with ``correct`` of ``total`` alone, from the Jeffreys posterior; or results of the same rounds, whose medians are
-    taken over the rounds of `draw_rounds`. Brown, Cai, DasGupta, "Interval estimation for a binomial proportion",
-    Statistical Science 16 (2001).
+    The values are one group of `shared`. Plain numbers are repeated unchanged. Results on the same rows are drawn by
+    `draw_rows`. A single result with ``correct`` of ``total`` is drawn from the Jeffreys posterior. For results of the
+    same rounds, the medians are taken over the rounds of `draw_rounds`. Brown, Cai, DasGupta, "Interval estimation for
+    a binomial proportion", Statistical Science 16 (2001).
     """
     rng = np.random.default_rng(seed)
     if not isinstance(values[0], BenchmarkResult):
@@ -520,9 +525,9 @@ def membership_probability(
 ) -> list[float]:
     """Return, for each row of results, the share of bootstrap frontiers that it lies on.
 
-    All models share one bootstrap of rows and rounds; plain numbers do not vary. The same seed gives the same answer.
-    A UserWarning names accuracies without a list of correct rows, and results of a single value or row. Raises
-    ValueError as `objective_values`.
+    All models share one bootstrap of rows and rounds; plain numbers do not vary. The same seed gives the same answer. A
+    UserWarning names accuracies without a list of correct rows, and results of a single value or row. Raises ValueError
+    like `objective_values`.
     """
     points = list(points)
     objective_values(points, objectives)
@@ -539,9 +544,10 @@ def membership_probability(
 
 
 def interval(value: Any) -> tuple[float, float]:
-    """Return an interval around `central`: Wilson's for counts, of the median from 6 values on, else the range.
+    """Return an interval around `central`: Wilson's for counts, that of the median from 6 values on, else the range.
 
-    Both ends are NaN if the result was not detected, has one value, or would have two equal ends.
+    If the result was not detected, the lower end is NaN, and the upper end is ``at_most``, or NaN if that is unknown.
+    Both ends are NaN if there is only one value, or if they would be equal.
     """
     if not isinstance(value, BenchmarkResult):
         return float(value), float(value)

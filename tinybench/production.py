@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/16_production/16_production.ipynb: edit the notebook, not this file.
 
-"""Will it stay fast, and right? Objectives, monitoring, drift, A/B tests, gradual rollout, and history."""
+"""Models in production: objectives, monitoring, drift, A/B tests, gradual rollout, and history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tinybench.support.metric_tests import is_detected
 def error_budget(objective: float, requests: float) -> float:
     """Return the number of requests that may fail: an objective of 0.999 allows one in a thousand.
 
-    ValueError unless the objective lies between 0 and 1 and `requests` is a finite number of at least 0.
+    Raises ValueError unless the objective lies between 0 and 1 and `requests` is a finite number of at least 0.
     """
     check_share(objective=objective)
     check_least(requests=requests)
@@ -37,7 +37,7 @@ def error_budget(objective: float, requests: float) -> float:
 
 
 def burn_rate(bad: float, total: float, objective: float) -> float:
-    """Return the burn rate, a multiple of the allowed rate, or 0 without requests. Raise errors as `error_budget`."""
+    """Return the burn rate, a multiple of the allowed rate, or 0 without requests. For errors see `error_budget`."""
     check_share(objective=objective)
     check_least(bad=bad, total=total)
     return bad / error_budget(objective, total) if total else 0.0
@@ -46,8 +46,8 @@ def burn_rate(bad: float, total: float, objective: float) -> float:
 def increase(counter: Sequence[float]) -> float:
     """Return by how much a counter grew from the first reading to the last.
 
-    A counter only grows. Where a reading is smaller than the one before, the process was started anew and counts from
-    0, so its reading is the growth since the restart. ValueError for a reading that is negative or not finite.
+    A counter only grows. If a reading is smaller than the one before, the process has restarted and counts from 0, so
+    its reading is the growth since the restart. Raises ValueError for a reading that is negative or not finite.
     """
     check_least(**{f"counter[{i}]": reading for i, reading in enumerate(counter)})
     return float(sum(b - a if b >= a else b for a, b in pairwise(counter)))
@@ -56,16 +56,16 @@ def increase(counter: Sequence[float]) -> float:
 def burning(
     bad: Sequence[float], total: Sequence[float], objective: float, factor: float, long: int, short: int
 ) -> bool:
-    """Return whether to wake somebody: the budget burns at `factor` or faster over the long and over the short window.
+    """Return whether to alert: the budget burns at `factor` or faster, both over the long and over the short window.
 
     Parameters
     ----------
     bad, total
         Readings of two counters at the same regular moments up to now.
     long, short
-        Length of the windows, in steps between readings; a window longer than the readings takes them all.
+        Length of the windows, in steps between readings. A window longer than the readings takes them all.
 
-    ValueError if a window has no step, or the counters do not have the same number of readings.
+    Raises ValueError if a window has no step, or the counters do not have the same number of readings.
     """
     check_least(1, long=long, short=short)
     if len(bad) != len(total):
@@ -77,9 +77,9 @@ def burning(
 
 
 class Decision(NamedTuple):
-    """A verdict, and what was found for each requirement.
+    """A verdict, and the finding for each requirement.
 
-    The verdict is ``"ship"``, ``"do not ship"`` or ``"cannot tell"``; a requirement is ``"met"``, ``"missed"``, or one
+    The verdict is ``"ship"``, ``"do not ship"`` or ``"cannot tell"``. A finding is ``"met"``, ``"missed"`` or
     ``"cannot tell"``.
     """
 
@@ -88,21 +88,21 @@ class Decision(NamedTuple):
 
 
 _UNKNOWN = (-math.inf, math.inf)
-_SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # of a ms, an MB and an mJ in SI units
+_SIZES = {"latency": 1e-3, "memory": 1e6, "energy": 1e-3}  # one ms, MB and mJ in SI units
 
 
 def interval_of(name: str, result: BenchmarkResult) -> tuple[float, float]:
-    """Return the interval of a result for a requirement, in its unit; −∞ to ∞ where the result cannot tell.
+    """Return the interval of a result for a requirement, in its unit, or −∞ to ∞ if it is unknown.
 
     Parameters
     ----------
     name
-        Of a field of `Requirements`: ``"latency_p95_ms"`` asks for the 95th percentile, ``"accuracy_min"`` for the
-        share, ``"memory_max_mb"`` for the largest of two or more values (both ends are that value),
-        ``"throughput_min_qps"`` for the median and ``"energy_budget_mj"`` for the mean.
+        Name of a field of `Requirements`: ``"latency_p95_ms"`` takes the 95th percentile, ``"accuracy_min"`` the share,
+        ``"memory_max_mb"`` the largest of two or more values (both ends are that value), ``"throughput_min_qps"`` the
+        median and ``"energy_budget_mj"`` the mean.
     result
         A result in SI units. The interval is unknown if there are too few values, if a mean is of equal values, or if
-        the result is an estimate or below its meter's detection limit.
+        the result is an estimate. If it is below its meter's detection limit, only the upper end may be known.
 
     Raises
     ------
@@ -147,15 +147,16 @@ _LOOKS = {
 
 
 def may_ship(results: Mapping[str, BenchmarkResult], requirements: Requirements) -> Decision:
-    """Decide by intervals whether a model may be shipped: one requirement missed forbids it, one not told, too.
+    """Decide by intervals whether a model may be shipped. One missed requirement forbids it, and so does one unknown.
 
     Parameters
     ----------
     results
-        By the name of the requirement, such as ``"latency_p95_ms"``, what was measured; what is missing cannot be told.
+        Results by the name of the requirement, such as ``"latency_p95_ms"``. Without a result, the finding is
+        ``"cannot tell"``.
     requirements
-        Its ``limits()`` are largest values, those with ``_min`` in their name smallest ones. The interval of a result,
-        in the unit of the requirement, is ``interval_of(name, result)``.
+        Its ``limits()`` are upper limits, or lower limits if ``_min`` is in their name. The interval of a result, in
+        the unit of the requirement, is ``interval_of(name, result)``.
     """
     findings: dict[str, str] = {}
     for name, limit in requirements.limits().items():
@@ -169,7 +170,7 @@ def may_ship(results: Mapping[str, BenchmarkResult], requirements: Requirements)
 
 
 def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float]) -> float:
-    """Return the q-quantile as Prometheus estimates it: by a straight line through the bucket it falls in.
+    """Return the q-quantile as Prometheus estimates it, by linear interpolation in its bucket.
 
     Parameters
     ----------
@@ -178,10 +179,10 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float
     bounds
         Upper ends of the buckets, all above 0, the last one infinite. The first bucket begins at 0.
     counts
-        How many values lie at or below each bound (so the last count is that of all); NaN is returned if that is 0.
+        Number of values at or below each bound, so that the last count is that of all. If it is 0, return NaN.
 
-    In the last bucket, which has no end, the answer is the largest finite bound. ValueError if `q` is not a quantile,
-    the bounds do not increase, or the counts decrease.
+    In the last bucket, which has no end, the answer is the largest finite bound. Raises ValueError if `q` is not a
+    quantile, the bounds do not increase, or the counts decrease.
     """
     check_buckets(q, bounds, counts)
     if counts[-1] == 0:
@@ -195,9 +196,9 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Sequence[float
 
 
 def quantile_bounds(q: float, bounds: Sequence[float], counts: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of the bucket in which the q-quantile lies: the truth may be anywhere between them.
+    """Return the ends of the bucket in which the q-quantile lies. The true value may be anywhere between them.
 
-    (NaN, NaN) if no value was counted; ValueError as `histogram_quantile`.
+    The result is (NaN, NaN) if no value was counted. Raises ValueError like `histogram_quantile`.
     """
     check_buckets(q, bounds, counts)
     if counts[-1] == 0:
@@ -225,15 +226,16 @@ class ServedMetrics:
 def watched(
     call: Callable[[Any], Any], metrics: Any, clock: Callable[[], float] = time.perf_counter
 ) -> Callable[[Any], Any]:
-    """Return a function that calls the model as `call` does, and keeps its metrics.
+    """Return a function that calls the model as `call` does, and records its metrics.
 
     Parameters
     ----------
     call
-        Takes rows and answers them, or raises.
+        A function that takes rows and returns answers, or raises.
     metrics
-        A `ServedMetrics`. ``in_flight.dec()`` when the call has ended; ``requests.labels("ok").inc()``, or ``"error"``
-        where it raised, which goes on to the caller; ``seconds.observe(…)`` of calls that were answered.
+        A `ServedMetrics`. Use ``in_flight.dec()`` when the call has ended; ``requests.labels("ok").inc()``, or
+        ``"error"`` if it raised; and ``seconds.observe(…)`` of calls that were answered. The exception is passed on to
+        the caller.
     """
 
     def observed(rows: Any) -> Any:
@@ -260,9 +262,9 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
     Parameters
     ----------
     reference, window
-        How many values fell into each bin. Half a value is added to every bin of both, so that none is empty.
+        Number of values in each bin. Half a value is added to every bin of both, so that none is empty.
 
-    ValueError if a count is negative or not finite, all counts of one are 0, or the numbers of bins differ.
+    Raises ValueError if a count is negative or not finite, all counts of one are 0, or the numbers of bins differ.
     """
     check_counts(reference=reference, window=window)
     if len(reference) != len(window):
@@ -277,7 +279,7 @@ def psi(reference: Sequence[float], window: Sequence[float]) -> float:
 def ks(reference: Sequence[float], window: Sequence[float]) -> float:
     """Return the Kolmogorov–Smirnov statistic: the largest distance between the two shares of values at or below x.
 
-    ValueError if one of the two has no values, or a value that is not finite.
+    Raises ValueError if one of the two has no values, or a value that is not finite.
     """
     check_numbers(reference=reference, window=window)
     a, b = np.sort(reference), np.sort(window)
@@ -293,10 +295,11 @@ def permutation_p(
     permutations: int = 199,
     seed: int = 0,
 ) -> float:
-    """Return the p value of "both come from the same source": how often a random division gives as much or more.
+    """Return the p value of "both come from the same source", by random divisions into two parts.
 
-    The observed division counts as one of them, so the smallest p value is ``1 / (permutations + 1)``. ValueError if
-    one of the two has no values, a value or the statistic is not finite, or there are no permutations.
+    It is the share of divisions whose statistic is at least the observed one. The observed division counts as one of
+    them, so the smallest p value is ``1 / (permutations + 1)``. Raises ValueError if one of the two has no values, a
+    value or the statistic is not finite, or there are no permutations.
     """
     check_numbers(reference=reference, window=window)
     check_least(1, permutations=permutations)
@@ -314,17 +317,17 @@ def permutation_p(
 
 
 def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> float:
-    """Return the share of values that are larger than a new one, among those seen and itself; ties are drawn.
+    """Return the share of values larger than a new one, among those seen and the new one. Ties are decided at random.
 
     Parameters
     ----------
     seen
-        All values until now, sorted.
+        All values so far, sorted.
     coin
         ``coin.random()``, between 0 and 1, is the share of the ties (the new value is one) that count as larger.
 
-    If the new value comes from the same source as those seen, the result is uniform between 0 and 1. ValueError for
-    NaN.
+    If the new value comes from the same source as those seen, the result is uniform between 0 and 1. Raises ValueError
+    for NaN.
     """
     if math.isnan(value):
         raise ValueError("value is nan, which has no rank; leave it out, and count how often values are missing")
@@ -334,16 +337,16 @@ def conformal_p(seen: Sequence[float], value: float, coin: random.Random) -> flo
 
 
 class DriftAlarm:
-    """A capital of 1 that bets on each value.
+    """A drift alarm: a capital of 1 that bets on each value.
 
-    Where nothing has changed, the probability that it ever reaches 1/level is at most `level`.
+    If nothing has changed, the probability that the capital ever reaches 1/level is at most `level`.
 
     Attributes
     ----------
     kept
-        What has not been put at stake yet, 1 at first.
+        Capital that has not been staked yet, 1 at first.
     stakes
-        What is at stake now, by bet.
+        Capital at stake now, by bet.
     """
 
     slopes = (-1.8, -0.9, 0.9, 1.8)
@@ -360,7 +363,7 @@ class DriftAlarm:
         return self.kept + sum(self.stakes)
 
     def add(self, value: float) -> bool:
-        """Take in the next value; return whether the alarm is on."""
+        """Process the next value, and return whether the alarm is on."""
         p = conformal_p(self.seen, value, self.coin)
         bisect.insort(self.seen, float(value))
         self.n += 1
@@ -368,10 +371,10 @@ class DriftAlarm:
         return self.evidence >= 1 / self.level
 
     def update(self, factors: Sequence[float]) -> None:
-        """Put some of what is kept at stake, then multiply each stake by its factor.
+        """Stake some of the kept capital, then multiply each stake by its factor.
 
         At the n-th value, ``self.n``, the share 1 / (n + 1) of ``self.kept`` is taken from it, and divided equally
-        among ``self.stakes``. So whenever a change begins, some of the capital has only just been staked.
+        among ``self.stakes``. So whenever a change begins, some of the capital was staked only recently.
         """
         new = self.kept / (self.n + 1)
         self.kept -= new
@@ -381,19 +384,20 @@ class DriftAlarm:
 
 
 def users_needed(share: float, change: float, level: float = 0.05, power: float = 0.8) -> int:
-    """Return how many users each version needs, so that a change of a share is found with the probability `power`.
+    """Return the number of users that each version needs to detect a change of a share with the probability `power`.
 
     Parameters
     ----------
     share, change
-        The share of users who, say, meet a failure, and by how much it may change: 0.02 and 0.01 for 2 % to 3 %.
+        The share of users with an event, such as a failure, and its change: 0.02 and 0.01 for 2 % to 3 %.
     level
         The probability of a false alarm, two-sided.
 
-    (z₁₋ₗₑᵥₑₗ⁄₂ + z_power)² (p(1 − p) + q(1 − q)) / change², rounded up, where q = share + change.
+    The number is (z₁₋ₗₑᵥₑₗ⁄₂ + z_power)² (p(1 − p) + q(1 − q)) / change², rounded up, where p = share and q = share +
+    change.
 
-    ValueError unless p, q, the level and the power lie between 0 and 1, the power is above the level, and the change is
-    not 0.
+    Raises ValueError unless p, q, the level and the power lie between 0 and 1, the power is above the level, and the
+    change is not 0.
     """
     check_share(share=share, level=level, power=power, **{"share + change": share + change})
     if abs(change) < 1e-9:
@@ -408,18 +412,18 @@ def users_needed(share: float, change: float, level: float = 0.05, power: float 
 
 
 def share_e_value(new: int, both: int, share: float = 0.5) -> float:
-    """Return the evidence that the new version has not just its part of the events, however often one looks.
+    """Return the e value against "the new version has its proportional part of the events", valid at any time.
 
     Parameters
     ----------
     new, both
         Users with the event, such as a failure: of the new version, and of both.
     share
-        Part of all users who get the new version, between 0 and 1. Where both versions are alike, so many of the events
-        are its own.
+        Share of all users who get the new version, between 0 and 1. If both versions are alike, it has this share of
+        the events.
 
-    B(new + 1, both − new + 1) / (shareⁿᵉʷ (1 − share)ᵒˡᵈ), by logarithms; 1 before the first event, capped at e⁷⁰⁰.
-    ValueError unless 0 ≤ `new` ≤ `both`, and the share lies between 0 and 1.
+    The e value is B(new + 1, both − new + 1) / (shareⁿᵉʷ (1 − share)ᵒˡᵈ), by logarithms. It is 1 before the first
+    event, and capped at e⁷⁰⁰. Raises ValueError unless 0 ≤ `new` ≤ `both`, and the share lies between 0 and 1.
     """
     check_least(new=new, both=both)
     check_share(share=share)
@@ -433,10 +437,11 @@ def share_e_value(new: int, both: int, share: float = 0.5) -> float:
 
 
 def in_canary(user: str, share: float, salt: str = "") -> bool:
-    """Return whether a user gets the new version: always the same answer, and whoever is in at 5 % is in at 20 %.
+    """Return whether a user gets the new version. The answer never changes, and a user in at 5 % is also in at 20 %.
 
-    The first 8 bytes of ``hashlib.sha256((salt + user).encode()).digest()`` are a number below 2⁶⁴, and so a place
-    between 0 and 1; those below `share` are in. ValueError unless `share` is a number from 0 to 1.
+    The first 8 bytes of ``hashlib.sha256((salt + user).encode()).digest()`` are a number below 2⁶⁴, and so a position
+    between 0 and 1. Users whose position is below `share` are in. Raises ValueError unless `share` is a number from 0
+    to 1.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share is {share}; the part of all users who get the new version is a number from 0 to 1")
@@ -449,7 +454,7 @@ STAGES = (0.05, 0.2, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class RolloutState:
-    """Where a rollout stands.
+    """The state of a rollout.
 
     Attributes
     ----------
@@ -458,9 +463,9 @@ class RolloutState:
     status
         ``"running"``, ``"promoted"`` or ``"rolled back"``; the last two are final.
     blind
-        How many looks in a row showed nothing new.
+        Number of checks in a row without new readings.
     why
-        What ended it.
+        Reason for a rollback.
     """
 
     stage: int = 0
@@ -475,10 +480,10 @@ class RolloutState:
 
 
 class Seen(NamedTuple):
-    """What a look at the metrics showed.
+    """The result of a check of the metrics.
 
-    ``fresh``: there were new readings; ``evidence``: e values of harm by metric; ``enough``: the stage has seen all
-    the users that it needs.
+    ``fresh``: whether there were new readings. ``evidence``: e values of harm by metric. ``enough``: whether the stage
+    has had all the users that it needs.
     """
 
     fresh: bool
@@ -487,13 +492,14 @@ class Seen(NamedTuple):
 
 
 def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: int = 3) -> RolloutState:
-    """Return where a rollout goes after a look.
+    """Return the next state of a rollout, after a check of the metrics.
 
-    - What is final stays as it is.
-    - Without fresh readings nobody knows: the stage is held, and after `patience` such looks in a row rolled back,
-      with ``why="blind"``.
-    - Harm, by any metric with an e value of `stop_at` or more, rolls back; ``why`` is the one with the most evidence.
-    - Otherwise, when the stage has seen enough: on to the next stage; after the last one, promoted.
+    - A final state stays as it is.
+    - Without fresh readings, the stage is held. After `patience` such checks in a row it is rolled back, with
+      ``why="blind"``.
+    - If the e value of any metric is `stop_at` or more, it is rolled back. ``why`` is the metric with the largest e
+      value.
+    - Otherwise, if the stage has seen enough, the next stage follows. After the last stage, the version is promoted.
 
     Raise ValueError for an e value that is negative or NaN: neither shows that there is no harm.
     """
@@ -521,12 +527,12 @@ def advance(state: RolloutState, seen: Seen, stop_at: float = 100.0, patience: i
 
 
 def best_split(values: Sequence[float]) -> tuple[int, float]:
-    """Return where a series divides best by ranks: the index of the first value after the step, and its score.
+    """Return the best division of a series, by ranks: the index of the first value after the step, and its score.
 
-    For every k from 1 to n − 1: the sum of the ranks of the first k values (1 for the smallest, ties share their mean:
-    `scipy.stats.rankdata`), minus its mean k (n + 1) / 2, divided by its standard deviation √(k (n − k) (n + 1) / 12).
-    The score is the largest absolute value; on a tie, the first. ValueError for fewer than 2 values, or one that is not
-    finite.
+    For every k from 1 to n − 1, take the sum of the ranks of the first k values (1 for the smallest, ties share their
+    mean: `scipy.stats.rankdata`), subtract its mean k (n + 1) / 2, and divide by its standard deviation √(k (n − k) (n
+    + 1) / 12). The score is the largest absolute value; on a tie, the first one counts. Raises ValueError for fewer
+    than 2 values, or one that is not finite.
     """
     check_numbers(2, values=values)
     from scipy.stats import rankdata
@@ -541,10 +547,10 @@ def best_split(values: Sequence[float]) -> tuple[int, float]:
 def change_points(values: Sequence[float], level: float = 0.01, fewest: int = 5, permutations: int = 999) -> list[int]:
     """Return the indices at which a series changes its level, in order.
 
-    A series is divided at its `best_split` if at most the share `level` of random orders have one as good (the order as
-    it is counts as one of them; ``np.random.default_rng(0)`` shuffles), then either part in the same way, by half the
-    level. Parts shorter than twice `fewest` stay whole. ValueError for a value that is not finite, a level
-    that is not between 0 and 1, or `fewest` below 1.
+    A series is divided at its `best_split` if at most the share `level` of random orders have a score at least as high.
+    The actual order counts as one of them, and ``np.random.default_rng(0)`` shuffles. Then each part is divided in the
+    same way, with half the level. Parts shorter than twice `fewest` stay whole. Raises ValueError for a value that is
+    not finite, a level that is not between 0 and 1, or `fewest` below 1.
     """
     check_share(level=level)
     check_least(1, fewest=fewest, permutations=permutations)

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/12_quantize/12_quantize.ipynb: edit the notebook, not this file.
 
-"""Eight bits: quantisation by hand, with ONNX Runtime, and the study of what it gains and costs."""
+"""Quantisation to 8 bits: by hand, with ONNX Runtime, and a rule that decides whether it pays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tinybench.support.conditions.int8_probe import integer_products
 
 @dataclass(frozen=True)
 class QuantParams:
-    """A grid: which real numbers the integers stand for.
+    """A quantisation grid: the real numbers that integers stand for.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class QuantParams:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Smallest and largest integer."""
+        """The smallest and the largest integer."""
         return (1 - 2 ** (self.bits - 1), 2 ** (self.bits - 1) - 1) if self.signed else (0, 2**self.bits - 1)
 
 
 def check_tensor(x: Any, bits: int = 8) -> np.ndarray:
-    """Return a tensor as float64, or raise ValueError where it cannot be quantised."""
+    """Return a tensor as float64. Raise ValueError if it cannot be quantised."""
     tensor = np.asarray(x, np.float64)
     if not tensor.size or not np.isfinite(tensor).all():
         raise ValueError("the tensor is empty, or holds NaN or infinite values: there is no range to put on a grid")
@@ -72,11 +72,12 @@ def quantization_params(x: Any, symmetric: bool = False, bits: int = 8, axis: in
     x
         Finite numbers; ValueError if there are none, or one is not finite.
     symmetric
-        Zero point 0 and signed integers, as for weights; else affine and unsigned, as for activations.
+        Whether the grid has zero point 0 and signed integers, as for weights; else it is affine and unsigned, as for
+        activations.
     bits
         Width of the integers, 2 to 16; else ValueError.
     axis
-        The axis of the channels, each of which gets its own scale; None for one scale.
+        Axis of the channels, each of which gets its own scale; None for one scale.
     """
     tensor = check_tensor(x, bits)
     others = tuple(i for i in range(tensor.ndim) if axis is not None and i != axis % tensor.ndim)
@@ -93,12 +94,14 @@ def quantization_params(x: Any, symmetric: bool = False, bits: int = 8, axis: in
 
 
 def quantize_tensor(x: Any, params: QuantParams) -> np.ndarray:
-    """Return the integers nearest to real numbers: int8 or uint8 up to 8 bits, else int32; halves to even, as in ONNX.
+    """Return the integers nearest to real numbers. Halves are rounded to even, as in ONNX.
+
+    The dtype is int8 or uint8 up to 8 bits, else int32.
 
     Parameters
     ----------
     x
-        Real numbers; beyond the grid they become its ends. ValueError for NaN.
+        Real numbers. Those beyond the grid become its ends. Raises ValueError for NaN.
     params
         The grid.
     """
@@ -118,7 +121,7 @@ def dequantize(q: Any, params: QuantParams) -> np.ndarray:
 
 
 def sqnr(x: Any, params: QuantParams) -> float:
-    """Return the ratio of signal to quantisation noise, in dB; infinite where nothing is lost.
+    """Return the ratio of signal to quantisation noise, in dB. It is infinite if nothing is lost.
 
     Parameters
     ----------
@@ -164,7 +167,7 @@ LINEAR_OPERATORS = frozenset(["Conv", "FusedGemm", "FusedMatMul", "Gemm", "MatMu
 
 
 def maker_in(graph: Any) -> Callable[[str], tuple[str, str]]:
-    """Return a function that names the operator which makes a tensor, and that operator's first input.
+    """Return a function that maps a tensor's name to the operator that makes it, and that operator's first input.
 
     For weights and inputs, which no operator makes, both are ``""``.
     """
@@ -178,7 +181,9 @@ def maker_in(graph: Any) -> Callable[[str], tuple[str, str]]:
 
 
 def integer_operators(source: Any) -> dict[str, int]:
-    """Return by operator how many products a graph computes in integers, activations included; empty where none.
+    """Return, by operator, the number of products that a graph computes in integers, activations included.
+
+    The result is empty if there are none.
 
     Parameters
     ----------
@@ -200,10 +205,10 @@ def integer_operators(source: Any) -> dict[str, int]:
 
 
 def quantization_verdict(original: Any, quantized: Any) -> str:
-    """Return in a few words what quantising has done.
+    """Return the effect of quantisation in a few words.
 
-    ``"3 integer operators"``, ``"no integer operators: identical graph"`` if operators and numbers are as before, or
-    ``"no integer operators: only the weights are stored in fewer bits"``.
+    It is ``"3 integer operators"``, ``"no integer operators: identical graph"`` if operators and numbers are unchanged,
+    or ``"no integer operators: only the weights are stored in fewer bits"``.
 
     Parameters
     ----------
@@ -222,7 +227,7 @@ def quantization_verdict(original: Any, quantized: Any) -> str:
 
 @contextmanager
 def quiet_log() -> Iterator[None]:
-    """Keep the advice and reports of ONNX Runtime's tools out of log and output."""
+    """Suppress the log messages and the output of ONNX Runtime's tools."""
     import onnxruntime
 
     before = logging.root.manager.disable
@@ -239,7 +244,7 @@ def quiet_log() -> Iterator[None]:
 def quantize_file(
     path: str | Path, out: str | Path | None, overwrite: bool, kind: str, work: Callable[[Path, Path], Any]
 ) -> Path:
-    """Have `work` quantise a copy of a model, put it in its place, and warn if no operator is of integers."""
+    """Quantise a copy of a model by `work`, save the result, and warn if it has no integer operators."""
     path = Path(path)
     out = path.with_name(f"{path.stem}-int8-{kind}.onnx") if out is None else Path(out)
     refuse_existing(out, overwrite)
@@ -263,16 +268,16 @@ def quantize_file(
 
 
 def write_dynamic(source: Path, target: Path, kind: Any, per_channel: bool, reduce_range: bool) -> None:
-    """Write a model with weights of 8 bits, whose activations become uint8 in every call.
+    """Write a model with 8-bit weights whose activations become uint8 in every call.
 
     Parameters
     ----------
     source, target
-        The model in float32, and where the quantised one goes.
+        Path of the model in float32, and path of the quantised model.
     kind
-        The type of the weights, as ONNX Runtime names it.
+        ONNX Runtime's type of the weights.
     per_channel, reduce_range
-        One scale for each column; 7 bits of each weight.
+        Whether each column has its own scale; whether weights are limited to 7 bits.
     """
     from onnxruntime.quantization import quantize_dynamic
 
@@ -280,10 +285,10 @@ def write_dynamic(source: Path, target: Path, kind: Any, per_channel: bool, redu
 
 
 def quantization_types(activation_type: str, weight_type: str, reduce_range: bool | None) -> tuple[Any, Any, bool]:
-    """Return ONNX Runtime's names of two types, and whether weights keep 7 bits only.
+    """Return ONNX Runtime's activation and weight types, and whether weights are limited to 7 bits.
 
-    If that is left open (None), they do where this machine's product of the two types saturates (`integer_products`).
-    ValueError for another name, or a pair to which ONNX Runtime does not quantise.
+    If `reduce_range` is None, weights are limited if products of the two types saturate on this machine
+    (`integer_products`). Raises ValueError for an unknown type, or for a pair that ONNX Runtime does not support.
     """
     from onnxruntime.quantization import QuantType
 
@@ -314,34 +319,34 @@ def quantize_dynamic_int8(
     path
         An ``.onnx`` file in float32.
     out
-        Where to save the result; by default next to it, as ``name-int8-dynamic.onnx``.
+        Path of the result; by default ``name-int8-dynamic.onnx`` in the same folder.
     weight_type
         ``"int8"`` or ``"uint8"``.
     per_channel
-        One scale for each column of a matrix instead of one for all.
+        Whether each column of a matrix has its own scale instead of one for all.
     reduce_range
-        Keep 7 bits of each weight, so that no processor's product saturates; by default only where this machine's does
-        (`integer_products`). Set it for a file that also goes to other machines.
+        Whether to limit weights to 7 bits, so that products saturate on no processor; by default only if they saturate
+        on this machine (`integer_products`). Set it for a file that is also used on other machines.
     overwrite
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
     Path
-        Of the quantised file.
+        Path of the quantised file.
 
     Warns
     -----
     UserWarning
-        If it has no integer operators, as with trees.
+        If the file has no integer operators, as with trees.
 
     Raises
     ------
     FileNotFoundError, FileExistsError
-        If there is no model, or already a result.
+        If the model does not exist, or the result already does.
     ValueError
-        If it is no ONNX model, a weight is NaN or infinite, a type has another name, or ONNX Runtime cannot quantise
-        it.
+        If the file is not an ONNX model, a weight is NaN or infinite, a type is unknown, or ONNX Runtime cannot
+        quantise the model.
     """
     _, kind, reduce_range = quantization_types("uint8", weight_type, reduce_range)
 
@@ -350,10 +355,10 @@ def quantize_dynamic_int8(
 
 
 def saturating_matmul(a: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return a product of integers as processors with AVX2 but without VNNI make it in ONNX Runtime.
+    """Return a product of integers as ONNX Runtime computes it on processors with AVX2 but without VNNI.
 
-    Products 0 and 1, 2 and 3, … along k are added in pairs, each pair clipped to 16 bits; the sum of the pairs is
-    exact. Where k is odd, the last product stands alone.
+    Products 0 and 1, 2 and 3, … along k are added in pairs, and each of these sums is clipped to 16 bits. The sum over
+    all pairs is exact. If k is odd, the last product is not paired.
 
     Parameters
     ----------
@@ -376,21 +381,21 @@ def clipped_share(x: Any, params: QuantParams) -> float:
 
 
 class CalibrationRows:
-    """Hands calibration rows to ONNX Runtime, batch by batch.
+    """A reader that passes calibration rows to ONNX Runtime in batches.
 
     Parameters
     ----------
     rows, name
         Array of shape (n, features), and the name of the model's input.
     batch
-        Rows in each batch; the last may be shorter.
+        Number of rows in each batch. The last batch may be shorter.
     """
 
     def __init__(self, rows: np.ndarray, name: str, batch: int = 64) -> None:
         self.rows, self.name, self.batch, self.start = rows, name, batch, 0
 
     def get_next(self) -> dict[str, np.ndarray] | None:
-        """Return the next batch as ``{name: rows}`` in float32, None after the last."""
+        """Return the next batch as ``{name: rows}`` in float32, or None after the last one."""
         rows = self.rows[self.start : self.start + self.batch]
         self.start += self.batch
         return {self.name: np.asarray(rows, np.float32)} if len(rows) else None
@@ -409,32 +414,32 @@ def quantize_static_int8(
     check: Any = None,
     overwrite: bool = False,
 ) -> Path:
-    """Quantise a model to INT8: weights, and activations by ranges from calibration data.
+    """Quantise weights and activations of a model to INT8, with ranges of activations from calibration data.
 
     Parameters
     ----------
     path
         An ``.onnx`` file in float32.
     calibration
-        Rows that look like those in use, of shape (n, features); a few hundred.
+        A few hundred rows that resemble those in use, of shape (n, features).
     out
-        Where to save the result; by default next to it, as ``name-int8-static.onnx``.
+        Path of the result; by default ``name-int8-static.onnx`` in the same folder.
     method
-        Which ranges to take: ``"minmax"``; ``"percentile"``, which gives up 0.001 % at the ends; or ``"entropy"``,
-        which loses least of the values' distribution.
+        How to choose the ranges: ``"minmax"``; ``"percentile"``, which drops 0.001 % at the ends; or ``"entropy"``,
+        which changes the distribution of the values least.
     activation_type, weight_type
         ``"uint8"`` or ``"int8"``; not int8 activations with uint8 weights.
     per_channel, reduce_range
         See `quantize_dynamic_int8`.
     check
-        Rows in use, to measure on them how much the calibrated ranges clip.
+        Rows in use, on which to measure the share of values that the calibrated ranges clip.
     overwrite
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
     Path
-        Of the quantised file, in QDQ form. Only matrix products and ReLU are quantised.
+        Path of the quantised file, in QDQ form. Only matrix products and ReLU are quantised.
 
     Warns
     -----
@@ -444,10 +449,10 @@ def quantize_static_int8(
     Raises
     ------
     FileNotFoundError, FileExistsError
-        If there is no model, or already a result.
+        If the model does not exist, or the result already does.
     ValueError
-        If the calibration data has another shape than the input or is not finite, the method or a type has another
-        name, a weight is NaN or infinite, or ONNX Runtime cannot quantise the model.
+        If the calibration data does not have the shape of the input or is not finite, the method or a type is unknown,
+        a weight is NaN or infinite, or ONNX Runtime cannot quantise the model.
 
     References
     ----------
@@ -468,7 +473,7 @@ def quantize_static_int8(
 
     def work(source: Path, target: Path) -> None:
         merged = source.with_name("merged.onnx")
-        try:  # merging MatMul and Add into Gemm saves a step, but does not know every operator of scikit-learn
+        try:  # merging MatMul and Add into Gemm saves a step, but fails on some operators of scikit-learn
             quant_pre_process(source, merged, skip_symbolic_shape=True)
         except Exception:
             merged = source
@@ -499,7 +504,7 @@ def quantize_static_int8(
 
 
 def calibration_input(path: str | Path, calibration: Any) -> tuple[str, np.ndarray]:
-    """Return the name of a model's input, and rows for it; raise ValueError where they do not fit."""
+    """Return the name of a model's input, and the rows in float32. Raise ValueError if they do not fit the input."""
     rows = np.asarray(as_input(calibration), np.float32)
     if not np.isfinite(rows).all():
         raise ValueError("the calibration data holds NaN or infinite values")
@@ -514,7 +519,7 @@ def calibration_input(path: str | Path, calibration: Any) -> tuple[str, np.ndarr
 
 
 def probe(model: Any, tensors: Iterable[str]) -> Any:
-    """Return a session of a graph that also gives out the named inner tensors."""
+    """Return a session of a graph with the named inner tensors as additional outputs."""
     probed = load_graph(model.SerializeToString())
     for tensor in {*tensors} - {output.name for output in probed.graph.output}:
         probed.graph.output.add(name=tensor)
@@ -525,9 +530,9 @@ def probe(model: Any, tensors: Iterable[str]) -> Any:
 
 
 def prepare_for_static(path: Path) -> None:
-    """Write the type of each inner tensor of floats into a file, and its biases in one dimension."""
-    # ONNX Runtime quantises no activation whose type it cannot infer, as after scikit-learn's scaler, and it fails
-    # on biases of shape (1, n) where each column has its own scale.
+    """Add the types of inner float tensors to a model file, and make its biases one-dimensional."""
+    # ONNX Runtime does not quantise activations whose type it cannot infer, as after scikit-learn's scaler. It fails
+    # on biases of shape (1, n) if each column has its own scale.
     from onnx import TensorProto, helper
 
     model = load_graph(path)
@@ -544,7 +549,7 @@ def prepare_for_static(path: Path) -> None:
 
 
 def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
-    """Return for each tensor that a static model quantises, which share of its values the grid clips on rows X."""
+    """Return, for each tensor that a static model quantises, the share of its values on rows X that the grid clips."""
     model = load_graph(path)
     numbers = weights(model)
     nodes = [n for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] not in numbers]
@@ -568,16 +573,16 @@ def clipping_shares(path: str | Path, X: Any) -> dict[str, float]:
 def int8_pays(
     loss_ci: tuple[float, float], ratio_ci: tuple[float, float], max_loss: float = 0.01, min_gain: float = 0.20
 ) -> str:
-    """Return ``"pays"``, ``"does not pay"`` or ``"undecided"``, by the rule.
+    """Return whether INT8 pays: ``"pays"``, ``"does not pay"`` or ``"undecided"``.
 
     Parameters
     ----------
     loss_ci
-        Interval of accuracy of FP32 minus accuracy of INT8, as fractions.
+        Interval of the accuracy of FP32 minus the accuracy of INT8, as fractions.
     ratio_ci
-        Interval of time of INT8 over time of FP32.
+        Interval of the time of INT8 divided by the time of FP32.
     max_loss, min_gain
-        Accuracy must fall, and time must be saved, by less and more than this; as fractions.
+        As fractions: accuracy must fall by less than `max_loss`, and more than `min_gain` of the time must be saved.
     """
     if loss_ci[1] < max_loss and ratio_ci[1] < 1 - min_gain:
         return "pays"

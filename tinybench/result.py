@@ -27,9 +27,10 @@ from tinybench.support.basics.type_checks import check_kinds
 
 
 def check_values(values: Iterable[Any]) -> list[float]:
-    """Return one or more measurements as a list of finite floats, in their order.
+    """Return the measurements as a list of finite floats, in their order.
 
-    ValueError if there are none, or with the index of the first that is no finite number; booleans and text are none.
+    Raises ValueError if there are no measurements, or if one is not a finite number. Its message has the index of the
+    first such measurement. Booleans and text are not numbers.
     """
     checked = []
     for index, value in enumerate(values):
@@ -44,9 +45,9 @@ def check_values(values: Iterable[Any]) -> list[float]:
 
 
 def mean_and_std(values: list[float]) -> tuple[float, float]:
-    """Return mean and standard deviation (n − 1) of one or more finite numbers.
+    """Return the mean and the standard deviation (with n − 1) of one or more finite numbers.
 
-    One number says nothing about scatter. Its deviation is 0.0 by convention; NaN is correct, too.
+    A single number does not show any scatter. Its deviation is 0.0 by convention; NaN is also accepted.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -54,7 +55,7 @@ def mean_and_std(values: list[float]) -> tuple[float, float]:
         return mean, 0.0
     # the corrected two-pass algorithm: Chan, Golub, LeVeque, The American Statistician 37 (1983)
     residuals = [value - mean for value in values]
-    # the second term removes what the rounding of the mean put into the first
+    # the second term removes the error that the rounding of the mean adds to the first
     squares = math.fsum(r * r for r in residuals) - math.fsum(residuals) ** 2 / n
     return mean, math.sqrt(max(0.0, squares) / (n - 1))
 
@@ -62,8 +63,8 @@ def mean_and_std(values: list[float]) -> tuple[float, float]:
 def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, float]:
     """Return the Student t interval of the mean, ``(lower, upper)``.
 
-    The values are taken as independent; `confidence` is the coverage, between 0 and 1. One value has no interval. Both
-    ends are that value by convention; NaN is correct, too.
+    The values are assumed to be independent. `confidence` is the coverage, between 0 and 1. A single value has no
+    interval. Both ends are then that value by convention; NaN is also accepted.
     """
     from scipy.special import stdtrit
 
@@ -76,7 +77,7 @@ def t_interval(values: list[float], confidence: float = 0.95) -> tuple[float, fl
 
 
 def required_runs(std: float, half_width: float, confidence: float = 0.95) -> int:
-    """Return how many runs give a t interval of the mean no wider than ± `half_width`.
+    """Return the number of runs for which the t interval of the mean is no wider than ± `half_width`.
 
     Parameters
     ----------
@@ -111,24 +112,25 @@ def required_runs(std: float, half_width: float, confidence: float = 0.95) -> in
 
 
 def runs_for_percentile(q: float, confidence: float = 0.95) -> int:
-    """Return how many measurements a two-sided interval for the q-th percentile takes at least.
+    """Return the smallest number of measurements that gives a two-sided interval for the q-th percentile.
 
-    At 95 %: 6 for the median, 36 for p90, 368 for p99, 3688 for p99.9. ValueError unless 1 ≤ `q` < 100
+    At 95 % it is 6 for the median, 36 for p90, 368 for p99 and 3688 for p99.9. Raises ValueError unless 1 ≤ `q` < 100
     and 0 < `confidence` < 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must lie between 0 and 1, such as 0.95")
     if not 1 <= q < 100:
         raise ValueError(f"q is {q}; a percentile with an interval lies from 1 to below 100 (p95 is 95, not 0.95)")
-    # the extreme measurement must lie beyond the percentile, but for (1 - confidence) / 2
+    # the probability that no measurement lies beyond the percentile is at most (1 - confidence) / 2
     return math.ceil(math.log((1 - confidence) / 2) / math.log(max(q, 100 - q) / 100))
 
 
 def percentile_interval(values: list[float], q: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the order-statistic interval of the q-th percentile, two of the measurements, whatever their distribution.
+    """Return the order-statistic interval of the q-th percentile, which holds for any distribution.
 
-    Each side misses with a probability of at most half of 1 − `confidence`. ValueError, with the number that it takes,
-    if there are too few values. David, Nagaraja, "Order Statistics" (2003), section 7.1.
+    Both ends are measurements. Each side misses the percentile with a probability of at most half of 1 − `confidence`.
+    Raises ValueError if there are too few values; its message has the number needed. David, Nagaraja, "Order
+    Statistics" (2003), section 7.1.
     """
     from scipy.special import bdtr, bdtrc
 
@@ -151,7 +153,7 @@ def bootstrap_interval(
     """Return the percentile bootstrap interval of any function of a one-dimensional array, such as ``np.median``.
 
     The same seed gives the same interval. If all resamples give the same number, as for a single value, the scatter is
-    unknown and the interval (NaN, NaN). Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    unknown and the interval is (NaN, NaN). Efron, Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
     """
     rng = np.random.default_rng(seed)
     data = np.asarray(values)
@@ -170,10 +172,10 @@ def bca_interval(
 ) -> tuple[float, float]:
     """Return the bias-corrected and accelerated bootstrap interval of any function of a one-dimensional array.
 
-    If all resamples give the same number, the scatter is unknown and the interval (NaN, NaN).
+    If all resamples give the same number, the scatter is unknown and the interval is (NaN, NaN).
 
-    Efron, Journal of the American Statistical Association 82 (1987); for few values as much wider as t is than z:
-    Hesterberg, The American Statistician 69 (2015), section 3.3.
+    Efron, Journal of the American Statistical Association 82 (1987). For few values the interval is widened, as a t
+    interval is wider than a normal one: Hesterberg, The American Statistician 69 (2015), section 3.3.
     """
     from scipy.special import ndtr, ndtri, stdtrit
 
@@ -185,7 +187,7 @@ def bca_interval(
         return math.nan, math.nan
     below = (np.mean(replicas < found) + np.mean(replicas <= found)) / 2
     bias = ndtri(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
-    # many values are left out in groups, which give the same acceleration in less time
+    # if there are many values, whole groups are left out: the same acceleration in less time
     left_out = np.array_split(np.arange(n), min(n, 500))
     pull = np.array([float(statistic(np.delete(data, group))) for group in left_out])
     pull = pull.mean() - pull
@@ -207,7 +209,7 @@ def tukey_outliers(values: list[float]) -> list[float]:
     return [value for value in values if value < first - reach or value > third + reach]
 
 
-FILE_FIELDS = (  # attributes of a result that its file holds
+FILE_FIELDS = (  # attributes of a result that are written to its file
     *("metric_name", "unit", "confidence", "metadata", "count", "mean", "std", "median", "min_val", "max_val"),
     *("ci_lower", "ci_upper", "dependence", "cautions", "values"),
 )
@@ -216,7 +218,7 @@ _POWERS = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 
 
 
 def scale_unit(size: float, unit: str) -> tuple[float, str]:
-    """Return a factor to divide by, and a unit in which `size` then reads well: ``(0.001, "ms")`` for 0.0123 s."""
+    """Return a divisor, and the unit in which `size` is then easy to read: ``(0.001, "ms")`` for 0.0123 s."""
     choices = sorted([(1.0, ""), *((_POWERS[prefix], prefix) for prefix in _PREFIXES.get(unit, ""))])
     fitting = [choice for choice in choices if abs(size) >= choice[0]]
     factor, prefix = (1.0, "") if size == 0 else fitting[-1] if fitting else choices[0]
@@ -224,7 +226,10 @@ def scale_unit(size: float, unit: str) -> tuple[float, str]:
 
 
 def json_safe(value: Any, where: str = "metadata") -> Any:
-    """Return a value as JSON can hold it, NumPy as numbers and lists; a ValueError says where it cannot."""
+    """Return a value in a form that JSON can hold. NumPy values become numbers and lists.
+
+    Raises ValueError if a part of the value has no such form. The message says where that part is.
+    """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):
@@ -238,7 +243,7 @@ def json_safe(value: Any, where: str = "metadata") -> Any:
 
 def no_scatter(count: int, unit: str) -> str:
     """Return a caution about one value, or about values that are all equal."""
-    constant = unit in ("", "B")  # fractions and sizes may be
+    constant = unit in ("", "B")  # fractions and sizes can be constants
     if count == 1:
         enough = "which is enough for a constant, such as the size of a file, and for nothing else"
         return f"one value says nothing about scatter, {enough if constant else 'measure at least 6 times'}"
@@ -253,9 +258,9 @@ def is_interval(low: float, high: float) -> bool:
 
 
 def format_interval(middle: float, low: float, high: float, unit: str, named: str) -> str:
-    """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with the digits that an interval of this width deserves.
+    """Return ``"12.1 ms (95 % CI 11.9–12.4)"``, with as many digits as the width of the interval justifies.
 
-    Equal ends are not an interval: they come from one value or a coarse clock. The number is then shown alone.
+    If both ends are equal, as for one value or a coarse clock, there is no interval and only the number is returned.
     """
     factor, name = scale_unit(middle or max(abs(low), abs(high)), unit)
     middle, low, high = middle / factor, low / factor, high / factor
@@ -269,9 +274,9 @@ def format_interval(middle: float, low: float, high: float, unit: str, named: st
 def format_measurement(mean: float, std: float, unit: str) -> str:
     """Return ``"12.3 ± 0.8 ms"`` for a mean of 0.0123 s and a deviation of 0.0008 s; units as in `scale_unit`.
 
-    The deviation has one significant digit, two if it begins with a 1, but is never rounded before the decimal point
-    (``"123 ± 55 B"``); the mean ends at the same place. A deviation of 0 comes from one value, or from equal ones, and
-    says nothing: ``"1.5 s"``, the mean alone, by ``.4g``.
+    The deviation has one significant digit, or two if it begins with a 1. It is never rounded to the left of the
+    decimal point (``"123 ± 55 B"``). The mean ends at the same decimal place. A deviation of 0 comes from one value, or
+    from equal values, and does not show any scatter. Then return only the mean, formatted by ``.4g``: ``"1.5 s"``.
     """
     factor, name = scale_unit(mean or std, unit)
     mean, std = mean / factor, std / factor
@@ -293,7 +298,7 @@ class BenchmarkResult:
     values
         The measurements, one or more finite numbers in `unit`.
     metadata
-        How they came about; anything JSON can hold. ``metadata["measured"]`` is False for an estimate.
+        How the values were obtained: anything that JSON can hold. ``metadata["measured"]`` is False for an estimate.
     unit
         SI unit of the values: ``"s"``, ``"B"``, ``"J"``, ``"W"``, or ``""`` for a fraction.
     confidence
@@ -308,16 +313,16 @@ class BenchmarkResult:
     ci_lower, ci_upper : float
         Student t interval of the mean. For one value both are the mean, by the same convention.
     dependence : dict
-        How alike neighbours are, and how many independent values they all count as.
+        Autocorrelation of the values, their effective number of independent values, and the number of batches.
     scattered : bool
-        Whether at least two values differ; without that nothing shows a deviation or an interval.
+        Whether at least two values differ. If not, neither a deviation nor an interval is known.
     cautions : list of str
-        Where the intervals may not hold, and why: also that one value, or equal ones, say nothing about scatter.
+        Sentences on why values or intervals may mislead, such as that one value, or equal values, show no scatter.
 
     Raises
     ------
     ValueError
-        If a value is not a finite number (its index is named), `metadata` cannot be written as JSON, or
+        If a value is not a finite number (the message has its index), `metadata` cannot be written as JSON, or
         `confidence` is not between 0 and 1.
 
     Examples
@@ -346,7 +351,7 @@ class BenchmarkResult:
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
-        """Guard the input and compute the summary."""
+        """Check the input and compute the summary."""
         kinds = {
             "metric_name": "str",
             "unit": "str",
@@ -359,12 +364,12 @@ class BenchmarkResult:
             raise ValueError(f"confidence is {self.confidence}; it must lie between 0 and 1, such as 0.95")
         self.metadata = json_safe(dict(self.metadata))
         self._summarise()
-        # One value: a convention that other code relies on. It carries no information, see `undetermined`.
+        # For one value these are a convention that other code relies on. They carry no information, see `undetermined`.
         if getattr(self, "count", 0) == 1:
             self.std, self.ci_lower, self.ci_upper = 0.0, self.mean, self.mean
 
     def _summarise(self) -> None:
-        """Guard the values, and set count, mean, std, median, min_val, max_val, ci_lower and ci_upper."""
+        """Check the values, and set count, mean, std, median, min_val, max_val, ci_lower and ci_upper."""
         self.values = check_values(self.values)
         self.count = len(self.values)
         self.mean, self.std = mean_and_std(self.values)
@@ -374,49 +379,49 @@ class BenchmarkResult:
 
     @property
     def cv(self) -> float:
-        """Coefficient of variation, std / abs(mean): about 0.05 is stable, 0.30 is not; NaN when the mean is 0.
+        """The coefficient of variation, std / abs(mean), or NaN if the mean is 0. About 0.05 is stable, 0.30 is not.
 
-        For one value it is 0.0 as `std` is, a convention that carries no information.
+        For one value it is 0.0, because `std` is. This is a convention that carries no information.
         """
         return self.std / abs(self.mean) if self.mean else math.nan
 
     def percentile(self, q: float) -> float:
-        """Return the q-th percentile, interpolated linearly; ValueError unless `q` is 0 or from 1 to 100."""
+        """Return the q-th percentile, interpolated linearly. Raise ValueError unless `q` is 0 or from 1 to 100."""
         if not (q == 0 or 1 <= q <= 100):
             raise ValueError(f"q is {q}; a percentile is 0, or from 1 to 100 (p95 is 95, not 0.95)")
         return float(np.percentile(self.values, q))
 
     @property
     def scattered(self) -> bool:
-        """Whether at least two values differ; without that neither a deviation nor an interval is known."""
-        rounding = 1e-9 * abs(self.max_val) if self.unit == "s" else 0.0  # of the difference of two clock readings
+        """Whether at least two values differ. If not, neither a deviation nor an interval is known."""
+        rounding = 1e-9 * abs(self.max_val) if self.unit == "s" else 0.0  # rounding of clock readings
         return self.max_val - self.min_val > rounding
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Names of the attributes that are only a convention here; `to_dict` holds None in their place."""
+        """The names of the attributes whose values are only a convention. `to_dict` writes None for them."""
         if self.count == 1:
             return "std", "ci_lower", "ci_upper"
         return () if self.scattered else ("ci_lower", "ci_upper")
 
     @property
     def dependence(self) -> dict[str, float | None]:
-        """How alike neighbours are, how many independent values all count as, and into how many batches they go."""
+        """The autocorrelation, the effective number of independent values, and the number of batches."""
         alike = autocorrelation(self.values) if self.scattered else None
         count, batches = effective_count(self.values), len(self.independent_values)
         return {"autocorrelation": alike, "effective_count": count, "batches": batches}
 
     @property
     def independent_values(self) -> list[float]:
-        """The values; where they depend on one another, medians of batches that hardly do."""
-        if "round_starts" in self.metadata:  # began at random times of a session, which makes any order do
+        """The values, or, if they are autocorrelated, the medians of nearly independent batches."""
+        if "round_starts" in self.metadata:  # rounds that began at random times of a session need no batches
             return self.values
         return batch_medians(self.values, runs_for_percentile(50, self.confidence))
 
     def mean_ci(self) -> tuple[float, float]:
-        """Return the t interval of the mean; from means of batches where the values depend on one another.
+        """Return the t interval of the mean. If the values are autocorrelated, compute it from means of batches.
 
-        Raise ValueError if there is one value, or if all are equal: then the scatter is unknown.
+        Raise ValueError if there is only one value or all values are equal, because their scatter is then unknown.
         """
         if not self.scattered:
             found = "one value" if self.count == 1 else f"{self.count} equal values"
@@ -426,7 +431,7 @@ class BenchmarkResult:
 
     @property
     def how_many(self) -> str:
-        """``n = 30``, with remarks: equal values, too few, batches, dependence, not seen, or an estimate."""
+        """The number of values, ``n = 30``, with remarks such as "all equal", "in 7 batches" or "an estimate"."""
         least, batches = runs_for_percentile(50, self.confidence), len(self.independent_values)
         text = f"n = {self.count}"
         if self.count > 1 and not self.scattered:
@@ -450,13 +455,13 @@ class BenchmarkResult:
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences on where values or intervals may mislead, and why: what the meter said, what the values show."""
+        """Sentences on why values or intervals may mislead: from the meter, the machine's state, and the values."""
         said = [self.metadata["caution"]] if self.metadata.get("caution") else []
         machine = self.metadata.get("machine")  # see `tinybench.support.rounds.machine_state`
         if isinstance(machine, dict) and self.unit not in ("", "B"):  # fractions and bytes hardly depend on its state
             said += machine.get("warnings", [])
         counted = "wilson_interval" in self.metadata or {"correct", "total"} <= self.metadata.keys()
-        if counted or not self.metadata.get("seen", True):  # its interval is not of these values, or nothing was seen
+        if counted or not self.metadata.get("seen", True):  # the interval comes from counts, or nothing was detected
             return said
         if not self.scattered:
             return [*said, no_scatter(self.count, self.unit)]
@@ -467,16 +472,16 @@ class BenchmarkResult:
                 f"{self.count} values are too few for an interval of the median, which takes at least {least}",
             ]
         found = [] if "round_starts" in self.metadata else [caution(self.values, least)]
-        scale = self.std or math.inf  # tiny values may differ and yet have squares of 0
+        scale = self.std or math.inf  # tiny values may differ, and yet their squares underflow to 0
         skewness = sum(((value - self.mean) / scale) ** 3 for value in self.values) / self.count
         if skewness > max(1.0, 0.15 * math.sqrt(self.count)):
             found.append("values are skewed: intervals of their mean cover less than they say, use median_ci()")
         elif any(found) and not is_dependent(self.values):
-            found[0] += " or are skewed"  # too few to see either
+            found[0] += " or are skewed"  # too few values to distinguish the two
         return said + [sentence for sentence in found if sentence]
 
     def median_ci(self) -> tuple[float, float]:
-        """Return the interval of the median of `self.independent_values`; ValueError below 6 values (at 95 %)."""
+        """Return the interval of the median of `self.independent_values`. Raise ValueError below 6 values (at 95 %)."""
         return percentile_interval(self.independent_values, 50, self.confidence)
 
     def bootstrap_ci(
@@ -492,14 +497,14 @@ class BenchmarkResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes that `FILE_FIELDS` lists, as plain data for ``json.dumps``.
 
-        Those in `self.undetermined` are None: one value does not determine a deviation or an interval.
+        Attributes in `self.undetermined` are None: one value does not determine a deviation or an interval.
         """
         known = {name: None if name in self.undetermined else getattr(self, name) for name in FILE_FIELDS}
         return json_safe(known, "result")  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BenchmarkResult:
-        """Return the result that `to_dict` described; the summary is computed anew.
+        """Return the result that `to_dict` described. Its summary is computed again.
 
         Raises ValueError if ``metric_name`` or ``values`` is missing, or a value is not a finite number.
         """
@@ -512,10 +517,10 @@ class BenchmarkResult:
     def __str__(self) -> str:
         """Return ``latency: median 12.1 ms (95 % CI 11.9–12.4), n = 30``; with too few values, ``(range 11.5–13.1)``.
 
-        `format_interval` writes the numbers, `self.how_many` the end.
+        The numbers are written by `format_interval`. The end is `self.how_many`.
         """
         named = f"{100 * self.confidence:.3g} % CI"
-        if "wilson_interval" in self.metadata:  # of rows that are right or wrong, module 04
+        if "wilson_interval" in self.metadata:  # an accuracy, from rows that are right or wrong: module 04
             low, high = self.metadata["wilson_interval"]
             share, rows = self.metadata["accuracy"], "{correct} of {total}".format(**self.metadata)
             return f"{self.metric_name}: {format_interval(share, low, high, '', named)}, {rows}"
@@ -528,7 +533,7 @@ class BenchmarkResult:
         )
 
     def __format__(self, form: str) -> str:
-        """Return the text of ``str``; with ``f"{result:sd}"`` mean and standard deviation instead of the median."""
+        """Return the text of ``str``, or for ``f"{result:sd}"`` mean and standard deviation instead of the median."""
         if form != "sd":
             return format(str(self), form)
         what = "mean ± sd" if self.scattered else "mean"

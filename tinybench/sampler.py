@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/15_bottleneck/15_bottleneck.ipynb: edit the notebook, not this file.
 
-"""A sampler: which functions are active, for how long, and the two shares of the time that follow."""
+"""A sampler of call stacks, and the self share and total share of each function in the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 def stack_of(frame: Any) -> tuple[str, ...]:
-    """Return the names of the functions that a frame is called through, the outermost first, itself last.
+    """Return the names of the functions on a frame's call stack, the outermost first, the frame's own function last.
 
     A name is ``function (file.py)``: ``frame.f_code.co_qualname``, and ``frame.f_code.co_filename`` without its folder.
     """
@@ -37,7 +37,7 @@ def check_time(samples: Sequence[Sample]) -> None:
 
 
 class Sampler:
-    """Notes what runs whenever it is asked to."""
+    """A sampler that records the call stack at each call of `take`."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
@@ -52,7 +52,7 @@ class Sampler:
 
 
 def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return each function's own share of the time (it is last in the stack), the largest first.
+    """Return each function's own share of the time, while it is last in the stack. The largest comes first.
 
     Without samples the result is empty. Raise ValueError if their times add up to 0.
     """
@@ -65,7 +65,7 @@ def self_shares(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def total_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return each function's share of the time, calls included; a recursive function counts once.
+    """Return each function's share of the time, including its calls. A recursive function counts once.
 
     Without samples the result is empty. Raise ValueError if their times add up to 0.
     """

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/10_suite/10_suite.ipynb: edit the notebook, not this file.
 
-"""A whole study of several models: measured in pieces that survive, then tables, figures and a report."""
+"""A study of several models: measurements in pieces that survive a crash, then tables, figures and a report."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ _LATENCY_PARTS = 5
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text to a file, in UTF-8, so that at every moment the old or the new file is there, complete.
+    """Write a text to a file in UTF-8, atomically: at every moment the complete old or new file exists.
 
-    Its folder is made where it is missing. OSError, with the path and what to do (choose another output_dir), if it
-    cannot be written.
+    Its folder is made if it is missing. If the file cannot be written, raise OSError with the path and the advice to
+    choose another output_dir.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -82,10 +82,11 @@ def write_text(path: Path, text: str) -> None:
 def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
     """Return the parts of one measurement as one result with all values in order.
 
-    Metadata and ``confidence`` are the first part's. Where there are ``round_orders`` they are joined; where there is
-    a ``pairing`` it becomes a digest of all parts' pairings, the same for results merged from the same rounds.
+    Metadata and ``confidence`` are those of the first part. If there are ``round_orders``, they are joined. If there is
+    a ``pairing``, it becomes a digest of the pairings of all parts, which is the same for results merged from the same
+    rounds.
 
-    Raises ValueError if there is no part, or metric, unit or processor (``metadata["system"]["cpu"]``) differ.
+    Raises ValueError if there is no part, or if metric, unit or processor (``metadata["system"]["cpu"]``) differ.
     """
     if not parts:
         raise ValueError("no parts to merge; a result has at least one")
@@ -106,7 +107,7 @@ def merge_results(parts: Sequence[BenchmarkResult]) -> BenchmarkResult:
 def run_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each measurement of results by metric and model.
 
-    ``metric``, ``model``, ``run`` (from 0), ``value`` (unrounded, in ``unit``), ``unit``, ``measured``.
+    The columns are ``metric``, ``model``, ``run`` (from 0), ``value`` (unrounded, in ``unit``), ``unit``, ``measured``.
     """
     return [
         {"metric": m, "model": name, "run": run, "value": value, "unit": result.unit, "measured": result.measured}
@@ -119,10 +120,10 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
 def summary_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each result.
 
-    ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``, ``min_val``, ``max_val``;
-    then ``value`` (by `central`) with ``lower`` and ``upper`` (by `interval`), and ``interval``: ``"Wilson"``,
-    ``"median"``, ``"range"`` below 6 measurements, or ``"none"`` if `interval` is NaN, as for one measurement. An
-    ``undetermined`` number, such as the deviation of one measurement, is None.
+    The columns are ``metric``, ``model``, ``unit``, ``measured``, ``count``, ``mean``, ``std``, ``median``,
+    ``min_val``, ``max_val``; then ``value`` (by `central`) with ``lower`` and ``upper`` (by `interval`), and
+    ``interval``: ``"Wilson"``, ``"median"``, ``"range"`` below 6 measurements, or ``"none"`` if `interval` is NaN, as
+    for one measurement. An ``undetermined`` number, such as the deviation of one measurement, is None.
     """
     rows = []
     for metric, by_model in results.items():
@@ -140,8 +141,8 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 def comparison_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row for each metric and pair of models that can be tested.
 
-    What `compare_pair` returns, and ``p_corrected``: `corrected` over the tested pairs of the metric. Where it is not
-    below 0.05, the ``verdict`` is ``"undecided"``.
+    A row has the columns of `compare_pair` and ``p_corrected``, which is `corrected` over the tested pairs of the
+    metric. If it is not below 0.05, the ``verdict`` is ``"undecided"``.
     """
     rows = []
     for metric, by_model in results.items():
@@ -154,12 +155,12 @@ def comparison_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
-    """Return for each metric the best model, and who cannot be told apart from it.
+    """Return, for each metric, the best model, and the models that cannot be distinguished from it.
 
-    ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for which
-    `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best one's. An
-    unknown interval (NaN) cannot separate models. `DIRECTIONS` says which way is better. If some models are measured
-    and others estimated, only the measured ones compete.
+    The keys are ``model``, ``value``, ``lower``, ``upper``, ``unit``, ``measured``, and ``tied``: the other models for
+    which `comparison_rows` is undecided against the best, or without such a row, whose interval overlaps the best
+    one's. An unknown interval (NaN) cannot separate models. `DIRECTIONS` has the better direction of each metric. If
+    some models are measured and others estimated, only the measured ones compete.
     """
     results = visible(results)
     verdicts = {(r["metric"], frozenset((r["model_a"], r["model_b"]))): r["verdict"] for r in comparison_rows(results)}
@@ -184,11 +185,11 @@ def best_by_dimension(results: Results) -> dict[str, dict[str, Any]]:
 
 
 def dashboard_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row for each model, in units for people, the models in the order in which they appear.
+    """Return one row for each model, in readable units, in the order in which the models appear.
 
-    ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median), ``accuracy``, ``memory_mb``
-    (10⁶ bytes, median), ``energy_mj`` (median; None where the unit is not joules), ``energy_measured``; in this order.
-    A value is None if there is no result, or if the result is not `pair_tests.is_detected`. One
+    The columns are, in this order, ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median),
+    ``accuracy``, ``memory_mb`` (10⁶ bytes, median), ``energy_mj`` (median; None if the unit is not joules) and
+    ``energy_measured``. A value is None if there is no result, or if the result is not `pair_tests.is_detected`. One
     measurement has no 95th percentile.
 
     Parameters
@@ -223,7 +224,7 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def keeping(run: Callable[..., Results]) -> Callable[..., Results]:
-    """Let whatever ends a run early (a model's error, a full disk, Ctrl-C) carry a note on what is kept, and where."""
+    """Let any exception that ends a run (a model's error, a full disk, Ctrl-C) carry a note on the pieces kept."""
 
     @wraps(run)
     def told(suite: BenchmarkSuite, *args: Any, **options: Any) -> Results:
@@ -250,12 +251,12 @@ class BenchmarkSuite:
     output_dir
         Folder of the study.
     inputs
-        What latency, memory and energy are measured on; by default the first row of the first dataset.
+        Input for latency, memory and energy; by default the first row of the first dataset.
     warmup_runs, measurement_runs
-        Untimed calls before, and rounds of latency. Throughput takes a third as many rounds, memory and energy a
-        tenth, at least 6.
+        Number of untimed calls, and number of latency rounds after them. Throughput takes a third as many rounds,
+        memory and energy a tenth, each at least 6.
     batch_sizes
-        For the throughput.
+        Batch sizes for the throughput.
     meter
         See `tinybench.energy.measure_energy`.
     seed
@@ -271,7 +272,7 @@ class BenchmarkSuite:
     Raises
     ------
     ValueError
-        If there is no model or no dataset, or two models have one name.
+        If there is no model or no dataset, or two models have the same name.
     """
 
     def __init__(
@@ -300,10 +301,10 @@ class BenchmarkSuite:
         self.options: dict[str, Any] = {"warmup_runs": warmup_runs, "progress": progress}
         self.options |= {"clock": clock} if clock is not None else {}
         self.results: Results = {}
-        self.piece = ""  # the latest that was begun
+        self.piece = ""  # the latest piece that was begun
 
     def plan(self) -> dict[str, Any]:
-        """Return what makes this study this study: models and their answers, data, settings, processor."""
+        """Return what identifies this study: models and their answers, data, settings, processor."""
         data = hashlib.sha256()
         for inputs, y in named_datasets(self.datasets).values():
             data.update(np.ascontiguousarray(inputs).tobytes() + np.ascontiguousarray(y).tobytes())
@@ -319,13 +320,13 @@ class BenchmarkSuite:
         }
 
     def _answers(self, model: Any) -> str:
-        """Return the model's type and a digest of its labels for up to 256 rows: a model fitted again has another."""
+        """Return the model's type and a digest of its labels for up to 256 rows, which change if it is refitted."""
         outputs = np.asarray(as_callable(model)(self.rows[:256]))
         labels = outputs.argmax(axis=1) if outputs.ndim > 1 else outputs
         return f"{type(model).__name__} {hashlib.sha256(str(labels.tolist()).encode()).hexdigest()[:16]}"
 
     def pieces(self) -> list[str]:
-        """Return the names of the pieces in the order in which they are measured: latency spread over the study."""
+        """Return the names of the pieces in the order of measurement. Latency is spread over the study."""
         parts = [f"latency-{part}" for part in range(min(_LATENCY_PARTS, self.measurement_runs))]
         others = ["accuracy", "throughput", "memory", "energy"]
         turns = [[*parts[index : index + 1], *others[index : index + 1]] for index in range(_LATENCY_PARTS)]
@@ -335,7 +336,7 @@ class BenchmarkSuite:
         return Benchmark(self.models, **self.options)._each(pieces, "study")
 
     def kept(self, rounds: Mapping[str, BenchmarkResult] = MappingProxyType({})) -> str:
-        """Return a sentence on what is on the disk and how to go on; complete rounds of a broken piece are added."""
+        """Return a sentence on the pieces on disk and how to resume. Complete rounds of a broken piece are saved."""
         folder = self.output_dir / "measurements"
         if rounds:
             with suppress(OSError):
@@ -371,11 +372,11 @@ class BenchmarkSuite:
 
     @keeping
     def run_full_benchmark(self, resume: bool = False) -> Results:
-        """Measure everything, write each piece when it is done and the tables at the end, and return what `load` does.
+        """Measure everything, write each finished piece and finally the tables, and return the results as `load` does.
 
-        With `resume`, pieces of an interrupted run of the same study stay and only missing ones are measured; otherwise
-        earlier pieces move to ``measurements.1`` (2, 3 …), and nothing is deleted. Raises ValueError if `resume` meets
-        another study (the message says what differs), OSError if the folder cannot be written.
+        With `resume`, pieces of an interrupted run of the same study are kept, and only missing ones are measured.
+        Otherwise earlier pieces are moved to ``measurements.1`` (2, 3 …); nothing is deleted. Raises ValueError if
+        `resume` finds another study (the message lists the differences), and OSError if the folder cannot be written.
         """
         folder = self.output_dir / "measurements"
         plan_file = folder / "plan.json"
@@ -396,7 +397,7 @@ class BenchmarkSuite:
         return self.results
 
     def _check_same_study(self, earlier: Mapping[str, Any]) -> None:
-        """Raise ValueError if an earlier plan is not this study's; the message says in what."""
+        """Raise ValueError if an earlier plan is not that of this study. The message lists the differences."""
         mine = self.plan()
         differing = [key for key in {**earlier, **mine} if mine.get(key) != earlier.get(key)]
         if differing:
@@ -406,9 +407,9 @@ class BenchmarkSuite:
             )
 
     def load(self) -> Results:
-        """Return what has been measured so far, also by a run that was killed: ``{metric: {model: BenchmarkResult}}``.
+        """Return all results so far, also those of a run that was killed: ``{metric: {model: BenchmarkResult}}``.
 
-        The parts of a metric are merged; the order is that of `_METRICS`, without those that have not been measured.
+        The parts of a metric are merged. The order is that of `_METRICS`, without metrics that have not been measured.
         """
         parts: dict[str, dict[str, list[BenchmarkResult]]] = {metric: {} for metric in _METRICS}
         for piece in self.pieces():
@@ -429,7 +430,7 @@ class BenchmarkSuite:
         return self.results
 
     def write_tables(self) -> list[Path]:
-        """Write the tables of what has been measured, and return their paths.
+        """Write the tables of all results so far, and return their paths.
 
         ``benchmark_runs.csv`` has the columns of `run_rows`, ``benchmark_summary.csv`` of `summary_rows`,
         ``comparisons.csv`` of `comparison_rows`, ``benchmark_dashboard.csv`` of `dashboard_rows`;
@@ -452,14 +453,14 @@ class BenchmarkSuite:
         figure.savefig(self.output_dir / name, dpi=130)
 
     def plot_results(self, save_plots: bool = True) -> dict[str, Figure]:
-        """Return a figure for each metric; with `save_plots` also written as ``benchmark_<metric>.png``."""
+        """Return a figure for each metric. With `save_plots`, also write each one as ``benchmark_<metric>.png``."""
         figures = {metric: plot_metric(metric, by_model) for metric, by_model in self._measured().items()}
         for metric, figure in figures.items() if save_plots else ():
             self._save(figure, f"benchmark_{metric}.png")
         return figures
 
     def generate_pareto_frontier(self, x_metric: str = "latency", y_metric: str = "accuracy") -> list[dict[str, Any]]:
-        """Return one row for each model: how two metrics trade off.
+        """Return one row for each model on the trade-off of two metrics.
 
         Parameters
         ----------
@@ -470,8 +471,8 @@ class BenchmarkSuite:
         -------
         list of dict
             ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
-            `tinybench.pareto.membership_probability`), and ``beaten_by``: who beats it. A model is left out if one
-            of the two is not `pair_tests.is_detected`.
+            `tinybench.pareto.membership_probability`), and ``beaten_by``: the models that dominate it. A model is left
+            out if one of the two is not `pair_tests.is_detected`.
 
         Raises
         ------
@@ -487,7 +488,7 @@ class BenchmarkSuite:
     def plot_pareto_frontier(
         self, x_metric: str = "latency", y_metric: str = "accuracy", save_plots: bool = True
     ) -> Figure:
-        """Return the trade-off of two metrics as a figure; with `save_plots` also as ``benchmark_tradeoff.png``."""
+        """Return a figure of the trade-off of two metrics. With `save_plots`, also write ``benchmark_tradeoff.png``."""
         points = self.generate_pareto_frontier(x_metric, y_metric)
         figure = draw_frontier(points, {metric: DIRECTIONS[metric] for metric in (x_metric, y_metric)})
         if save_plots:
@@ -500,7 +501,7 @@ class BenchmarkSuite:
         Parameters
         ----------
         requirements
-            What a model must fulfil; the report then begins with who does.
+            The requirements on a model. The report then begins with the models that meet them.
         """
         results = self._measured()
         figures = {f"benchmark_{metric}.png": figure for metric, figure in self.plot_results().items()}
@@ -531,7 +532,7 @@ def _size_notes(model: Any) -> dict[str, Any]:
 
 
 def decision(results: Results, requirements: Requirements | None = None) -> str:
-    """Return the one sentence to act on: which model to take, of those that meet the requirements."""
+    """Return one sentence with the model to take, among those that meet the requirements."""
     rows = as_rows(results)
     names = [str(row["model"]) for row in rows if not requirements or not shortcomings(row, requirements)[1]]
     left = {m: {n: r for n, r in by_model.items() if n in names} for m, by_model in results.items()}
@@ -540,7 +541,7 @@ def decision(results: Results, requirements: Requirements | None = None) -> str:
 
 
 def report_sections(results: Results, requirements: Requirements | None = None) -> list[Section]:
-    """Return the report, part by part."""
+    """Return the sections of the report."""
     rows = as_rows(results)
     points = tradeoff(results, "latency", "accuracy") if {"latency", "accuracy"} <= set(visible(results)) else []
     labels = {metric: metric_label(metric, next(iter(by_model.values()))) for metric, by_model in results.items()}

@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/02_timer/02_timer.ipynb: edit the notebook, not this file.
 
-"""A stopwatch at the floor of what Python allows, and how fine and how costly its clock is."""
+"""A precise stopwatch, and functions that measure the resolution and the overhead of a clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class precise_timer:
     Parameters
     ----------
     clock
-        A function that returns seconds; monotonic, so that nobody can set it back during the block.
+        A function that returns seconds. It must be monotonic, so that its clock cannot be set back during the block.
 
     Attributes
     ----------
@@ -55,19 +55,19 @@ class precise_timer:
     __slots__ = ("_clock", "_elapsed", "_start")
     _clock: Callable[[], float]
     _start: Any  # seconds; None while the timer is not running
-    _elapsed: float | None  # None while there is nothing to read
+    _elapsed: float | None  # None while there is no measurement
 
     @property
     def elapsed(self) -> float:
-        """Seconds that the last block took."""
+        """The duration of the last block in seconds."""
         if self._elapsed is None:
             raise RuntimeError("there is no measurement yet; read elapsed after the with block has ended")
         return self._elapsed
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Keep the clock, a function that returns seconds, in `_clock`; `_start` and `_elapsed` are None.
+        """Store the clock, a function that returns seconds, in `_clock`. Set `_start` and `_elapsed` to None.
 
-        Raise a TypeError that names what was passed if it cannot be called.
+        If the clock cannot be called, raise a TypeError whose message contains the value that was passed.
         """
         if not callable(clock):
             raise TypeError(f"clock is {clock!r}; pass the function, such as time.perf_counter, not its reading")
@@ -76,7 +76,7 @@ class precise_timer:
         self._elapsed = None
 
     def __enter__(self) -> precise_timer:
-        """Forget the last measurement and read the clock, in this order."""
+        """Discard the last measurement, then read the clock."""
         if self._start is not None:
             raise RuntimeError("this timer is already running; give the inner block a precise_timer of its own")
         self._elapsed = None
@@ -86,7 +86,7 @@ class precise_timer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Read the clock, then set the attributes; an exception of the block is passed on."""
+        """Read the clock, then set the attributes. An exception of the block is passed on."""
         end = self._clock()
         start, self._start = self._start, None
         if end >= start:
@@ -98,9 +98,10 @@ class precise_timer:
 def clock_resolution(
     clock: Callable[[], float] = time.perf_counter, steps: int = 1000, max_reads: int = 1_000_000
 ) -> float:
-    """Return the smallest step in s by which a clock was seen to move forward, at least the cost of a reading.
+    """Return the smallest step in s by which a clock moves forward, which is at least the cost of a reading.
 
-    Watches `steps` steps, or as many as `max_reads` readings show. RuntimeError if the clock never moved forward.
+    Observes `steps` steps, or as many as `max_reads` readings show. Raises RuntimeError if the clock never moves
+    forward.
     """
     forward: list[float] = []
     now = clock()
@@ -117,10 +118,11 @@ def clock_resolution(
 
 
 def timer_overhead(clock: Callable[[], float] = time.perf_counter, samples: int = 1001) -> float:
-    """Return what ``t0 = clock(); t1 = clock()`` reads, the bias of each measurement in s: median of `samples` of them.
+    """Return the duration that ``t0 = clock(); t1 = clock()`` measures, in s: the median of `samples` repetitions.
 
-    0.0 for a clock too coarse to show it; a `precise_timer` reads more: entering and leaving the block also
-    costs. ValueError if `samples` is below 1, RuntimeError if even the median runs backwards.
+    This is the bias of each measurement. It is 0.0 if the clock is too coarse to show it. A `precise_timer` has a
+    larger bias, because entering and leaving the block also takes time. Raises ValueError if `samples` is below 1, and
+    RuntimeError if even the median is negative.
     """
     if samples < 1:
         raise ValueError(f"samples is {samples}; it takes at least 1 empty measurement")
@@ -141,11 +143,11 @@ def calibrate_loops(
     clock: Callable[[], float] = time.perf_counter,
     max_loops: int = 10_000_000,
 ) -> int:
-    """Return how many calls make a batch of at least `min_time` seconds: the first of 1, 2, 5, 10, 20, 50, … that does.
+    """Return the first of 1, 2, 5, 10, 20, 50, … for which a batch of as many calls lasts at least `min_time` seconds.
 
-    Call `func` a few times beforehand: a slow first call looks like a long batch. TypeError if it cannot be called,
-    ValueError if `min_time` is not positive and finite, RuntimeError if the clock runs backwards or `max_loops` calls
-    are too short.
+    The caller should call `func` a few times beforehand, because a slow first call looks like a long batch. Raises
+    TypeError if `func` cannot be called, ValueError if `min_time` is not positive and finite, and RuntimeError if the
+    clock runs backwards or `max_loops` calls are too short.
     """
     if not callable(func):
         raise TypeError(f"func is {func!r}; pass the function itself, not the result of calling it")
@@ -176,8 +178,8 @@ def calibrate_loops(
 def gc_paused(collector: Any = gc) -> Iterator[None]:
     """Switch the garbage collector off for a ``with`` block, and restore its earlier state afterwards.
 
-    Reference cycles are not freed meanwhile: collect between measurements, and say so in a result's metadata.
-    `collector` has ``isenabled``, ``enable`` and ``disable``, as the module `gc` has.
+    Reference cycles are not freed during the block: collect garbage between measurements, and note it in the metadata
+    of a result. `collector` has ``isenabled``, ``enable`` and ``disable``, like the module `gc`.
     """
     was_enabled = collector.isenabled()
     collector.disable()

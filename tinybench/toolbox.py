@@ -1,6 +1,6 @@
 # Written by "autograder export" from modules/07_toolbox/07_toolbox.ipynb: edit the notebook, not this file.
 
-"""Second opinions and many comparisons: Welch, permutation and rank tests, effect sizes, Friedman, Holm."""
+"""Further tests, and comparisons of many models: Welch, permutation, ranks, effect sizes, Friedman, Holm."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def welch_intervals(
     """Return Welch's interval of the difference a − b of two means, and of the ratio a/b of two geometric means.
 
     The interval of the ratio comes from the difference of logarithms. It is (NaN, NaN) if a value is not positive. Both
-    intervals are (NaN, NaN) if all values of a sample are equal. Raises ValueError as `welch_test`.
+    intervals are (NaN, NaN) if all values of a sample are equal. Raises ValueError like `welch_test`.
     """
     from scipy import stats
 
@@ -61,9 +61,9 @@ def permutation_test(
 ) -> float:
     """Return the two-sided p value of a permutation test of the difference of means.
 
-    If `paired` it flips the signs of the rounds' differences instead of shuffling all values. If there are at most
-    `resamples` arrangements, all are counted; otherwise `resamples` are drawn by `seed`. Raises ValueError if a sample
-    has fewer than 2 values or a value that is not finite, or if a pair is incomplete.
+    If `paired`, the test flips the signs of the differences of the rounds instead of shuffling all values. If there are
+    at most `resamples` arrangements, all are counted. Otherwise `resamples` of them are drawn with `seed`. Raises
+    ValueError if a sample has fewer than 2 values or a value that is not finite, or if a pair is incomplete.
     """
     from scipy import stats
 
@@ -73,7 +73,7 @@ def permutation_test(
     def size(x: np.ndarray, y: np.ndarray, axis: int) -> Any:
         return np.abs(np.mean(x, axis=axis) - np.mean(y, axis=axis))
 
-    shared: Any = {"vectorized": True, "batch": max(1, 10**6 // (len(a) + len(b)))}  # so much memory at once
+    shared: Any = {"vectorized": True, "batch": max(1, 10**6 // (len(a) + len(b)))}  # limits the memory used at once
     kind, rng = "samples" if paired else "independent", np.random.default_rng(seed)
     found = stats.permutation_test(
         (a, b), size, permutation_type=kind, n_resamples=resamples, alternative="greater", random_state=rng, **shared
@@ -82,7 +82,7 @@ def permutation_test(
 
 
 def wilcoxon_test(differences: Sequence[float]) -> float:
-    """Return the two-sided p value of the signed-rank test, normal approximation; 1.0 if all differences are zero.
+    """Return the two-sided p value of the signed-rank test, by normal approximation, or 1.0 if all differences are 0.
 
     Raises ValueError if there are no differences, or one is not finite.
     """
@@ -102,7 +102,7 @@ def in_deviations(difference: float, std: float) -> float:
 
 
 def cohens_d(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the difference of means in pooled standard deviations; see `in_deviations` without scatter."""
+    """Return the difference of means in pooled standard deviations, or NaN without scatter; see `in_deviations`."""
     check_numbers(a=a, b=b)
     (mean_a, std_a), (mean_b, std_b) = mean_and_std(list(a)), mean_and_std(list(b))
     freedom = len(a) + len(b) - 2
@@ -126,10 +126,11 @@ def vargha_delaney_a12(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult | Sequence[float]]) -> dict[str, float]:
-    """Return Friedman's rank test of whether three or more results of the same rounds differ.
+    """Test by ranks (Friedman) whether three or more results of the same rounds differ.
 
-    Gives ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's agreement of the rounds from 0 to 1. Raises ValueError if
-    there are fewer than three results or two rounds, their numbers of rounds differ, or they are not comparable.
+    Returns ``chi2``, ``p_value``, ``df`` and ``w``, Kendall's coefficient of agreement of the rounds, from 0 to 1.
+    Raises ValueError if there are fewer than three results or two rounds, their numbers of rounds differ, or they are
+    not comparable.
     """
     from scipy import stats
 
@@ -141,7 +142,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
     for group in groups[1:]:
         check_comparable(groups[0], group)
     k, n, times = len(groups), groups[0].count, [group.values for group in groups]
-    if all(len(set(of_round)) == 1 for of_round in zip(*times, strict=True)):  # which no rank tells apart
+    if all(len(set(of_round)) == 1 for of_round in zip(*times, strict=True)):  # ranks cannot distinguish equal values
         return {"chi2": 0.0, "p_value": 1.0, "df": k - 1, "w": 0.0}
     found = stats.friedmanchisquare(*times)
     chi2 = float(found.statistic)
@@ -150,7 +151,7 @@ def friedman(results: Mapping[str, BenchmarkResult] | Sequence[BenchmarkResult |
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's adjusted p values in the same order: the chance of any false alarm among all stays at the level.
+    """Return Holm's adjusted p values in the same order. The probability of any false alarm stays at the level.
 
     Raises ValueError if a p value is not between 0 and 1.
     """
@@ -179,12 +180,13 @@ def compare_all(
     results
         Results by name, as `measure_latencies` returns them.
     paired, margin, confidence, allow
-        See `compare`, also for what is raised. Each interval has this coverage by itself.
+        See `compare`, also for the exceptions. Each interval has the coverage `confidence` by itself.
 
     Returns
     -------
     list of Comparison
-        One per pair, in the order of `results`. Without significance after correction the verdict is undecided.
+        One per pair, in the order of `results`. If a pair is not significant after correction, its verdict is
+        undecided.
     """
     if len(results) < 2:
         raise ValueError(f"{number_of(len(results), 'result')}; a comparison takes at least two")
