@@ -112,7 +112,7 @@ _HOMES = {
     "support.comparisons.verdict": ("Comparison", "Gate"),
     "support.profiling.what_if_experiment": ("in_order",),
     "support.reports.frontier_figure": ("plot_pareto_frontier",),
-    "support.rounds.calls": ("arguments",),
+    "support.rounds.checked_calls": ("arguments",),
     "timer": ("precise_timer",),
     "toolbox": ("compare_all",),
     "tools.study.int8_study": ("tradeoff_study",),

@@ -189,7 +189,7 @@ def dashboard_rows(results: Results) -> list[dict[str, Any]]:
 
     The columns are, in this order, ``model``, ``latency_ms`` (median), ``latency_p95_ms``, ``throughput_qps`` (median),
     ``accuracy``, ``memory_mb`` (10⁶ bytes, median), ``energy_mj`` (median; None if the unit is not joules) and
-    ``energy_measured``. A value is None if there is no result, or if the result is not `pair_tests.is_detected`. One
+    ``energy_measured``. A value is None if there is no result, or if the result is not `metric_tests.is_detected`. One
     measurement has no 95th percentile.
 
     Parameters
@@ -472,7 +472,7 @@ class BenchmarkSuite:
         list of dict
             ``model``, the two results by metric, ``on_frontier``, ``probability`` of being on it (see
             `tinybench.pareto.membership_probability`), and ``beaten_by``: the models that dominate it. A model is left
-            out if one of the two is not `pair_tests.is_detected`.
+            out if one of the two is not `metric_tests.is_detected`.
 
         Raises
         ------

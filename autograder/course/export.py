@@ -24,7 +24,7 @@ MORE_PUBLIC = {
     "support.comparisons.verdict": ("Comparison", "Gate"),
     "support.profiling.what_if_experiment": ("in_order",),
     "support.reports.frontier_figure": ("plot_pareto_frontier",),
-    "support.rounds.calls": ("arguments",),
+    "support.rounds.checked_calls": ("arguments",),
     "tools.study.int8_study": ("tradeoff_study",),
 }
 EXTENSION = {"shell.magic": ("load_ipython_extension",)}

@@ -23,7 +23,9 @@ from tinybench.course.backup import MANIFEST
 
 TITLE = "TinyBench"
 # The modules of this package that students get, together with everything that these modules import
-TOOLS = "__main__ cli course.student_commands course.build leaderboard.entering leaderboard.referee.measure"
+TOOLS = (
+    "__main__ cli course.student_commands course.module_build leaderboard.entry_commands leaderboard.referee.measure"
+)
 # The dependencies of these modules and of the notebooks. Those not listed here are for instructors only
 NEEDED = (
     "click cloudpickle fastapi filelock httptools httpx ipykernel jsonschema jupyterlab matplotlib numpy onnx "

@@ -31,7 +31,10 @@ HERE = Path(str(autograder.__file__)).parent
 BUILDER = (
     "__init__.py",
     "files.py",
-    *(f"course/{name}.py" for name in ("__init__", "build", "export", "notebook", "pieces", "tidy")),
+    *(
+        f"course/{name}.py"
+        for name in ("__init__", "module_build", "export", "notebook", "exported_statements", "ruff_checks")
+    ),
 )
 LIMITS = bubblewrap.Limits(cpu_seconds=300, wall_seconds=600)
 MAX_SOURCE = 2**20

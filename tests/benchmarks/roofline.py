@@ -35,7 +35,7 @@ from tinybench.support.conditions.int8_probe import integer_products
 from tinybench.tools.roofline.batch_sizes import BATCHES, BatchPoint, Gain, batch_walk, gains_table, int8_gains
 from tinybench.tools.roofline.operator_bottlenecks import place_operators
 from tinybench.tools.roofline.operator_work import count_work
-from tinybench.tools.roofline.pictures import roof_picture
+from tinybench.tools.roofline.roofline_figures import roof_picture
 from tinybench.tools.roofline.roofs import Roofs, measure_roofs, median_with_interval
 
 HIDDEN = {"nothing": "", "AMX": "amx", "AMX, VNNI": "amx vnni", "AMX, VNNI, AVX-512": "amx vnni avx512"}

@@ -306,18 +306,18 @@ CASES: dict[str, tuple[Judge, Callable[..., Any], list[tuple[Any, ...]]]] = {
         lambda found: np.isfinite(found[0]).all(), load.simulate_batches,
         [([0.0, 1.0], lambda _, s=s: s, 2, w) for s, w in ((-1, 0), (NAN, 0), (INF, 0), (0.1, -1), (0.1, NAN))],
     ),
-    "requests.early_stopping": (
+    "load_checks.early_stopping": (
         number(), load_checks.early_stopping,
         of(SINGLE, 90) + [(FLAT * 10, q) for q in (0, 90, 100, -5, NAN)] + [([NAN] * 99, 50), (FLAT * 10, 90, 1.0)],
     ),
-    "requests.evidence": (
+    "load_checks.evidence": (
         lambda found: found == -INF or math.isfinite(found), load_checks.evidence,
         [([], 0.1)] + [([r], b) for r in RUNS for b in (0.1, 0.001, *BAD)] + [(RUNS[:1], 0.1, q) for q in (0, 100, NAN)],
     ),
-    "requests.keeps_bound": (
+    "load_checks.keeps_bound": (
         lambda found: found in (True, False, None), lambda r, b: load_checks.keeps_bound(r, b), [(r, 0.1) for r in RUNS]
     ),
-    "requests.keeps_bound, one request": (lambda found: found is None, load_checks.keeps_bound, of(RUNS[:2], 0.1)),
+    "load_checks.keeps_bound, one request": (lambda found: found is None, load_checks.keeps_bound, of(RUNS[:2], 0.1)),
     "bottleneck.virtual_gain": (
         number(), bottleneck.virtual_gain,
         [([], [], [], 2), ([0.0], [1.0], [1.0], 2), ([NAN], [1.0], [1.0], 2), ([1.0], [1.0], [1.0, 2.0], 2), ([1.0], [2.0], [1.0], 0)],

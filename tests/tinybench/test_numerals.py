@@ -109,7 +109,7 @@ def counts_before_plurals(text: str) -> Iterator[tuple[int, str, str]]:
 
 def hidden_check(path: Path) -> bool:
     """Return whether a file holds hidden checks, which draw sizes above 1."""
-    return path.parent.name == "checks" and bool(re.fullmatch(r"m\d\d_\w+|answers", path.stem))
+    return path.parent.name == "checks" and bool(re.fullmatch(r"m\d\d_\w+|plain_answers", path.stem))
 
 
 def test_every_count_agrees_with_its_noun() -> None:

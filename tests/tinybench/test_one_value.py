@@ -39,7 +39,9 @@ from tinybench.support.reports.frontier_figure import plot_pareto_frontier
 SAMPLES = {"one value": [0.0123], "three values": [0.0123, 0.0119, 0.0131], "six equal values": [0.0123] * 6}
 TAKEN = re.compile(r"\bBenchmarkResult\b|^Results$")
 RETURNED = re.compile(r"str|Table|Section|Figure|Picture|Comparison|Gate|Entry|(list|dict)\[.*(str|Section|Any).*")
-STUDY = [f"tinybench.tools.study.{name}" for name in ("decisions", "gains", "int8_study", "measure", "tradeoffs")]
+STUDY = [
+    f"tinybench.tools.study.{name}" for name in ("decisions", "gains", "int8_study", "measurements", "tradeoff_result")
+]
 UNSEEN = ("tinybench.course.", "tinybench.__main__", *STUDY)
 NOT_SHOWN = {  # a file's path, what came before measuring, or a result again
     "_given", "keep", "keep_rounds", "note_stages", "kept", "finish", "measurement_conditions", "against", "judged",
@@ -255,7 +257,7 @@ def test_there_are_many_views() -> None:
         "suite.summary_rows",
         "latency.latency_summary",
         "support.reports.sections.pairs_section",
-        "shell.quick_comparison.tail_table",
+        "shell.timed_comparison.tail_table",
     ):
         assert f"tinybench.{name}" in VIEWS
     assert len(VIEWS) > 35

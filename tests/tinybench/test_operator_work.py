@@ -31,7 +31,7 @@ from tinybench.tools.roofline.onnx_trace import Traced, events_by_node, inferred
 from tinybench.tools.roofline.operator_bottlenecks import Placed, place, place_operators
 from tinybench.tools.roofline.operator_formulas import FORMULAS, MOVES, VIEWS, Node, Tensor, type_of, work_of
 from tinybench.tools.roofline.operator_work import Counted, count_work, counted_operators
-from tinybench.tools.roofline.pictures import roof_picture
+from tinybench.tools.roofline.roofline_figures import roof_picture
 from tinybench.tools.roofline.roofs import Roofs
 
 RNG = np.random.default_rng(0)

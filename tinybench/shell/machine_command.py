@@ -47,7 +47,7 @@ def machine(as_json: bool, roofs: bool, threads: int, seconds: float, figure: Pa
         if not as_json:
             print(f"\n{measured}")
         if figure:
-            from tinybench.tools.roofline.pictures import roof_picture
+            from tinybench.tools.roofline.roofline_figures import roof_picture
 
             roof_picture(measured).save(figure, dpi=130)
     if as_json:

@@ -33,7 +33,7 @@ def profile_model(model: Path, batch: int, threads: int, seconds: float, figure:
     placed = place_operators(loaded, feeds, roofs)
     print(placed)
     if figure:
-        from tinybench.tools.roofline.pictures import roof_picture
+        from tinybench.tools.roofline.roofline_figures import roof_picture
 
         roof_picture(roofs, {loaded.name: placed}).save(figure, dpi=130)
     return 0
