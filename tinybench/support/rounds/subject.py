@@ -33,9 +33,9 @@ class Subject:
     """A model to be timed, with its input `given`. `timed` is the function `timed_calls`.
 
     `call` takes one argument: `x` or, with `setup`, the result of ``setup(given)``. A measurement consists of `loops`
-    calls, and `overhead` seconds are subtracted from it. `until` is the end of the time limit. `copy` is a copy of the original
-    input, and `size` its length. `answered` is False until an answer has been checked. `first` is the time of the only
-    warm-up call, which is used as the measurement of the first round if there is no time for another call.
+    calls, and `overhead` seconds are subtracted from it. `until` is the end of the time limit. `copy` is a copy of the
+    original input, and `size` its length. `answered` is False until an answer has been checked. `first` is the time of
+    the only warm-up call, which is used as the measurement of the first round if there is no time for another call.
     """
 
     name: str
