@@ -28,7 +28,7 @@ from autograder.files import write_atomically
 from tinybench.course import REFERENCE_OF
 from tinybench.course.marks import PROGRESS
 from tinybench.course.overview import read_module
-from tinybench.course.pieces import EXPORTED, how_given, is_own
+from tinybench.course.pieces import BUILT_BY_STUDENT, EXPORTED, how_given, is_own
 from tinybench.support.basics.numbers import number_of, plural
 
 REFERENCES = "references"  # subfolder with references, for modules that the student has not built
@@ -67,7 +67,7 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
     """Write a student's package into `target`, with the references of only those notebooks named in `references`.
 
     Modules that the student built there are kept and take precedence over references. References that the student
-    borrowed are kept, too.
+    borrowed are kept, too. Both are removed if the course no longer has the module.
     """
     package, given = root / PACKAGE, set(references)
     written = written_by(package)
@@ -77,6 +77,10 @@ def lay_out_package(root: Path, target: Path, references: Iterable[str] = ()) ->
             _write(target / name, _face(source.read_text(encoding="utf-8"), package, written))
         elif str(name.with_suffix("")) not in written:
             _write(target / name, source.read_bytes())
+    for path in (*target.glob("*.py"), *(target / REFERENCES).glob("*.py")):
+        ours = first_line(path).startswith((EXPORTED, BUILT_BY_STUDENT, REFERENCE_OF))
+        if ours and path.stem not in {*written, "__init__"}:
+            path.unlink()  # of a module that the course no longer has; others would import it by mistake
     for module, notebook in written.items():
         own, reference = target / f"{module}.py", target / REFERENCES / f"{module}.py"
         if own.is_file() and not is_own(own):

@@ -17,6 +17,7 @@ from autograder.course.student_package import lay_out_package, status, written_b
 from tests.course.test_references import release, two, two_once  # noqa: F401
 from tests.test_options import COMMANDS
 from tests.tiny_course import ROOT
+from tinybench.course import BUILT_BY_STUDENT, REFERENCE_OF
 
 KNOWN = ("01_result", "02_timer", "05_memory", "06_energy", "07_comparison", "07_toolbox")
 
@@ -158,3 +159,21 @@ def test_borrow_says_what_is_needed_as_well(tmp_path: Path, capsys: pytest.Captu
     assert "kept: 02_timer; --force" in capsys.readouterr().out
     assert dict(status(student))["07_comparison"].startswith("reference, borrowed on ")
     assert own.is_file()
+
+
+def test_modules_that_the_course_no_longer_has_are_removed(tmp_path: Path) -> None:
+    package = tmp_path / "tinybench"
+    lay_out_package(ROOT, package, ["01_result"])
+    files = {
+        package / "gone.py": f"{BUILT_BY_STUDENT}01_result.ipynb\n",
+        package
+        / "references"
+        / "gone.py": f"{REFERENCE_OF}01_result, released by your instructor: yours comes first\n",
+        package / "mine.py": "# notes of my own\n",
+        package / "result.py": f"{BUILT_BY_STUDENT}01_result.ipynb\n",
+    }
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8")
+    lay_out_package(ROOT, package, ["01_result"])
+    assert [path.is_file() for path in files] == [False, False, True, True]
+    assert (package / "references" / "result.py").is_file()
