@@ -46,6 +46,7 @@ ALWAYS = {
     "autograder export": "--check",
     "autograder lint": "--fix",
     "autograder release": "--with --force --no-explanations --no-verify",
+    "autograder restore": "--programs",
     "autograder publish": "--with --url --force",
     "autograder borrow": "--force",
     "autograder course": "--no-browser --port",

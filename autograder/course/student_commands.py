@@ -118,13 +118,14 @@ def save(student: Path, file: Path) -> int:
 
 @click.command()
 @click.argument("file", type=Path)
+@click.option("--programs", is_flag=True, help="Also restore files that Python may import, such as helpers.py.")
 @with_student_folder
-def restore(student: Path, file: Path) -> int:
+def restore(student: Path, file: Path, programs: bool) -> int:
     """Restore work from a file that `save` wrote.
 
     Files that are replaced are kept in another zip file.
     """
     from tinybench.course.backup import restore as read
 
-    print(read(file, student))
+    print(read(file, student, programs=programs))
     return OK

@@ -189,6 +189,13 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a program": lambda: packed(("numpy.py", b"")),
     "link": lambda: packed(link("01_result/link.md", "/etc/passwd")),
     "link, then file": lambda: packed(link("01_result/away", "/tmp"), ("01_result/away/outside.md", b"")),
+    "a file and its folder": lambda: packed(
+        ("01_result/01_result.ipynb", b"!"), ("01_result/q", b""), ("01_result/q/x.md", b"")
+    ),
+    "a folder and its file": lambda: packed(("01_result/Q/x.md", b""), ("01_result/q", b"")),
+    "under a file that is there": lambda: packed(("notes.md", b"!"), ("01_result/01_result.ipynb/x.md", b"")),
+    "deep": lambda: packed(("notes.md", b"!"), ("01_result/" + "a/" * 1500 + "x.md", b"")),
+    "a long name": lambda: packed(("notes.md", b"!"), ("01_result/" + "ä" * 120 + ".md", b"")),
     "twice": lambda: packed(("Notes.md", b"1"), ("notes.md", b"2")),
     "many": lambda: packed(*((f"01_result/{number}.md", b"") for number in range(backup.MAX_FILES + 1))),
     "bomb": lambda: packed(*((f"01_result/{number}.md", bytes(2**26)) for number in range(4))),
@@ -235,6 +242,48 @@ def test_links_of_the_folder_lead_nowhere(fresh: Path, tmp_path: Path) -> None:
     backup.save(tmp_path / "saved.zip", fresh)
     with zipfile.ZipFile(tmp_path / "saved.zip") as archive:
         assert archive.namelist() == ["01_result/times.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links take privileges there")
+def test_a_link_within_the_folder_is_not_followed_either(fresh: Path, tmp_path: Path) -> None:
+    (fresh / "01_result" / "figures").symlink_to(fresh / "tinybench", target_is_directory=True)
+    (tmp_path / "work.zip").write_bytes(packed(("01_result/figures/x.md", b"!")))
+    with pytest.raises(ValueError, match="written elsewhere"):
+        backup.restore(tmp_path / "work.zip", fresh)
+
+
+def test_programs_are_named_and_restored_only_if_asked(fresh: Path, tmp_path: Path) -> None:
+    (tmp_path / "work.zip").write_bytes(packed(("notes.md", b"fine"), ("01_result/numpy.py", b"print('run')")))
+    told = str(backup.restore(tmp_path / "work.zip", fresh))
+    assert "1 file restored" in told
+    assert "left out: 01_result/numpy.py" in told
+    assert not (fresh / "01_result" / "numpy.py").exists()
+    assert "all that work.zip holds is here already; programs" in str(backup.restore(tmp_path / "work.zip", fresh))
+    backup.restore(tmp_path / "work.zip", fresh, programs=True)
+    assert (fresh / "01_result" / "numpy.py").read_bytes() == b"print('run')"
+
+
+def test_a_file_that_cannot_be_replaced_leaves_all_as_they_were(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fresh / "notes.md").write_bytes(b"old")
+    (tmp_path / "work.zip").write_bytes(
+        packed(("notes.md", b"new"), ("01_result/a.md", b"!"), ("01_result/b.md", b"!"))
+    )
+    before, replace = set(fresh.rglob("*")), os.replace
+
+    def stubborn(source: Path, target: Path) -> None:
+        if Path(target).name == "notes.md":
+            raise PermissionError(13, "another program has it open", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", stubborn)
+    with pytest.raises(ValueError, match=r"has it open.*nothing was restored"):
+        backup.restore(tmp_path / "work.zip", fresh)
+    monkeypatch.undo()
+    kept = {path for path in fresh.rglob("*") if not path.name.startswith(backup.BEFORE)}
+    assert kept == before
+    assert (fresh / "notes.md").read_bytes() == b"old"
 
 
 def test_marks_count_for_the_code_that_was_restored(home: Path, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,12 +23,15 @@ from tinybench.course.accessible_figures import Markup
 from tinybench.course.marks import PROGRESS
 from tinybench.course.pieces import is_own
 from tinybench.support.basics.numbers import number_of
+from tinybench.support.basics.whole_files import replacing
 
 SAVED, BEFORE = "my-work-", "before-restore-"  # how the names of the written files begin
 MAX_FILE, MAX_ALL, MAX_FILES = 50 * 2**20, 200 * 2**20, 2000
 # Where a student's work may be: in a module's folder, as a module of the package, or as a document next to the folders.
 FOLDER, PACKAGE, DOCUMENTS = re.compile(r"\d\d_\w+"), "tinybench", {".csv", ".ipynb", ".md", ".txt"}
 UNSAFE = re.compile(r'[\\:*?"<>|\x00-\x1f]|^/|//|(^|/)\.\.?(/|$)')
+PROGRAMS = {".py", ".pyc", ".pyd", ".pth", ".so"}
+MAX_DEPTH, MAX_NAME = 8, 200  # folders and the file; bytes of each name
 GIVEN = {"map.ipynb", "glossary.md", "README.md"}
 MANIFEST = ".published.json"  # lists the files that `autograder publish` wrote, with their digests
 
@@ -65,7 +68,7 @@ def save(file: Path | str | None = None, folder: Path | str | None = None) -> An
     return _said(said, target.resolve().relative_to(Path.cwd()).as_posix() if here else "")
 
 
-def restore(file: Path | str | None = None, folder: Path | str | None = None) -> Any:
+def restore(file: Path | str | None = None, folder: Path | str | None = None, *, programs: bool = False) -> Any:
     """Restore the work in a zip file that `save` wrote. Replaced files are kept in another zip file.
 
     Parameters
@@ -74,11 +77,15 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None) ->
         The zip file; by default the newest ``my-work-….zip`` in `folder`. Upload it there first.
     folder
         The folder of the course; by default that of the package in use.
+    programs
+        Whether to restore files that Python may import, such as a ``numpy.py`` beside a notebook. They run as soon as
+        the notebook imports a module of this name. By default they are named and left out.
 
     Raises
     ------
     ValueError
-        If the file holds anything other than work on this course, or is too large. Then nothing is changed.
+        If the file holds anything other than work on this course, is too large, or cannot be written. Then nothing is
+        changed.
     """
     home = _home(folder)
     source = Path(file) if file else _newest(home)
@@ -90,18 +97,49 @@ def restore(file: Path | str | None = None, folder: Path | str | None = None) ->
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise ValueError(f"{source.name}: {error}; nothing was restored. Take a file that `save` wrote") from None
     content = {name: data for name, data in content.items() if not _holds(home / name, data)}
+    left_out = [] if programs else [name for name in content if _is_program(name)]
+    content = {name: data for name, data in content.items() if name not in left_out}
+    added = f"; programs, which were left out: {', '.join(left_out)} (restore(programs=True) takes them)"
+    added = added if left_out else ""
     if not content:
-        return _said(f"all that {source.name} holds is here already")
+        return _said(f"all that {source.name} holds is here already{added}")
     replaced = [name for name in content if (home / name).is_file()]
     said = f"{number_of(len(content), 'file')} restored from {source.name}"
     if replaced:
         kept = _new(home, BEFORE)
         _write(home, replaced, kept)
         said += f"; {len(replaced)} of them were different here, and what they were is in {kept.name}"
-    for name, data in content.items():
-        with _whole(home / name) as part:
-            part.write_bytes(data)
-    return _said(f"{said}. Close notebooks that are open, without saving them, and open them again")
+    try:
+        _replace_all({home / name: data for name, data in content.items()})
+    except OSError as error:
+        raise ValueError(f"{source.name}: {error}; nothing was restored") from None
+    return _said(f"{said}{added}. Close notebooks that are open, without saving them, and open them again")
+
+
+def _is_program(name: str) -> bool:
+    """Return whether Python may import a file that lies beside a notebook."""
+    path = PurePosixPath(name)
+    return path.parts[0] != PACKAGE and path.suffix.lower() in PROGRAMS
+
+
+def _replace_all(content: Mapping[Path, bytes]) -> None:
+    """Write all files, or none: the old files are put back if one cannot be replaced."""
+    before = {path: path.read_bytes() if path.is_file() else None for path in content}
+    try:
+        with ExitStack() as stack:
+            for path, data in content.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(replacing(path))
+                file.write(data)
+                file.close()
+    except BaseException:
+        for path, old in before.items():
+            with suppress(OSError):
+                if old is None:
+                    path.unlink(missing_ok=True)
+                elif path.read_bytes() != old:
+                    path.write_bytes(old)
+        raise
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -189,18 +227,9 @@ def _is_as_handed_out(home: Path, name: str) -> bool:
 def _write(home: Path, names: list[str], target: Path) -> None:
     if target.exists():
         raise FileExistsError(f"{target} is there already: name another file")
-    with _whole(target) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(home / name, name)
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary file to write. It replaces the file at `path` once it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    yield part
-    part.replace(path)
 
 
 def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]:
@@ -212,11 +241,17 @@ def _checked(archive: zipfile.ZipFile, home: Path) -> dict[str, zipfile.ZipInfo]
         name, kind = info.filename, stat.S_IFMT(info.external_attr >> 16)
         if UNSAFE.search(name) or not _is_work(name, built) or kind not in (0, stat.S_IFREG):
             raise ValueError(f"{name!r} is no work on this course")
-        path = home / name
-        if not path.resolve().is_relative_to(home) or path.is_symlink() or path.is_dir():
+        path, parts = home / name, PurePosixPath(name).parts
+        if len(parts) > MAX_DEPTH or any(len(part.encode(errors="replace")) > MAX_NAME for part in parts):
+            raise ValueError(f"{name[:60]!r}… is too long a name")
+        above = [home.joinpath(*parts[:depth]) for depth in range(1, len(parts))]
+        if path.is_dir() or any(each.is_symlink() or each.is_file() for each in above) or path.is_symlink():
             raise ValueError(f"{name!r} would be written elsewhere")
-    if len({info.filename.casefold() for info in files}) < len(files):
+    names = {info.filename.casefold() for info in files}
+    if len(names) < len(files):
         raise ValueError("a file is in it twice")
+    if both := names & {parent.as_posix() for name in names for parent in PurePosixPath(name).parents}:
+        raise ValueError(f"{min(both)!r} is both a file and a folder")
     return {info.filename: info for info in files}
 
 
