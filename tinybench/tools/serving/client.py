@@ -130,7 +130,7 @@ class ClientConnection:
         self.complete, self.reusable = True, self.parser.should_keep_alive()
 
     def receive(self) -> Response | None:
-        """Read the available bytes. Return the complete response or the failure, or None if more bytes are expected."""
+        """Read the available bytes. Return the response or a failure, or None if the response is incomplete."""
         try:
             if data := self._read():
                 self.parser.feed_data(data)

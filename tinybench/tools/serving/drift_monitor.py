@@ -1,4 +1,4 @@
-"""Drift monitoring of a server. The server records requests and answers, and a separate process analyses both."""
+"""Drift monitoring of a server. The server records requests and answers; a separate process looks for drift in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults for a server (slow or wrong answers, crashes, drift), which test whether monitoring detects them.
+"""Faults injected into a server (slow or wrong answers, crashes, drift) to test whether monitoring detects them.
 
 When this module is run as a program, it is the worker process of a server with a fault.
 """
@@ -40,10 +40,10 @@ class Fault(NamedTuple):
 def parse_fault(text: str) -> Fault:
     """Parse ``slow:TIME``, ``wrong:SHARE``, ``crash:SHARE``, ``crash:ANSWERS`` or ``drift:ANSWERS``.
 
-    A seed may follow, as in ``wrong:10%:7``. ``crash:5%`` ends the worker at 5 % of all possible rows, always the same
-    ones, so a retry does not help. ``crash:500`` ends the worker after 500 answers. With ``drift:2000``, the proportion
-    of wrong answers grows with the square of the number of answers given, until all answers after the first 2000 are
-    wrong. If the text is not a fault, raise ValueError.
+    A seed may follow, as in ``wrong:10%:7``. ``crash:5%`` ends the worker at about 5 % of the rows. The choice depends
+    only on the row and the seed, so a retry does not help. ``crash:500`` ends the worker after 500 answers. With
+    ``drift:2000``, the proportion of wrong answers grows with the square of the number of answers given, until all
+    answers after the first 2000 are wrong. If the text is not a fault, raise ValueError.
     """
     found = re.fullmatch(r"(slow|wrong|crash|drift):(\d+\.?\d*|\.\d+)(%|us|ms|s|)(?::(\d+))?", text.strip())
     if found is None:

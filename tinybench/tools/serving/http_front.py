@@ -35,8 +35,8 @@ Submit = Callable[[Job], Awaitable[Answer]]
 class Front:
     """The HTTP application. ``submit`` passes a job (one request) to the workers and waits for the answer.
 
-    FastAPI serves every path except /predict. Its layers take about 0.1 ms, a third of the end-to-end time of a small
-    request. Requests to /predict bypass FastAPI, because its layers would bring them no benefit.
+    FastAPI serves every path except /predict. FastAPI's layers take about 0.1 ms, a third of the end-to-end time of a
+    small request. Requests to /predict bypass FastAPI, because they would not benefit from these layers.
     """
 
     def __init__(

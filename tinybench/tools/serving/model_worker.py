@@ -1,6 +1,6 @@
 """A worker process with one ONNX Runtime session. It reads batches from standard input and answers on standard output.
 
-The front process, which accepts the HTTP requests, and the worker exchange frames. A frame is a length, followed by
+The worker exchanges frames with the front process, which accepts the HTTP requests. A frame is a length, followed by
 that number of bytes. The worker's first frame describes the model's input or, if the model cannot be loaded, the error.
 After that, each frame from the front process holds a batch, and the worker returns one frame with the answers: the
 seconds that the model took and, for each request, a status and the body of the answer. The worker exits when its
@@ -50,7 +50,7 @@ def packed(rows: Sequence[int], shape: Sequence[int], data: bytes) -> bytes:
 
 
 def unpacked(frame: bytes) -> tuple[list[int], tuple[int, ...], int]:
-    """Decode a batch: return the number of rows in each request, the shape of a row, and the offset of the data."""
+    """Decode a batch: the number of rows in each request, the shape of a row, and the offset of the first data byte."""
     requests, dimensions = COUNTS.unpack_from(frame)
     numbers = struct.unpack_from(f"<{requests + dimensions}I", frame, COUNTS.size)
     return list(numbers[:requests]), numbers[requests:], COUNTS.size + 4 * len(numbers)
@@ -64,7 +64,7 @@ def packed_answers(seconds: float, answers: Sequence[Answer]) -> bytes:
 
 
 def unpacked_answers(frame: bytes) -> tuple[float, list[Answer]]:
-    """Decode a frame of answers: return the seconds that the model took, and the answers to the batch."""
+    """Decode a frame of answers: the seconds that the model took, and the answer to each request."""
     seconds, count = SECONDS.unpack_from(frame)
     begin, answers = SECONDS.size + count * ANSWER.size, []
     for number in range(count):
@@ -172,7 +172,7 @@ def body(outputs: Sequence[Any]) -> Answer:
 
 
 def end_with(parent: int) -> None:
-    """Exit this process once its parent has ended, even during a long call. On Windows, this function has no effect."""
+    """Exit this process once its parent has ended, even during a long call. This does not work on Windows."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Functions that load models from files, or create them by calling a function of the user."""
+"""Functions that load models from files, or create models by calling a user's function."""
 
 from __future__ import annotations
 

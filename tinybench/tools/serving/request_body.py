@@ -56,7 +56,7 @@ class Reader:
         self.kinds = {"b": "b", "f": "fiu"}.get(self.dtype.kind, "iu")
 
     def _taken(self, row: tuple[int | None, ...]) -> str:
-        """Describe a row, or a part of a row, with the shape `row` for error messages."""
+        """Describe a row, or a part of one, for error messages. `row` is its shape."""
         if not row:
             return {"numbers": "a number", "integers": "an integer"}.get(self.kind, self.kind)
         sizes = " × ".join("any number of" if size is None else str(size) for size in row)
@@ -93,7 +93,10 @@ class Reader:
         return f'send {{"inputs": [row, …]}}, each row {self.wanted}'
 
     def _array(self, rows: list[Any], mixed: bool) -> np.ndarray:
-        """Return rows in the model's dtype. If `mixed` (with booleans), check each value: NumPy reads true as 1."""
+        """Return rows as an array of the model's dtype.
+
+        If the body contains booleans (`mixed`), check every value first, because NumPy would read true as 1.
+        """
         try:
             array = np.array(rows)
         except ValueError:  # rows of different lengths

@@ -139,7 +139,7 @@ class Sender(Executor):
             raise TooLateError(f"{late:.1f} s late after {passed:.1f} s: this generator sends about {sent:,.0f}/s here")
 
     def send(self, number: int) -> bool:
-        """Write request `number` to a free or new connection. The sender calls this method when one is available."""
+        """Write request `number` to a free or new connection. The sender waits for a connection before this call."""
         self.started[number] = self.clock()
         data = self.messages[number % len(self.messages)](number)
         while True:

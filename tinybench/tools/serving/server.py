@@ -65,7 +65,7 @@ class OneWrite:
         return getattr(self.transport, name)
 
     def write(self, data: bytes) -> None:
-        """Hold back the head of an answer, and send it together with the bytes that follow."""
+        """Hold back the head of an answer, and send the head together with the bytes that follow."""
         if self.keep:
             self.keep, self.kept = False, data
         else:
@@ -105,7 +105,7 @@ class Connection(HttpToolsProtocol):
         self.scope["connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
-        """Stop checking the size of the head of a request, which has arrived completely."""
+        """Stop limiting the size of the head of a request, because the head has arrived completely."""
         self.in_head = False
         super().on_headers_complete()
 
@@ -225,7 +225,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def submitting(pool: Pool, settings: Settings) -> AsyncIterator[Submit]:
-    """Yield a function that passes a request to the workers, alone if `max_batch` is 1, and otherwise in batches."""
+    """Yield a function that passes a request to the workers: alone if `max_batch` is 1, otherwise in a batch."""
     if settings.max_batch == 1:
         yield plain_queue(pool, settings.max_queue)
         return

@@ -28,8 +28,8 @@ class WorkerDied(Exception):
 class Job:
     """A request for the workers, with its answer.
 
-    `started` is the time at which a worker received the request, and `batch` is the number of requests in its batch. If
-    `dropped` is True, nobody waits for the answer any more.
+    `started` is the time at which a worker received the request, and `batch` is the number of requests in the same
+    batch. If `dropped` is True, nobody waits for the answer any more.
     """
 
     rows: Any = None
@@ -119,8 +119,8 @@ class Worker(asyncio.SubprocessProtocol):
 class Pool:
     """A fixed number of workers that run the same model.
 
-    Batches wait for an idle worker in order of arrival. If a worker dies, the requests of its batch are retried
-    one by one. A request that kills a second worker is answered with 500; the other requests are not affected.
+    Batches wait for an idle worker in order of arrival. If a worker dies, the requests that the worker held are
+    retried one by one. A request that kills a second worker is answered with 500; the other requests are not affected.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Pool:
             job.answer = answer
 
     async def _turn(self) -> Worker:
-        """Return an idle worker. If there is none, wait for one, in order of arrival."""
+        """Return an idle worker. If every worker is busy, wait for one. Callers are served in order of arrival."""
         if self.idle:
             return self.idle.popleft()
         turn: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
@@ -269,7 +269,7 @@ class Pool:
                 worker.kill()
 
     def wait_seconds(self, queue: int) -> float:
-        """Estimate, at the recent rate, the seconds needed for `queue` waiting requests and one more."""
+        """Estimate how many seconds `queue` waiting requests and one more take at the recent rate."""
         return (queue + 1) * self.per_job / self.count
 
     async def stop(self) -> None:

@@ -36,7 +36,7 @@ _FULL_RANGE = {DYNAMIC: "INT8 dynamic, full range", PER_CHANNEL: "INT8 dynamic, 
 
 @dataclass(frozen=True)
 class _Source:
-    """A fitted classifier and its FP32 ONNX file. Every other form is made from these two."""
+    """A fitted classifier and its FP32 ONNX file. All other forms are made from these two."""
 
     model: Any
     X: np.ndarray
@@ -75,7 +75,7 @@ class _Source:
         return Variant(call, self.path, "float32", optimization=level, **self.touched(4, 4))
 
     def fp16(self) -> Variant:
-        """Return the form with 16-bit weights. Its note records whether the runtime also computes in 16 bits."""
+        """Return the form with 16-bit weights, and a note on whether the runtime also computes in 16 bits."""
         made = to_half(self.path, self.folder / "fp16.onnx", overwrite=True)
         is_computed = set(product_types(made)) == {"float16"}
         note = "computed in float16" if is_computed else "stored in 16 bits, computed in float32"
@@ -103,9 +103,9 @@ class _Source:
 
 
 def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant]]:
-    """Return functions that make the forms, by name of the form, with the simplest form first.
+    """Return a dict from the name of each form to the function that makes the form. The simplest form comes first.
 
-    If integer products saturate on this processor (`saturating`), the normal INT8 forms keep only 7 bits of each
+    If integer arithmetic saturates on this processor (`saturating`), the normal INT8 forms keep only 7 bits of each
     weight. INT8 forms with the full range of 8 bits are then added for comparison.
     """
     makers: dict[str, Callable[[], Variant]] = {NUMPY: source.numpy, FP32: source.fp32}
@@ -124,7 +124,7 @@ def _makers(source: _Source, saturating: bool) -> dict[str, Callable[[], Variant
 
 
 def _made(make: Callable[[], Variant], X: np.ndarray) -> tuple[Variant, list[str]]:
-    """Make a form, and return it with the warnings raised. If one of its outputs is not finite, raise ValueError."""
+    """Make a form, and return the form and its warnings. If an output of the form is not finite, raise ValueError."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = make()

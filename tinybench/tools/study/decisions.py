@@ -54,10 +54,10 @@ def study_decision(
     """Choose the variant to ship at one batch size. Return the choice with the verdicts of `study_rule`.
 
     A simpler variant is preferred unless another is shown to be faster by over 2 %. The variant must meet the
-    requirements, whose check by `study_requirements` is passed as `met`. Never shipped are a fake variant (called INT8
-    but computed without integers) and a variant whose integer products saturate. An INT8 or FP16 variant that does not
-    pay is shipped only if no other variant meets the requirements. If no variant meets the requirements, ``ship`` is
-    None and ``sentence`` gives the smallest shortfall.
+    requirements (`met` is the result of `study_requirements`). A fake variant, which is called INT8 but computes
+    without integers, is never shipped. Neither is a variant whose integer arithmetic can saturate. An INT8 or FP16
+    variant that does not pay is shipped only if no other variant meets the requirements. If no variant meets the
+    requirements, ``ship`` is None and ``sentence`` gives the smallest shortfall.
     """
     rule = study_rule(variants, latency, accuracy)
     sound = [name for name, variant in variants.items() if not variant.fake and not variant.saturates]

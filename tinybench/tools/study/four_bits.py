@@ -25,7 +25,7 @@ def to_four_bits(
     block
         Number of consecutive weights in a column that share one scale: 16, 32, 64, 128 or 256.
     accuracy_level
-        Precision of activations. 4 lets the runtime round them to 8 bits, if it has such a kernel; 1 forbids rounding.
+        Precision of activations. 4 lets the runtime round to 8 bits if it has such a kernel; 1 forbids rounding.
     overwrite
         Whether an existing file may be replaced.
 
@@ -78,7 +78,10 @@ def to_four_bits(
 
 
 def _matrix(node: Any, numbers: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the constant float32 weights (inputs, outputs) of a plain multiplication. For other nodes, return None."""
+    """Return the constant float32 weights of a plain matrix multiplication, or None for any other node.
+
+    The shape of the weights is (inputs, outputs).
+    """
     if node.op_type not in ("Gemm", "MatMul") or node.input[1] not in numbers:
         return None
     found = numbers[node.input[1]]

@@ -20,7 +20,10 @@ from tinybench.tools.study.variants import DYNAMIC, FP32, NUMPY, SKLEARN, STATIC
 def study_gains(
     batch: int, latency: Mapping[str, BenchmarkResult], energy: Mapping[str, BenchmarkResult], fakes: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return each variant's gains in time and energy over each baseline, at one batch size. Leave out `fakes`."""
+    """Return each variant's gains in time and energy over each baseline at one batch size.
+
+    The variants in `fakes` are left out.
+    """
     gains = []
     for baseline in (SKLEARN, NUMPY, FP32):
         for name in latency:

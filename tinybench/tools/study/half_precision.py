@@ -1,4 +1,4 @@
-"""Conversion of a model to 16-bit floats, and a check of the precision in which its products run."""
+"""Conversion of a model to 16-bit floats, and a check that matrix multiplications really run in 16 bits."""
 
 from __future__ import annotations
 

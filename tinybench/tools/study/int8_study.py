@@ -224,7 +224,7 @@ def _keep(
     kept: Mapping[str, Any],
     say: Callable[[str], Any],
 ) -> None:
-    """Save a study that ends early: add the complete rounds, attach the study to the error, and write its files."""
+    """Save a study that ends early: add the complete rounds, attach the study to the error, and write the files."""
     latency = kept.get("latency") or getattr(error, "results", {})
     if latency:
         study.latencies[batch] = dict(latency)

@@ -62,7 +62,7 @@ def study_energy(
 ) -> tuple[dict[str, BenchmarkResult], dict[str, float]]:
     """Measure each variant in shuffled rounds. Return the energy per call and the median number of busy cores.
 
-    If this machine cannot measure or estimate joules, the processor seconds per call take the place of energy.
+    If this machine cannot measure energy, the processor seconds per call are returned instead of joules per call.
     """
     meter = best_meter()
     energy: dict[str, list[float]] = {name: [] for name in calls}
@@ -85,7 +85,7 @@ def study_memory(variant: Variant, x: Any, repeats: int) -> dict[str, Any]:
     """Return the bytes that each stage adds in a fresh process, and the bytes of the whole process and of the model.
 
     The stages are import, load, first call and steady calls. A value is None if a stage added no memory, or if memory
-    was not measured; the note on memory gives the reason.
+    was not measured. A note gives the reason.
     """
     names = ("import", "load", "first_call", "steady")
     if variant.file.suffix == ".npz":

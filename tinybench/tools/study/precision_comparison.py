@@ -39,15 +39,15 @@ FORMS = tuple(_WANTED)
 
 @dataclass(frozen=True)
 class PrecisionStudy:
-    """The size, answers and time of each form of a model. ``str`` formats them as a table.
+    """The size, answers and time of each form of a model. ``str`` formats the study as a table.
 
     Attributes
     ----------
     rows
         One dict for each form. ``form`` is the name of the form. If the form cannot be made or does not run, ``reason``
         holds the reason, otherwise None. ``size`` is the size of the file in bytes. ``gap`` is the largest difference
-        between a score of this form and of FP32. ``agreement`` is the proportion of rows with the same label as FP32,
-        with the interval ``agreement_ci``. ``ratio`` is the time of this form divided by the time of FP32, with
+        between the scores of this form and of FP32. ``agreement`` is the proportion of rows with the same label as
+        FP32, with the interval ``agreement_ci``. ``ratio`` is the time of this form divided by the time of FP32, with
         ``ratio_ci`` and ``verdict``. ``ran`` gives each operator's share of the total time of all operators. ``types``
         gives each number type's share of the time of all matrix multiplications. ``fell_back`` describes the
         multiplications that ran in another type than requested.
@@ -157,7 +157,7 @@ def precision_study(
     Returns
     -------
     PrecisionStudy
-        If a form cannot be made or does not run here, its row gives the reason.
+        If a form cannot be made or does not run here, the row of the form gives the reason.
 
     Raises
     ------
@@ -233,7 +233,10 @@ def _times(candidate: BenchmarkResult, baseline: BenchmarkResult, confidence: fl
 
 
 def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
-    """Trace a model. Return each operator's share of the total time, and each type's share of the products' time."""
+    """Trace a model. Return each operator's share of the total time of all operators.
+
+    Also return each number type's share of the time of all matrix multiplications.
+    """
     profiled = OnnxModel(model.path, model.threads, profile=folder / "trace")
     for _ in range(TRACED):
         profiled.forward(X)
@@ -248,7 +251,7 @@ def _what_ran(model: OnnxModel, X: np.ndarray, folder: Path) -> dict[str, Any]:
 
 
 def _fell_back(form: str, row: Mapping[str, Any], original: Mapping[str, Any]) -> str:
-    """Describe which products did not run in the requested type, and the extra time spent on casts."""
+    """Describe which multiplications did not run in the requested type, and the extra time spent on casts."""
     other = {kind: share for kind, share in row["types"].items() if kind not in _WANTED[form]}
     told = [f"{share:.0%} of the products ran in {kind}" for kind, share in other.items()]
     casts = row["ran"].get("Cast", 0.0) - original["ran"].get("Cast", 0.0)

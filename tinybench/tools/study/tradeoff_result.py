@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TradeoffStudy:
-    """The result of a trade-off study. ``str`` formats it as text.
+    """The result of a trade-off study. ``str`` formats the result as text.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class TradeoffStudy:
     claims : list of dict
         Widely repeated claims compared with the measurements.
     requirements : list of dict
-        For each batch size: the variants that meet the user's requirements, fastest first, and why the others do not.
+        For each batch size: the variants that meet the user's requirements, fastest first, and the reasons why
+        other variants do not meet them.
     notes : list of str
         Further remarks, such as variants that could not be made.
     system : dict
@@ -73,7 +74,7 @@ class TradeoffStudy:
     def frontier(self, batch: int) -> list[dict[str, Any]]:
         """Return each variant's latency, accuracy and probability of lying on the Pareto frontier.
 
-        Left out are fakes (called INT8, but computed without integers) and variants with reduced graph optimisation.
+        Fakes (called INT8, but computed without integers) and variants with reduced graph optimisation are left out.
         """
         others = {row["variant"] for row in self.rows if row.get("fake") or row.get("optimization", "all") != "all"}
         points = [

@@ -16,7 +16,7 @@ PER_CHANNEL, STATIC_PER_CHANNEL = "INT8 dynamic, per channel", "INT8 static, per
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of a model in a study. `note` describes how it runs, such as how many matrix products use integers."""
+    """One form of a model in a study. `note` describes how the form runs, such as how many products use integers."""
 
     call: Call
     file: Path
@@ -31,7 +31,7 @@ class Variant:
 
     @property
     def fake(self) -> bool:
-        """Whether the variant is called INT8 but computes no matrix product in integers."""
+        """Whether the variant is called INT8 but computes no matrix multiplication in integers."""
         return self.note.startswith("no integer")
 
 

@@ -43,8 +43,9 @@ ABOUT = """\
 class Limits(NamedTuple):
     """The thresholds of the alerts that are not about latency or failures.
 
-    An alert fires if the proportion of correct answers is below ``accuracy``, if two versions disagree on a proportion
-    of mirrored requests above ``disagreement``, or if labels arrive for a proportion of answers below ``labelled``.
+    ``accuracy`` is the smallest allowed proportion of correct answers. ``disagreement`` is the largest allowed
+    proportion of mirrored requests on which two versions disagree. ``labelled`` is the smallest allowed proportion of
+    answers for which a label arrives.
     """
 
     accuracy: float = 0.9

@@ -41,7 +41,8 @@ class Look:
     server, at
         The server's name, and the time of the poll in seconds from the first poll.
     problem, read
-        The reason why the poll has no values, or an empty text if it has values, and whether the server could be read.
+        ``problem`` is the reason why the poll has no values, or an empty text if there are values. ``read`` is True if
+        the server could be read.
     rate, failed
         Requests per second, and the number of failed requests, since the previous poll.
     p50, p99
@@ -79,7 +80,7 @@ class Look:
     __repr__ = short_repr
 
     def left(self, objective: Objective) -> float:
-        """Return the unspent fraction of the error budget of all requests so far. It is negative if too many failed."""
+        """Return the unspent fraction of the error budget so far, which is negative if too many requests failed."""
         return 1 - self.bad / (objective.budget * self.total) if self.total else math.nan
 
 
@@ -152,10 +153,11 @@ class Watched:
 
 
 class Counts(NamedTuple):
-    """The numbers of requests over some readings of a server, counted by the rules of the objective.
+    """The numbers of requests between two readings of a server, counted by the rules of the objective.
 
-    ``bad`` requests failed or were late. ``buckets`` maps each latency bound to the number of answers within the bound.
-    ``known`` is True if the server counts requests and has a bucket for the objective's bound.
+    ``total`` counts all requests, ``failed`` the failed ones, and ``bad`` those that failed or were late. ``buckets``
+    maps each latency bound to the number of answers within the bound. ``known`` is True if the server counts requests
+    and has a bucket for the objective's bound.
     """
 
     total: float

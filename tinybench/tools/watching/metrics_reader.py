@@ -127,9 +127,9 @@ class Readings:
         return self.clock() - self.kept[-1].at if self.kept else math.inf
 
     def window(self, seconds: float) -> list[Reading]:
-        """Return the readings in the last `seconds`, after the last reading before this window.
+        """Return the readings of the last `seconds`, preceded by the latest reading before this window.
 
-        That earlier reading holds the counters at the start of the window. If the window contains no reading, or if
+        The preceding reading holds the counters at the start of the window. If the window contains no reading, or if
         there is only one reading in all, return an empty list.
         """
         start = self.clock() - seconds
@@ -157,7 +157,7 @@ class Readings:
         return sorted(counts), [counts[bound] for bound in sorted(counts)]
 
     def latest(self, name: str, seconds: float = math.inf, **labels: str) -> dict[Key, float]:
-        """Return the last value of each series of a gauge or counter. If these are older than `seconds`, the dict is empty."""
+        """Return the latest value of each series of a metric. If the values are older than `seconds`, return {}."""
         if not self.kept or self.age > seconds:
             return {}
         last = self.kept[-1]
@@ -189,7 +189,7 @@ def increases(name: str, rows: Sequence[Reading], labels: Labels) -> dict[Key, f
 
 
 def began_anew(before: Reading, after: Reading) -> bool:
-    """Return True if a server restarted between two readings: its start time changed, or a counter decreased."""
+    """Return True if a server restarted between two readings: the start time changed, or a counter decreased."""
     started = [reading.gauges.get((STARTED, ())) for reading in (before, after)]
     return started[0] != started[1] or any(
         value < before.counters.get(key, -math.inf) for key, value in after.counters.items()

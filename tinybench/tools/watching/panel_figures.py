@@ -200,7 +200,7 @@ def _span(series: Mapping[str, list[Point]]) -> tuple[float, str]:
 
 
 def _with_gaps(points: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and values, with a NaN inserted in each gap so that no line is drawn across it."""
+    """Return times and values, with a NaN inserted in each gap, so that no line is drawn across the gap."""
     at, value = np.array(points).T
     usual = np.median(np.diff(at)) if len(at) > 1 else 1.0
     holes = np.flatnonzero(np.diff(at) > 2.5 * usual) + 1

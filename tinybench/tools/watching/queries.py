@@ -103,7 +103,7 @@ def requests(window: str) -> str:
 
 
 def in_time(objective: Objective, window: str) -> str:
-    """Return the PromQL for the proportion of requests answered within the bound. It is NaN without requests."""
+    """Return the PromQL for the proportion of requests answered within the bound; NaN without requests."""
     good = per_second("tinybench_request_seconds_bucket", window, f'le="{objective.le}"')
     return f"clamp_max({good} / {requests(window)}, 1)"
 
@@ -128,7 +128,7 @@ class Query(NamedTuple):
 class Panel(NamedTuple):
     """A plot of one or more PromQL expressions over time.
 
-    ``unit``: ``""``, ``"s"``, ``"share"`` or ``"per second"``; ``line``: a threshold with its name.
+    ``unit``: ``""``, ``"s"``, ``"share"`` or ``"per second"``. ``line``: a threshold and its name.
     """
 
     row: str
